@@ -1,0 +1,266 @@
+// herring: addresses of this machine and of others: resolve, listen, list interfaces.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_ADDRESS_HPP
+#define HERRING_DETAIL_ADDRESS_HPP
+
+#include "herring/detail/control.hpp"
+#include "herring/error.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace herring::detail {
+
+/// An IPv4 or IPv6 address with its port.
+struct endpoint {
+    sockaddr_storage raw{};
+    socklen_t size = 0;
+
+    sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&raw); }
+    sockaddr const* get() const noexcept { return reinterpret_cast<sockaddr const*>(&raw); }
+    int family() const noexcept { return raw.ss_family; }
+
+    static endpoint of(sockaddr const* from, socklen_t size) noexcept {
+        endpoint made;
+        made.size = size < static_cast<socklen_t>(sizeof made.raw) ? size : static_cast<socklen_t>(sizeof made.raw);
+        std::memcpy(&made.raw, from, made.size);
+        return made;
+    }
+
+    std::uint16_t port() const noexcept {
+        if (family() == AF_INET) return ntohs(reinterpret_cast<sockaddr_in const*>(&raw)->sin_port);
+        if (family() == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_port);
+        return 0;
+    }
+    void port(std::uint16_t number) noexcept {
+        if (family() == AF_INET) reinterpret_cast<sockaddr_in*>(&raw)->sin_port = htons(number);
+        if (family() == AF_INET6) reinterpret_cast<sockaddr_in6*>(&raw)->sin6_port = htons(number);
+    }
+
+    bool wildcard() const noexcept {
+        if (family() == AF_INET) return reinterpret_cast<sockaddr_in const*>(&raw)->sin_addr.s_addr == 0;
+        return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
+    }
+    bool loopback() const noexcept {
+        if (family() == AF_INET)
+            return (ntohl(reinterpret_cast<sockaddr_in const*>(&raw)->sin_addr.s_addr) >> 24) == 127;
+        return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
+    }
+    bool link_local() const noexcept {
+        return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
+    }
+
+    /// The IP literal, with its scope where it has one.
+    std::string address() const {
+        char text[NI_MAXHOST] = {};
+        if (::getnameinfo(get(), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "unknown";
+        return text;
+    }
+    /// "1.2.3.4:port" or "[::1]:port".
+    std::string text() const {
+        std::string const host = address();
+        return (family() == AF_INET6 ? "[" + host + "]" : host) + ":" + std::to_string(port());
+    }
+};
+
+/// The local end of a socket.
+inline endpoint local_end(int socket) noexcept {
+    endpoint made;
+    made.size = sizeof made.raw;
+    if (::getsockname(socket, made.get(), &made.size) != 0) made.size = 0;
+    return made;
+}
+
+/// What a name or literal means; on failure empty, with `why` saying what the resolver said.
+///
+/// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is left to
+/// itself when it takes too long.
+inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port, time_point deadline,
+                                     std::string& why) {
+    struct question {
+        std::atomic<int> holders{2};
+        pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        pthread_cond_t answered{};
+        std::string host{}, port{};
+        int rc = EAI_AGAIN;
+        bool done = false;
+        addrinfo* found = nullptr;
+
+        int ask(int flags) {
+            addrinfo hints{};
+            hints.ai_family = AF_UNSPEC;
+            hints.ai_socktype = SOCK_STREAM;
+            hints.ai_flags = flags | AI_NUMERICSERV;
+            return ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+        }
+        void release() {
+            if (holders.fetch_sub(1) != 1) return;
+            if (found != nullptr) ::freeaddrinfo(found);
+            ::pthread_cond_destroy(&answered);
+            delete this;
+        }
+    };
+    auto* const asked = new question;
+    pthread_condattr_t monotonic;
+    ::pthread_condattr_init(&monotonic);
+    ::pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    ::pthread_cond_init(&asked->answered, &monotonic);
+    ::pthread_condattr_destroy(&monotonic);
+    asked->host = host;
+    asked->port = std::to_string(port);
+    asked->rc = asked->ask(AI_NUMERICHOST);
+    asked->done = asked->rc == 0;
+    if (!asked->done) {
+        pthread_t thread;
+        auto const body = +[](void* argument) -> void* {
+            auto* const q = static_cast<question*>(argument);
+            addrinfo* found = nullptr;
+            addrinfo hints{};
+            hints.ai_family = AF_UNSPEC;
+            hints.ai_socktype = SOCK_STREAM;
+            hints.ai_flags = AI_NUMERICSERV;
+            int const rc = ::getaddrinfo(q->host.c_str(), q->port.c_str(), &hints, &found);
+            ::pthread_mutex_lock(&q->lock);
+            q->rc = rc;
+            q->found = rc == 0 ? found : nullptr;
+            q->done = true;
+            ::pthread_cond_signal(&q->answered);
+            ::pthread_mutex_unlock(&q->lock);
+            q->release();
+            return nullptr;
+        };
+        int const refused = ::pthread_create(&thread, nullptr, body, asked);
+        if (refused != 0) {
+            asked->holders.store(1);
+            asked->rc = asked->ask(0);
+            asked->done = true;
+        } else {
+            ::pthread_detach(thread);
+        }
+    } else {
+        asked->holders.store(1);
+    }
+    std::vector<endpoint> found;
+    auto const since = deadline.time_since_epoch();
+    auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+    timespec const until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    ::pthread_mutex_lock(&asked->lock);
+    while (!asked->done && ::pthread_cond_timedwait(&asked->answered, &asked->lock, &until) != ETIMEDOUT) {}
+    if (!asked->done) {
+        why = "the resolver did not answer in time";
+    } else if (asked->rc != 0) {
+        why = ::gai_strerror(asked->rc);
+    } else {
+        for (addrinfo const* a = asked->found; a != nullptr; a = a->ai_next)
+            if (a->ai_family == AF_INET || a->ai_family == AF_INET6)
+                found.push_back(endpoint::of(a->ai_addr, a->ai_addrlen));
+        if (found.empty()) why = "it has no IPv4 or IPv6 address";
+    }
+    ::pthread_mutex_unlock(&asked->lock);
+    asked->release();
+    return found;
+}
+
+struct interface_address {
+    std::string name;
+    endpoint at;
+    bool up = false;
+};
+
+/// Every address of this machine's (namespace's) interfaces.
+inline std::vector<interface_address> interfaces() {
+    std::vector<interface_address> found;
+    ifaddrs* list = nullptr;
+    if (::getifaddrs(&list) != 0) return found;
+    for (ifaddrs const* i = list; i != nullptr; i = i->ifa_next) {
+        if (i->ifa_addr == nullptr) continue;
+        int const family = i->ifa_addr->sa_family;
+        if (family != AF_INET && family != AF_INET6) continue;
+        socklen_t const size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+        found.push_back({i->ifa_name, endpoint::of(i->ifa_addr, size), (i->ifa_flags & IFF_UP) != 0});
+    }
+    ::freeifaddrs(list);
+    return found;
+}
+
+/// "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
+inline std::string interfaces_text(std::vector<interface_address> const& all) {
+    std::string out;
+    std::vector<std::string> named;
+    for (interface_address const& i : all) {
+        bool done = false;
+        for (std::string const& n : named) done = done || n == i.name;
+        if (done) continue;
+        named.push_back(i.name);
+        out += (out.empty() ? "" : ", ") + i.name + " (";
+        bool first = true;
+        for (interface_address const& same : all) {
+            if (same.name != i.name) continue;
+            out += (first ? "" : ", ") + same.at.address();
+            first = false;
+        }
+        out += ")";
+    }
+    return out.empty() ? "none" : out;
+}
+
+/// The address that HERRING_INTERFACE means: a name of an interface, or an IP literal that one of them has.
+///
+/// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not link-local.
+inline std::string interface_address_of(std::string const& wanted, int family) {
+    std::vector<interface_address> const all = interfaces();
+    interface_address const* best = nullptr;
+    auto const score = [&](interface_address const& i) {
+        return (i.at.family() == family ? 4 : 0) + (i.at.link_local() ? 0 : 2) + (i.at.family() == AF_INET ? 1 : 0);
+    };
+    for (interface_address const& i : all) {
+        if (i.at.address() == wanted) return wanted;
+        if (i.name == wanted && (best == nullptr || score(i) > score(*best))) best = &i;
+    }
+    if (best == nullptr)
+        throw error(errc::unreachable, -1, -1, "join",
+                    "HERRING_INTERFACE is '" + wanted + "', but this machine has no such interface or address; it has " +
+                        interfaces_text(all));
+    return best->at.address();
+}
+
+/// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is none.
+inline std::string outward_address() {
+    std::vector<interface_address> const all = interfaces();
+    for (int const family : {AF_INET, AF_INET6})
+        for (interface_address const& i : all)
+            if (i.up && i.at.family() == family && !i.at.loopback() && !i.at.link_local()) return i.at.address();
+    return "127.0.0.1";
+}
+
+/// A socket that listens on exactly `at`; -1 and errno when that fails. Never blocks.
+inline int listen_on(endpoint const& at) noexcept {
+    int const made = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (made < 0) return -1;
+    int const on = 1;
+    ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); // an earlier job's TIME_WAIT does not hold the port
+    if (::bind(made, at.get(), at.size) == 0 && ::listen(made, 1024) == 0) return made;
+    int const why = errno;
+    ::close(made);
+    errno = why;
+    return -1;
+}
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_ADDRESS_HPP

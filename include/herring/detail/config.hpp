@@ -1,0 +1,15 @@
+// herring: the few compiler facts that the other headers share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONFIG_HPP
+#define HERRING_DETAIL_CONFIG_HPP
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define HERRING_HOST_DEVICE __host__ __device__
+#else
+#define HERRING_HOST_DEVICE
+#endif
+
+/// For the pieces of a kernel that must disappear into its loop: vectors that cross a call lose their registers.
+#define HERRING_ALWAYS_INLINE [[gnu::always_inline]] inline
+
+#endif // HERRING_DETAIL_CONFIG_HPP

@@ -1,0 +1,99 @@
+// herring: what a world stands on: set-up collectives and the board of failures.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_HPP
+#define HERRING_DETAIL_CONTROL_HPP
+
+#include "herring/error.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace herring {
+
+using clock = std::chrono::steady_clock;
+using time_point = clock::time_point;
+
+namespace detail {
+
+/// A table of plain functions over `self`: for set-up and for announcing failures, never on the path of bytes.
+///
+/// `first_failure` and `failures` are read directly, so that asking «has any rank failed?» costs two loads and no
+/// call: 0 means no; i means `failures[i - 1]`, which does not change any more.
+struct control {
+    void* self = nullptr;
+    std::atomic<std::uint32_t> const* first_failure = nullptr;
+    failure const* failures = nullptr;
+    /// Collective; `all[r]` becomes what rank r gave. Throws `error`.
+    void (*all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,
+                       std::vector<std::vector<std::byte>>& all, time_point deadline) = nullptr;
+    /// Collective; returns once every rank has called. Throws `error`.
+    void (*barrier)(void* self, std::string_view operation, time_point deadline) = nullptr;
+    /// Announces a failure to every rank; the first one stays. Any thread, any time.
+    void (*fail)(void* self, failure const& why) noexcept = nullptr;
+    /// Leaves in order and frees; bounded, called once.
+    void (*destroy)(void* self) noexcept = nullptr;
+};
+
+/// The same failure in the words of one rank: whose fault it is, seen from there. What nobody was doing (a death that
+/// the parent or a socket told) is said to have ended `operation`, which this rank was doing, if any.
+inline failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept {
+    if (why.local_rank == rank) return why;
+    failure seen = why;
+    seen.local_rank = rank;
+    if (why.local_rank < 0 && !operation.empty())
+        seen = failure::make(why.what, rank, why.peer, operation, why.text);
+    char text[sizeof seen.text + 96];
+    if (why.peer == rank) {
+        if (why.local_rank >= 0)
+            std::snprintf(text, sizeof text, "rank %d gave this rank up: %s", why.local_rank, why.text);
+        else
+            std::snprintf(text, sizeof text, "this rank was given up: %s", why.text);
+        return failure::make(why.what, rank, rank, why.operation, text);
+    }
+    if (why.peer < 0 && why.local_rank >= 0) {
+        std::snprintf(text, sizeof text, "rank %d ended with: %s: %s", why.local_rank, to_string(why.what), why.text);
+        return failure::make(errc::peer_failed, rank, why.local_rank, why.operation, text);
+    }
+    return seen;
+}
+
+/// "rank 2" or "ranks 1, 4, 5 and 9 more".
+inline std::string rank_list(std::vector<int> const& ranks) {
+    constexpr std::size_t shown = 16;
+    std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+    for (std::size_t i = 0; i < ranks.size() && i < shown; ++i) {
+        if (i != 0) out += ", ";
+        out += std::to_string(ranks[i]);
+    }
+    if (ranks.size() > shown) out += " and " + std::to_string(ranks.size() - shown) + " more";
+    return out;
+}
+
+/// Now plus `timeout`; a timeout beyond a year is a year, so that nothing overflows.
+inline time_point deadline_in(std::chrono::milliseconds timeout) noexcept {
+    constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
+    return clock::now() + (timeout < year ? timeout : year);
+}
+
+/// "30 s" or "250 ms".
+inline std::string duration_text(clock::duration d) {
+    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(d + std::chrono::microseconds(500)).count();
+    return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+/// What a rank says when a deadline passes in a collective.
+inline std::string late_text(std::vector<int> const& missing, clock::duration waited) {
+    return rank_list(missing) + " did not come within " + duration_text(waited) + "; see where " +
+           (missing.size() == 1 ? "it hangs" : "they hang") + ", or give more time";
+}
+
+} // namespace detail
+} // namespace herring
+
+#endif // HERRING_DETAIL_CONTROL_HPP

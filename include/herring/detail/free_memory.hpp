@@ -1,0 +1,97 @@
+// herring: how much memory this process may still take, by the machine's count and by its control groups'.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_FREE_MEMORY_HPP
+#define HERRING_DETAIL_FREE_MEMORY_HPP
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace herring::detail {
+
+/// A small file of /proc or /sys as text; empty if it cannot be read.
+inline std::string small_file(std::string const& path) {
+    std::string text;
+    int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return text;
+    char part[4096];
+    for (ssize_t got = 0; (got = ::read(file, part, sizeof part)) > 0 || (got < 0 && errno == EINTR);)
+        if (got > 0) text.append(part, static_cast<std::size_t>(got));
+    ::close(file);
+    return text;
+}
+
+/// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
+inline std::uint64_t number_after(std::string const& text, std::string const& name, std::uint64_t unit = 1) {
+    std::size_t at = text.rfind(name, 0) == 0 ? 0 : text.find("\n" + name);
+    if (at == std::string::npos) return 0;
+    if (at != 0) ++at;
+    return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * unit;
+}
+
+/// What a control group may still take; all there is where it has no limit or cannot be read.
+///
+/// Clean file pages count as free: the kernel drops them first.
+inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file, char const* usage_file,
+                                   char const* stat_prefix) {
+    constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+    std::string const limit_text = small_file(folder + limit_file);
+    if (limit_text.empty() || limit_text[0] < '0' || limit_text[0] > '9') return unlimited; // "max"
+    std::uint64_t const limit = std::strtoull(limit_text.c_str(), nullptr, 10);
+    if (limit >= unlimited / 4) return unlimited;
+    std::uint64_t const usage = std::strtoull(small_file(folder + usage_file).c_str(), nullptr, 10);
+    std::string const stat = small_file(folder + "/memory.stat");
+    std::string const prefix = stat_prefix;
+    std::uint64_t const files =
+        number_after(stat, prefix + "inactive_file ") + number_after(stat, prefix + "active_file ");
+    std::uint64_t const taken = usage > files ? usage - files : 0;
+    return limit > taken ? limit - taken : 0;
+}
+
+/// Bytes that this process could still take before the kernel starts to kill, swap included; an estimate.
+///
+/// The kernel does not refuse shared memory that it cannot back: it kills somebody. So one asks before.
+/// Cost: a dozen small files, once, at set-up.
+inline std::uint64_t free_memory() {
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    std::string const machine = small_file("/proc/meminfo");
+    std::uint64_t const available = number_after(machine, "MemAvailable:", 1024);
+    std::uint64_t const swap = number_after(machine, "SwapFree:", 1024);
+    if (available != 0) least = available + swap;
+
+    std::string const groups = small_file("/proc/self/cgroup");
+    for (std::size_t begin = 0; begin < groups.size();) {
+        std::size_t end = groups.find('\n', begin);
+        if (end == std::string::npos) end = groups.size();
+        std::string const line = groups.substr(begin, end - begin); // "0::/path" or "7:memory:/path"
+        begin = end + 1;
+        std::size_t const first = line.find(':');
+        std::size_t const second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        std::string const controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        bool const unified = controllers == ",,";
+        if (!unified && controllers.find(",memory,") == std::string::npos) continue;
+        std::string path = line.substr(second + 1);
+        while (true) { // every ancestor limits it too
+            std::uint64_t const here =
+                unified ? free_in_group("/sys/fs/cgroup" + path, "/memory.max", "/memory.current", "")
+                        : free_in_group("/sys/fs/cgroup/memory" + path, "/memory.limit_in_bytes",
+                                        "/memory.usage_in_bytes", "total_");
+            if (here < least - swap && here != std::numeric_limits<std::uint64_t>::max()) least = here + swap;
+            if (path.empty() || path == "/") break;
+            path.erase(path.rfind('/'));
+        }
+    }
+    return least;
+}
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_FREE_MEMORY_HPP

@@ -1,0 +1,369 @@
+// herring: memory that the ranks of a node share and that goes when they go, however they end.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_SHARED_MAPPING_HPP
+#define HERRING_DETAIL_SHARED_MAPPING_HPP
+
+#include "herring/detail/free_memory.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/error.hpp"
+#include "herring/world.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace herring::detail {
+
+/// A descriptor that is closed with its scope.
+class unique_descriptor {
+  public:
+    explicit unique_descriptor(int value = -1) noexcept : value_(value) {}
+    unique_descriptor(unique_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+    unique_descriptor& operator=(unique_descriptor&& other) noexcept {
+        if (this != &other) {
+            reset();
+            value_ = std::exchange(other.value_, -1);
+        }
+        return *this;
+    }
+    ~unique_descriptor() { reset(); }
+    void reset() noexcept {
+        if (value_ >= 0) ::close(value_);
+        value_ = -1;
+    }
+    int get() const noexcept { return value_; }
+
+  private:
+    int value_;
+};
+
+/// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
+///
+/// The node's first rank makes a file without a name (memfd) and hands its descriptor to the others over datagram
+/// sockets in the abstract namespace. Nothing of it is in any file system: when the last rank that maps it ends,
+/// by SIGKILL too, the kernel frees it. Every rank allocates its share of the pages itself, so that they lie near the
+/// core it runs on and a lack of memory is an error here instead of a SIGBUS later. The file cannot be shrunk.
+/// Blocks:   collective over all ranks of the world, four all_gathers; nothing else in it waits.
+/// Strangers: each socket takes datagrams of the node's first rank only, of this user only.
+/// Errors:   `no_resources` with the size and what to do; a failure on any rank becomes an error on every rank that names
+///           it, and leaves nothing behind.
+/// Lifetime: needs no world after construction. The address differs from rank to rank: share offsets, not pointers.
+class shared_mapping {
+  public:
+    shared_mapping() = default;
+    shared_mapping(world& all, std::size_t bytes, std::chrono::milliseconds timeout = world::default_timeout) {
+        building made{all, timeout};
+        made.exchange_names(bytes);
+        made.agree([&] { made.hear_the_first_only(); });
+        made.agree([&] {
+            if (all.local_rank() == 0) made.make_and_send();
+        });
+        made.agree([&] { mapping_ = made.map(); });
+        bytes_ = made.bytes;
+    }
+    shared_mapping(shared_mapping&& other) noexcept
+        : mapping_(std::move(other.mapping_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    shared_mapping& operator=(shared_mapping&& other) noexcept {
+        mapping_ = std::move(other.mapping_);
+        bytes_ = std::exchange(other.bytes_, 0);
+        return *this;
+    }
+
+    /// All of it: as many bytes as the node's largest request, from the start of a page on.
+    std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
+
+    /// Enters these pages into this process's page table now, so that first use does not fault; contents stay.
+    void prefault(std::size_t offset, std::size_t size) const noexcept {
+        if (offset >= bytes_) return;
+        if (size > bytes_ - offset) size = bytes_ - offset;
+        std::size_t const page = page_bytes();
+        std::size_t const begin = offset / page * page;
+#if defined(MADV_POPULATE_WRITE)
+        if (::madvise(mapping_.at + begin, offset + size - begin, MADV_POPULATE_WRITE) == 0) return;
+#endif
+        for (std::size_t at = begin; at < offset + size; at += page) // adds nothing, but writes: other ranks may be at work
+            __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at), static_cast<unsigned char>(0),
+                              __ATOMIC_RELAXED);
+    }
+
+  private:
+    static std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+    struct pages {
+        std::byte* at = nullptr;
+        std::size_t size = 0;
+
+        pages() = default;
+        pages(std::byte* where, std::size_t bytes) noexcept : at(where), size(bytes) {}
+        pages(pages&& other) noexcept : at(std::exchange(other.at, nullptr)), size(std::exchange(other.size, 0)) {}
+        pages& operator=(pages&& other) noexcept {
+            if (this != &other) {
+                release();
+                at = std::exchange(other.at, nullptr);
+                size = std::exchange(other.size, 0);
+            }
+            return *this;
+        }
+        ~pages() { release(); }
+        void release() noexcept {
+            if (at != nullptr) ::munmap(at, size);
+            at = nullptr;
+        }
+    };
+
+    // What a rank tells all others first.
+    struct introduction {
+        std::uint64_t bytes = 0;
+        std::uint64_t random = 0; // its socket's name, with its rank
+    };
+
+    // What exists only while the mapping is made.
+    struct building {
+        world& all;
+        std::chrono::milliseconds timeout;
+        std::size_t bytes = 0;
+        std::size_t whole_pages = 0;
+        std::vector<std::uint64_t> randoms{}; // of this node's ranks
+        unique_descriptor socket{};
+        unique_descriptor file{};
+
+        // Runs one rank's part of a step and ends it together: all ranks go on, or all throw the same failure.
+        template <class Step> void agree(Step&& step) {
+            failure mine;
+            try {
+                step();
+            } catch (error const& why) {
+                mine = why.why();
+            } catch (std::exception const& why) {
+                mine = failure::make(errc::no_resources, all.rank(), -1, "shared_mapping", why.what());
+            }
+            tell(mine, {});
+        }
+
+        void exchange_names(std::size_t wanted) {
+            introduction const me{wanted, random_bits()};
+            failure mine;
+            if (all.local_size() > 1) {
+                try {
+                    open_socket(me.random);
+                } catch (error const& why) {
+                    mine = why.why();
+                }
+            }
+            auto const answers = tell(mine, me);
+            for (int const rank : all.map().members(all.node())) {
+                introduction const& theirs = answers[static_cast<std::size_t>(rank)];
+                if (theirs.bytes > bytes) bytes = theirs.bytes;
+                randoms.push_back(theirs.random);
+            }
+            std::size_t const page = page_bytes();
+            whole_pages = bytes / page + (bytes % page != 0);
+        }
+
+        std::vector<introduction> tell(failure const& mine, introduction const& me) {
+            std::vector<std::byte> message(sizeof me + (mine.what == errc::ok ? 0 : sizeof mine));
+            std::memcpy(message.data(), &me, sizeof me);
+            if (mine.what != errc::ok) std::memcpy(message.data() + sizeof me, &mine, sizeof mine);
+            auto const said = all.all_gather(message, timeout);
+            std::vector<introduction> answers(said.size());
+            for (std::size_t rank = 0; rank < said.size(); ++rank) {
+                if (said[rank].size() == sizeof me + sizeof(failure)) {
+                    failure theirs;
+                    std::memcpy(static_cast<void*>(&theirs), said[rank].data() + sizeof me, sizeof theirs);
+                    throw error(as_seen_by(theirs, all.rank()));
+                }
+                if (said[rank].size() != sizeof me)
+                    throw error(errc::mismatch, all.rank(), static_cast<int>(rank), "shared_mapping",
+                                "it is in another collective; let every rank make the same calls in the same order");
+                std::memcpy(static_cast<void*>(&answers[rank]), said[rank].data(), sizeof me);
+            }
+            return answers;
+        }
+
+        [[noreturn]] void give_up(errc what, int peer, std::string const& text) const {
+            throw error(what, all.rank(), peer, "shared_mapping", text);
+        }
+        [[noreturn]] void give_up_errno(char const* call, std::string const& advice) const {
+            give_up(errc::no_resources, -1, std::string(call) + ": " + std::strerror(errno) + "; " + advice);
+        }
+        int first_rank() const { return all.map().members(all.node())[0]; }
+
+        // An abstract name: bound to no file, gone with the socket.
+        socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
+            to = {};
+            to.sun_family = AF_UNIX;
+            int const length = std::snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "herring.%016llx.%d.%016llx",
+                                             static_cast<unsigned long long>(all.job()), local_rank,
+                                             static_cast<unsigned long long>(random));
+            return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+        }
+
+        void open_socket(std::uint64_t random) {
+            socket = unique_descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            if (socket.get() < 0) give_up_errno("socket", "raise the limit of open files (ulimit -n)");
+            int const on = 1;
+            ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+            sockaddr_un mine;
+            socklen_t const length = name(mine, all.local_rank(), random);
+            if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&mine), length) != 0)
+                give_up_errno("bind of an abstract socket", "check that AF_UNIX sockets are allowed here");
+        }
+
+        // A connected datagram socket takes nothing from anybody else; what strangers sent before is thrown away.
+        void hear_the_first_only() {
+            if (all.local_rank() == 0 || bytes == 0) return;
+            sockaddr_un first;
+            socklen_t const length = name(first, 0, randoms[0]);
+            if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&first), length) != 0)
+                give_up(errc::unreachable, first_rank(),
+                        std::string("the socket of the node's first rank: ") + std::strerror(errno) +
+                            "; ranks of one node must share a network namespace: give ranks that do not different "
+                            "values of HERRING_NODE");
+            std::byte junk[64];
+            while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {}
+        }
+
+        static std::string in_words(std::uint64_t size) {
+            char text[64];
+            if (size < 10u << 20)
+                std::snprintf(text, sizeof text, "%llu bytes", static_cast<unsigned long long>(size));
+            else
+                std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(size) / 1048576.0);
+            return text;
+        }
+
+        void make_and_send() {
+            if (bytes == 0) return;
+            std::string const needed = "this node's ranks need " + in_words(bytes) + " of shared memory";
+            std::string const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
+            // Neither is refused by the kernel in an orderly way: the first ends in SIGXFSZ, the second in the OOM killer.
+            rlimit most{};
+            if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
+                give_up(errc::no_resources, -1,
+                        needed + ", the limit of file sizes is " + in_words(most.rlim_cur) + "; " + cure +
+                            "raise it (ulimit -f)");
+            if (std::uint64_t const free = free_memory(); bytes > free)
+                give_up(errc::no_resources, -1,
+                        needed + ", " + in_words(free) + " of memory are free; " + cure +
+                            "raise the memory limit of the machine's job, container or control group");
+            file = unique_descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+            if (file.get() < 0) give_up_errno("memfd_create", needed + "; raise the limit of open files (ulimit -n)");
+            int truncated = 0;
+            do truncated = ::ftruncate(file.get(), static_cast<off_t>(whole_pages * page_bytes()));
+            while (truncated != 0 && errno == EINTR);
+            if (truncated != 0) give_up_errno("ftruncate", needed + "; " + cure + "free memory");
+            ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+            for (int local = 1; local < all.local_size(); ++local) send_to(local);
+        }
+
+        void send_to(int local_rank) {
+            std::uint64_t token[2] = {all.job(), randoms[0]};
+            iovec part{token, sizeof token};
+            alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+            sockaddr_un to;
+            msghdr message{};
+            message.msg_name = &to;
+            message.msg_namelen = name(to, local_rank, randoms[static_cast<std::size_t>(local_rank)]);
+            message.msg_iov = &part;
+            message.msg_iovlen = 1;
+            message.msg_control = control;
+            message.msg_controllen = sizeof control;
+            cmsghdr* const header = CMSG_FIRSTHDR(&message);
+            header->cmsg_level = SOL_SOCKET;
+            header->cmsg_type = SCM_RIGHTS;
+            header->cmsg_len = CMSG_LEN(sizeof(int));
+            int const passed = file.get();
+            std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
+            ssize_t sent = 0;
+            do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
+            while (sent < 0 && errno == EINTR);
+            if (sent != static_cast<ssize_t>(sizeof token))
+                give_up(errc::unreachable, all.map().rank_of(all.node(), local_rank),
+                        std::string("could not hand it the shared memory: ") + std::strerror(errno) +
+                            "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)");
+        }
+
+        // By now the first rank has sent to everybody, so there is nothing to wait for.
+        void receive() {
+            std::uint64_t token[2] = {};
+            iovec part{token, sizeof token};
+            alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
+            msghdr message{};
+            message.msg_iov = &part;
+            message.msg_iovlen = 1;
+            message.msg_control = control;
+            message.msg_controllen = sizeof control;
+            ssize_t got = 0;
+            do got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+            while (got < 0 && errno == EINTR);
+            ucred sender{};
+            sender.uid = static_cast<uid_t>(-1);
+            for (cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message); header != nullptr;
+                 header = CMSG_NXTHDR(&message, header)) {
+                if (header->cmsg_level != SOL_SOCKET) continue;
+                if (header->cmsg_type == SCM_CREDENTIALS) std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+                if (header->cmsg_type == SCM_RIGHTS) {
+                    int passed = -1;
+                    std::memcpy(&passed, CMSG_DATA(header), sizeof passed);
+                    file = unique_descriptor(passed);
+                }
+            }
+            if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
+                give_up(errc::no_resources, first_rank(),
+                        "the descriptor of the shared memory did not arrive; raise the limit of open files (ulimit -n)");
+            if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])
+                give_up(errc::refused, first_rank(), "a process of another user or job sent shared memory; ranks of a node "
+                                                     "must run as one user");
+        }
+
+        pages map() {
+            if (bytes == 0) return {};
+            if (all.local_rank() != 0) receive();
+            socket.reset();
+            std::size_t const page = page_bytes();
+            struct ::stat about {};
+            if (::fstat(file.get(), &about) != 0 || static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
+                give_up(errc::mismatch, first_rank(), "the shared memory has another size than agreed");
+            // Its share of the pages, from the core it runs on.
+            auto const local = static_cast<std::size_t>(all.local_rank());
+            auto const ranks = static_cast<std::size_t>(all.local_size());
+            std::size_t const begin = whole_pages * local / ranks * page, end = whole_pages * (local + 1) / ranks * page;
+            int allocated = 0;
+            if (begin != end) do
+                    allocated = ::fallocate(file.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+                while (allocated != 0 && errno == EINTR);
+            if (allocated != 0 && errno != EOPNOTSUPP)
+                give_up_errno("fallocate", "this node's ranks need " + in_words(bytes) +
+                                               " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
+                                               "raise the memory limit of the machine's job, container or control group");
+            void* const at =
+                ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+            if (at == MAP_FAILED)
+                give_up_errno("mmap", "this node's ranks need " + in_words(bytes) +
+                                          " of address space; raise the limit (ulimit -v) or reduce a smaller layout");
+            return {static_cast<std::byte*>(at), whole_pages * page};
+        }
+    };
+
+    pages mapping_{};
+    std::size_t bytes_ = 0;
+};
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_SHARED_MAPPING_HPP

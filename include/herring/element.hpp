@@ -1,0 +1,135 @@
+// herring: what a tensor may consist of: four ordinary types and two 16-bit floats.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ELEMENT_HPP
+#define HERRING_ELEMENT_HPP
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/float_bits.hpp"
+#include "herring/policy.hpp"
+
+namespace herring {
+
+/// The upper half of a `float`: 8 bits of exponent, 7 of fraction. Storage only: it computes as `float`.
+///
+/// Rounds to nearest, ties to even; subnormals and infinities are kept, a NaN stays a NaN with its sign and the
+/// upper part of its payload, made quiet. Trivial, so that spans of it lie in shared memory and on the wire.
+struct bfloat16 {
+    std::uint16_t bits;
+
+    bfloat16() = default;
+    HERRING_HOST_DEVICE explicit constexpr bfloat16(float value) noexcept : bits(narrow(value)) {}
+    HERRING_HOST_DEVICE explicit constexpr operator float() const noexcept {
+        return __builtin_bit_cast(float, detail::scalar_float_bits::widen_bfloat16(bits));
+    }
+    HERRING_HOST_DEVICE static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
+        bfloat16 made{0.0f};
+        made.bits = bits;
+        return made;
+    }
+    /// Compares as numbers: -0 equals +0, a NaN equals nothing. For bit equality compare `bits`.
+    HERRING_HOST_DEVICE friend constexpr bool operator==(bfloat16 a, bfloat16 b) noexcept {
+        return static_cast<float>(a) == static_cast<float>(b);
+    }
+
+  private:
+    HERRING_HOST_DEVICE static constexpr std::uint16_t narrow(float value) noexcept {
+        std::uint32_t const all = __builtin_bit_cast(std::uint32_t, value);
+        if ((all & 0x7fff'ffffu) > detail::scalar_float_bits::infinity)
+            return static_cast<std::uint16_t>(all >> 16 | 0x40u);
+        return static_cast<std::uint16_t>(detail::scalar_float_bits::narrow_bfloat16(all));
+    }
+};
+
+/// IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Storage only: it computes as `float`.
+///
+/// Rounds to nearest, ties to even; 65520 and more become infinite, subnormals are kept, NaNs as for `bfloat16`.
+struct float16 {
+    std::uint16_t bits;
+
+    float16() = default;
+    HERRING_HOST_DEVICE explicit constexpr float16(float value) noexcept : bits(narrow(value)) {}
+    HERRING_HOST_DEVICE explicit constexpr operator float() const noexcept {
+        return __builtin_bit_cast(float, detail::scalar_float_bits::widen_float16(bits));
+    }
+    HERRING_HOST_DEVICE static constexpr float16 from_bits(std::uint16_t bits) noexcept {
+        float16 made{0.0f};
+        made.bits = bits;
+        return made;
+    }
+    /// Compares as numbers: -0 equals +0, a NaN equals nothing. For bit equality compare `bits`.
+    HERRING_HOST_DEVICE friend constexpr bool operator==(float16 a, float16 b) noexcept {
+        return static_cast<float>(a) == static_cast<float>(b);
+    }
+
+  private:
+    HERRING_HOST_DEVICE static constexpr std::uint16_t narrow(float value) noexcept {
+        std::uint32_t const all = __builtin_bit_cast(std::uint32_t, value);
+        if ((all & 0x7fff'ffffu) > detail::scalar_float_bits::infinity)
+            return static_cast<std::uint16_t>((all >> 16 & 0x8000u) | 0x7e00u | (all >> 13 & 0x1ffu));
+        return static_cast<std::uint16_t>(detail::scalar_float_bits::narrow_float16(all));
+    }
+};
+
+/// A type's number in digests and on the wire: never reused, never renumbered.
+enum class type_id : std::uint8_t { float32 = 1, float64 = 2, int32 = 3, int64 = 4, bfloat16 = 5, float16 = 6 };
+
+/// The type's name in error messages.
+constexpr char const* to_string(type_id id) noexcept {
+    switch (id) {
+    case type_id::float32: return "float";
+    case type_id::float64: return "double";
+    case type_id::int32: return "std::int32_t";
+    case type_id::int64: return "std::int64_t";
+    case type_id::bfloat16: return "herring::bfloat16";
+    case type_id::float16: return "herring::float16";
+    }
+    return "unknown type";
+}
+
+/// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`.
+///
+/// The 16-bit floats are combined in `float` and rounded once, at the end; the others in themselves. Sums of
+/// integers wrap.
+template <class T> struct element;
+
+namespace detail {
+template <type_id Id, class Accumulator> struct element_facts {
+    using accumulator = Accumulator;
+    static constexpr type_id id = Id;
+    static constexpr char const* name = to_string(Id);
+};
+} // namespace detail
+
+template <> struct element<float> : detail::element_facts<type_id::float32, float> {};
+template <> struct element<double> : detail::element_facts<type_id::float64, double> {};
+template <> struct element<std::int32_t> : detail::element_facts<type_id::int32, std::int32_t> {};
+template <> struct element<std::int64_t> : detail::element_facts<type_id::int64, std::int64_t> {};
+template <> struct element<bfloat16> : detail::element_facts<type_id::bfloat16, float> {};
+template <> struct element<float16> : detail::element_facts<type_id::float16, float> {};
+
+/// A type that a reducer can carry: trivially copyable, with `element<T>`.
+template <class T>
+concept element_type = std::is_trivially_copyable_v<T> && requires {
+    typename element<T>::accumulator;
+    { element<T>::id } -> std::convertible_to<type_id>;
+    { element<T>::name } -> std::convertible_to<char const*>;
+};
+
+/// What contributions of T are combined in.
+template <element_type T> using accumulator = typename element<T>::accumulator;
+
+template <> inline constexpr bool is_element<bfloat16> = true;
+template <> inline constexpr bool is_element<float16> = true;
+
+static_assert(element_type<float> && element_type<double> && element_type<std::int32_t>);
+static_assert(element_type<std::int64_t> && element_type<bfloat16> && element_type<float16>);
+static_assert(std::is_trivial_v<bfloat16> && sizeof(bfloat16) == 2 && alignof(bfloat16) == 2);
+static_assert(std::is_trivial_v<float16> && sizeof(float16) == 2 && alignof(float16) == 2);
+
+} // namespace herring
+
+#endif // HERRING_ELEMENT_HPP

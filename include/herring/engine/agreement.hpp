@@ -1,0 +1,79 @@
+// herring: before anything moves, all ranks compare what they are about to run, and name who differs and in what.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_AGREEMENT_HPP
+#define HERRING_ENGINE_AGREEMENT_HPP
+
+#include "herring/layout.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace herring::detail {
+
+/// Facts with names, as text: what one rank is about to run.
+class declaration {
+  public:
+    void add(std::string_view field, std::string_view value) {
+        text_.append(field).append("=").append(value).append("\n");
+    }
+    std::string const& text() const noexcept { return text_; }
+
+    /// The first line in which two declarations differ, from either side.
+    static std::pair<std::string, std::string> difference(std::string_view mine, std::string_view theirs) {
+        while (!mine.empty() || !theirs.empty()) {
+            std::string_view const a = line(mine);
+            std::string_view const b = line(theirs);
+            if (a != b) return {std::string(a), std::string(b)};
+        }
+        return {};
+    }
+
+  private:
+    static std::string_view line(std::string_view& text) noexcept {
+        std::size_t const end = std::min(text.find('\n'), text.size());
+        std::string_view const first = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        return first;
+    }
+    std::string text_;
+};
+
+/// Compares every rank's declaration with rank 0's.
+///
+/// Errors: `mismatch` on every rank; it names a rank that differs from rank 0, the field, and both values.
+inline void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout) {
+    auto const all = ranks.all_gather(std::as_bytes(std::span(mine.text())), timeout);
+    auto const text = [&](std::size_t r) {
+        return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
+    };
+    std::size_t const me = static_cast<std::size_t>(ranks.rank());
+    // Who differs from rank 0 hears of itself; the others hear of the first that differs.
+    std::size_t other = 0;
+    if (text(me) == text(0))
+        for (other = 1; other < all.size() && text(other) == text(0); ++other) {}
+    if (other == all.size()) return;
+    auto const [here, there] = declaration::difference(text(me), text(other));
+    throw error(errc::mismatch, ranks.rank(), static_cast<int>(other), "construction",
+                "ranks must be alike: this rank has " + (here.empty() ? "no more" : here) + ", rank " +
+                    std::to_string(other) + " has " + (there.empty() ? "no more" : there) +
+                    "; build and start all ranks from the same program and model");
+}
+
+/// One line a tensor, so that a difference names the tensor.
+inline void declare(declaration& to, layout const& tensors) {
+    to.add("tensors", std::to_string(tensors.size()));
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        to.add("tensor " + std::to_string(i), tensors[i].name + " of " + std::to_string(tensors[i].elements));
+}
+
+} // namespace herring::detail
+
+#endif // HERRING_ENGINE_AGREEMENT_HPP

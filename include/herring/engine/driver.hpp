@@ -1,0 +1,221 @@
+// herring: who polls the engine, and what happens while there is nothing to do: patience, deadlines, blame.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_DRIVER_HPP
+#define HERRING_ENGINE_DRIVER_HPP
+
+#include "herring/detail/futex.hpp"
+#include "herring/engine/engine.hpp"
+#include "herring/waiting/waiting.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string>
+#include <type_traits>
+
+namespace herring::detail {
+
+inline void pause_cpu() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+/// No sleep is longer: whoever is not woken (a rank of the node died, say) still looks around that often.
+inline constexpr std::chrono::milliseconds longest_sleep{50};
+
+/// What to do between polls that found nothing. One for each stretch of waiting.
+template <class Engine, class Waiting> class patience {
+  public:
+    patience(Engine& moved, world& ranks, bool crowded) noexcept : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+
+    /// Something moved.
+    void reset() noexcept { rounds_ = 0; }
+
+    /// One round of doing nothing. Ends the engine with an error when a rank failed or `deadline` has passed.
+    void wait(time_point deadline) noexcept {
+        // Reading the clock costs as much as a few polls: not in every round.
+        if (rounds_ % 8 == 0) look_around(deadline);
+        switch (policy_.next(rounds_, (last_ - since_).count(), crowded_)) {
+        case wait_action::poll: break;
+        case wait_action::pause: pause_cpu(); break;
+        case wait_action::yield:
+            ::sched_yield();
+            if (rounds_ % 8 != 0) look_around(deadline);
+            break;
+        case wait_action::sleep:
+            engine_.sleep(std::min(deadline, clock::now() + longest_sleep));
+            look_around(deadline);
+            break;
+        }
+        ++rounds_;
+    }
+
+  private:
+    // How long after the deadline, or after a peer was lost, better news may still come from another rank.
+    static constexpr std::chrono::milliseconds hearsay{300};
+
+    void look_around(time_point deadline) noexcept {
+        time_point const now = clock::now();
+        if (rounds_ == 0) {
+            since_ = now;
+            last_ = now;
+        }
+        blame const who = engine_.waiting_for();
+        engine_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
+        last_ = now;
+        if (failure const* const why = ranks_.failed()) return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
+        if (engine_.suspicion().what != errc::ok) {
+            if (suspected_ == time_point{}) suspected_ = now;
+            if (now - suspected_ > hearsay) engine_.fail(engine_.suspicion());
+            return;
+        }
+        if (now < deadline) return;
+        // Who only knows of somebody that may itself be waiting lets those speak first who know more.
+        if (!who.certain && now < deadline + 2 * hearsay) return;
+        char text[200];
+        std::snprintf(text, sizeof text,
+                      "%s within the deadline; look at that rank: is it stopped, slow, or in another call%s",
+                      who.rank >= 0 ? who.text : "an operation did not end",
+                      who.certain || who.rank < 0 ? "?" : ", or does it wait for a third one?");
+        engine_.fail(failure::make(errc::timeout, ranks_.rank(), who.rank, "wait", text));
+    }
+
+    Engine& engine_;
+    world& ranks_;
+    bool crowded_;
+    Waiting policy_{};
+    std::uint32_t rounds_ = 0;
+    time_point since_{};
+    time_point last_{};
+    time_point suspected_{};
+};
+
+/// progress::caller: the engine moves when the caller calls.
+template <class Engine, class Waiting> class caller_driver {
+  public:
+    caller_driver(Engine& moved, world& ranks, bool crowded) noexcept : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+
+    void submitted() noexcept { engine_.poll(); }
+    void poll() noexcept { engine_.poll(); }
+
+    /// Returns when `count` executions are released, or the engine has failed.
+    void until(std::uint64_t count, time_point deadline) noexcept {
+        patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
+        while (engine_.released() < count && engine_.failed() == nullptr) {
+            if (engine_.poll() > 0) patient.reset();
+            else patient.wait(deadline);
+        }
+    }
+
+  private:
+    Engine& engine_;
+    world& ranks_;
+    bool crowded_;
+};
+
+/// progress::thread: a thread of the reducer's moves the engine; it sleeps while there is nothing outstanding.
+template <class Engine, class Waiting> class thread_driver {
+  public:
+    thread_driver(Engine& moved, world& ranks, bool crowded) : engine_(moved), ranks_(ranks), crowded_(crowded) {
+        // Signals are for the caller's threads.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        int const failed = pthread_create(&thread_, nullptr, [](void* self) -> void* {
+            static_cast<thread_driver*>(self)->run();
+            return nullptr;
+        }, this);
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        if (failed != 0)
+            throw error(errc::no_resources, ranks.rank(), -1, "construction",
+                        std::string("cannot start the progress thread: ") + std::strerror(failed) +
+                            "; check ulimit -u, or use progress::caller");
+    }
+    thread_driver(thread_driver const&) = delete;
+    thread_driver& operator=(thread_driver const&) = delete;
+    ~thread_driver() {
+        stop_.store(true);
+        submitted();
+        pthread_join(thread_, nullptr);
+    }
+
+    void submitted() noexcept {
+        work_.fetch_add(1);
+        if (asleep_.load()) {
+            futex_wake(work_);
+            engine_.wake();
+        }
+    }
+    void poll() noexcept {}
+
+    void until(std::uint64_t count, time_point deadline) noexcept {
+        deadline_.store(deadline.time_since_epoch().count());
+        Waiting policy{};
+        time_point const since = clock::now();
+        for (std::uint32_t rounds = 0; engine_.released() < count && engine_.failed() == nullptr; ++rounds) {
+            switch (policy.next(rounds, (clock::now() - since).count(), crowded_)) {
+            case wait_action::poll: break;
+            case wait_action::pause: pause_cpu(); break;
+            case wait_action::yield: ::sched_yield(); break;
+            case wait_action::sleep: {
+                std::uint32_t const heard = done_.load();
+                waiting_.store(true);
+                if (engine_.released() < count && engine_.failed() == nullptr) futex_wait(done_, heard, longest_sleep);
+                waiting_.store(false);
+            }
+            }
+        }
+        deadline_.store(never);
+    }
+
+  private:
+    static constexpr std::int64_t never = time_point::max().time_since_epoch().count();
+
+    void run() noexcept {
+        patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
+        while (!stop_.load()) {
+            std::uint64_t const before = engine_.released();
+            std::size_t const moved = engine_.poll();
+            if ((engine_.released() != before || engine_.failed() != nullptr) && waiting_.load()) {
+                done_.fetch_add(1);
+                futex_wake(done_);
+            }
+            if (moved > 0) {
+                patient.reset();
+                continue;
+            }
+            std::uint32_t const heard = work_.load();
+            asleep_.store(true);
+            bool const idle = engine_.released() == engine_.requested() || engine_.failed() != nullptr;
+            if (idle && !stop_.load()) {
+                futex_wait(work_, heard, std::chrono::seconds(1));
+                patient.reset();
+            } else if (!idle) {
+                patient.wait(time_point(clock::duration(deadline_.load())));
+            }
+            asleep_.store(false);
+        }
+    }
+
+    Engine& engine_;
+    world& ranks_;
+    bool crowded_;
+    pthread_t thread_{};
+    std::atomic<bool> stop_{false};
+    std::atomic<bool> asleep_{false};  // the thread may be in a sleep that `submitted` has to end
+    std::atomic<bool> waiting_{false}; // the caller may be in a sleep that the thread has to end
+    std::atomic<std::uint32_t> work_{0};
+    std::atomic<std::uint32_t> done_{0};
+    std::atomic<std::int64_t> deadline_{never};
+};
+
+} // namespace herring::detail
+
+#endif // HERRING_ENGINE_DRIVER_HPP

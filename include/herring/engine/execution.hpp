@@ -1,0 +1,71 @@
+// herring: one bucket on its way, and the cursors that walk the chunks of all executions in order.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_EXECUTION_HPP
+#define HERRING_ENGINE_EXECUTION_HPP
+
+#include "herring/plan/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace herring {
+
+/// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank.
+struct execution {
+    shard const* shards = nullptr;
+    std::uint32_t shard_count = 0;
+    route path = route::local;
+    std::byte* own = nullptr;      ///< start of the bucket in this rank's memory
+    std::size_t elements = 0;
+    std::uint32_t fingerprint = 0; ///< of what every rank must have submitted here
+    std::uint32_t label = 0;       ///< bucket number, for the trace
+    std::uint32_t open = 0;        ///< things that this rank still has to do or to wait for
+};
+
+/// A range of one execution's bucket.
+struct chunk {
+    std::size_t offset = 0; ///< elements from the bucket's start
+    std::size_t elements = 0;
+};
+
+/// Walks the chunks of one stream through all executions of one route, in order.
+struct chunk_cursor {
+    chunk_stream stream;      ///< which chunks of a shard
+    int server = 0;           ///< shards of this server only
+    std::uint64_t at = 0;     ///< execution
+    std::uint32_t shard = 0;
+    std::uint32_t k = 0;      ///< chunk of that shard; start with stream.first
+
+    chunk_cursor() = default;
+    chunk_cursor(chunk_stream which, int of) noexcept : stream(which), server(of), k(which.first) {}
+
+    /// Within `e`: moves on to the next chunk of the stream, if not on one. False: `e` has no more.
+    bool settle(execution const& e) noexcept {
+        while (shard < e.shard_count) {
+            if (e.shards[shard].server == server && k < e.shards[shard].chunks) return true;
+            ++shard;
+            k = stream.first;
+        }
+        return false;
+    }
+
+    void next_execution() noexcept {
+        ++at;
+        shard = 0;
+        k = stream.first;
+    }
+
+    void next_chunk() noexcept { k += stream.stride; }
+
+    /// The chunk that the cursor stands on; only after `settle` said true.
+    chunk here(execution const& e) const noexcept {
+        herring::shard const& s = e.shards[shard];
+        std::size_t const from = static_cast<std::size_t>(k) * s.chunk_elements;
+        std::size_t const left = s.elements - from;
+        return {s.offset + from, left < s.chunk_elements ? left : s.chunk_elements};
+    }
+};
+
+} // namespace herring
+
+#endif // HERRING_ENGINE_EXECUTION_HPP

@@ -1,0 +1,136 @@
+// herring: what can go wrong, as a value (`failure`, `status`) and as the one exception (`error`).
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ERROR_HPP
+#define HERRING_ERROR_HPP
+
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace herring {
+
+/// What kind of failure it is; `docs/errors.md` has each with its cause and its cure.
+enum class errc : int {
+    ok = 0,
+    timeout,         ///< a deadline passed; the rank that was missing is named
+    peer_lost,       ///< a rank died, or its connection broke
+    peer_failed,     ///< a rank announced an error of its own
+    mismatch,        ///< ranks differ in layout, type, policies, version, size or call order
+    refused,         ///< this rank or a peer was turned away at join (duplicate, out of range, wrong job)
+    protocol,        ///< a peer sent what no healthy peer sends
+    bad_argument,    ///< index, span, layout or option out of bounds
+    bad_state,       ///< the call does not fit the step: twice ready, not ready, used after a failure
+    unreachable,     ///< an address or an interface that does not resolve, bind or answer
+    no_resources,    ///< memory, shared memory, ports, descriptors
+    unsupported,     ///< the machine, kernel or library cannot do what the policy needs
+    device,          ///< an accelerator or a NIC reported an error
+    internal         ///< a defect in Herring
+};
+
+/// The identifier's text, e.g. "timeout".
+constexpr char const* to_string(errc c) noexcept {
+    switch (c) {
+    case errc::ok: return "ok";
+    case errc::timeout: return "timeout";
+    case errc::peer_lost: return "peer lost";
+    case errc::peer_failed: return "peer failed";
+    case errc::mismatch: return "mismatch";
+    case errc::refused: return "refused";
+    case errc::protocol: return "protocol violation";
+    case errc::bad_argument: return "bad argument";
+    case errc::bad_state: return "bad state";
+    case errc::unreachable: return "unreachable";
+    case errc::no_resources: return "no resources";
+    case errc::unsupported: return "unsupported";
+    case errc::device: return "device error";
+    case errc::internal: return "internal error";
+    }
+    return "unknown";
+}
+
+/// One failure as plain bytes: it is copied between processes and out of signal-safe places.
+///
+/// Lifetime: trivially copyable, owns nothing; texts longer than its fields are cut.
+struct failure {
+    errc what = errc::ok;
+    int local_rank = -1;     ///< rank that found it (rank in the world, not on the node); -1: not known
+    int peer = -1;           ///< rank that is missing, differs or misbehaved; -1: none
+    char operation[48] = {}; ///< what was being done, e.g. "all_reduce", "join"
+    char text[416] = {};     ///< what happened and what to do about it
+
+    static failure make(errc what, int local_rank, int peer, std::string_view operation,
+                        std::string_view text) noexcept {
+        failure made;
+        made.what = what;
+        made.local_rank = local_rank;
+        made.peer = peer;
+        copy(made.operation, operation);
+        copy(made.text, text);
+        return made;
+    }
+
+    /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
+    std::string message() const {
+        std::string out = "herring: ";
+        if (local_rank >= 0) out += "rank " + std::to_string(local_rank) + ": ";
+        if (operation[0] != 0) out += std::string(operation) + ": ";
+        out += to_string(what);
+        if (peer >= 0) out += " (rank " + std::to_string(peer) + ")";
+        if (text[0] != 0) out += ": " + std::string(text);
+        return out;
+    }
+
+  private:
+    template <std::size_t Size> static void copy(char (&to)[Size], std::string_view from) noexcept {
+        std::size_t const size = from.size() < Size - 1 ? from.size() : Size - 1;
+        for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
+        to[size] = 0;
+    }
+};
+
+/// The exception that set-up and `wait()` throw; carries the failure and its message.
+class error : public std::exception {
+  public:
+    explicit error(failure const& made) : failure_(made), message_(made.message()) {}
+    error(errc what, int local_rank, int peer, std::string_view operation, std::string_view text)
+        : error(failure::make(what, local_rank, peer, operation, text)) {}
+
+    errc code() const noexcept { return failure_.what; }
+    int local_rank() const noexcept { return failure_.local_rank; }
+    int peer() const noexcept { return failure_.peer; }
+    char const* operation() const noexcept { return failure_.operation; }
+    failure const& why() const noexcept { return failure_; }
+    char const* what() const noexcept override { return message_.c_str(); }
+
+  private:
+    failure failure_;
+    std::string message_;
+};
+
+/// How an operation with an explicit deadline ended: the same facts as `error`, without the throw.
+class [[nodiscard]] status {
+  public:
+    status() = default;
+    explicit status(failure const& why) noexcept : failure_(why) {}
+
+    bool ok() const noexcept { return failure_.what == errc::ok; }
+    explicit operator bool() const noexcept { return ok(); }
+    errc code() const noexcept { return failure_.what; }
+    int peer() const noexcept { return failure_.peer; }
+    failure const& why() const noexcept { return failure_; }
+    std::string message() const { return ok() ? std::string("ok") : failure_.message(); }
+
+    /// Throws `error` unless ok.
+    void value() const {
+        if (!ok()) throw error(failure_);
+    }
+
+  private:
+    failure failure_;
+};
+
+} // namespace herring
+
+#endif // HERRING_ERROR_HPP

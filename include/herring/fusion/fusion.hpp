@@ -1,0 +1,50 @@
+// herring: what a fusion policy is: the rule that says when a bucket of tensors is full and may leave.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_FUSION_FUSION_HPP
+#define HERRING_FUSION_FUSION_HPP
+
+#include "herring/policy.hpp"
+
+#include <concepts>
+#include <cstddef>
+
+namespace herring {
+
+/// What a fusion policy may look at when a tensor has just been added to the open bucket.
+struct fusion_state {
+    std::size_t bucket_bytes = 0;   ///< bytes in the open bucket, the tensor just added included
+    std::size_t bucket_tensors = 0; ///< tensors in it
+    std::size_t next_bytes = 0;     ///< bytes of the tensor that comes next (0: none, or empty)
+    int servers = 1;                ///< nodes that serve a shard of every bucket
+    int local_ranks = 1;            ///< ranks of the largest node
+};
+
+template <class Policy>
+concept fusion_named = requires {
+    { Policy::name } -> std::convertible_to<char const*>;
+};
+template <class Policy>
+concept fusion_closes = requires(fusion_state const& state) {
+    { Policy::closes(state) }
+    noexcept->std::same_as<bool>;
+};
+
+/// A fusion policy is one pure function over `fusion_state`, the same on every rank.
+template <class Policy>
+concept fusion_policy =
+    std::same_as<typename Policy::axis, axes::fusion> && fusion_named<Policy> && fusion_closes<Policy>;
+
+template <class Policy> struct check<axes::fusion, Policy> {
+    static constexpr int broken = first_broken({fusion_named<Policy>, fusion_closes<Policy>});
+    static constexpr bool value = broken < 0;
+    static_assert(broken != 0,
+                  "[HRG-F01] fusion: needs 'static constexpr char const* name'; a common slip is to "
+                  "leave it out; give it the name of your type");
+    static_assert(broken != 1,
+                  "[HRG-F03] fusion: needs 'static bool closes(fusion_state const&) noexcept'; a common "
+                  "slip is to forget static or noexcept; add both");
+};
+
+} // namespace herring
+
+#endif // HERRING_FUSION_FUSION_HPP

@@ -1,0 +1,23 @@
+// herring: no fusion: every tensor is a bucket of its own.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_FUSION_PER_TENSOR_HPP
+#define HERRING_FUSION_PER_TENSOR_HPP
+
+#include "herring/fusion/fusion.hpp"
+
+namespace herring::fusion {
+
+/// Every tensor leaves as soon as it is ready.
+///
+/// Shape:  n tensors → n buckets.
+/// Cost:   earliest start, most messages: a model's many tiny tensors each pay a round trip.
+struct per_tensor {
+    using axis = axes::fusion;
+    static constexpr char const* name = "per_tensor";
+    static constexpr bool closes(fusion_state const&) noexcept { return true; }
+};
+static_assert(fusion_policy<per_tensor>);
+
+} // namespace herring::fusion
+
+#endif // HERRING_FUSION_PER_TENSOR_HPP

@@ -1,0 +1,34 @@
+// herring: the host core: worlds, layouts, reducers and the policies that need no library.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_HERRING_HPP
+#define HERRING_HERRING_HPP
+
+#include "herring/element.hpp"
+#include "herring/error.hpp"
+#include "herring/fusion/balanced_buffer.hpp"
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/whole_model.hpp"
+#include "herring/intra_node/none.hpp"
+#include "herring/layout.hpp"
+#include "herring/placement/colocated.hpp"
+#include "herring/policy.hpp"
+#include "herring/progress/caller.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/reducer.hpp"
+#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/whole_tensor.hpp"
+#include "herring/sync/every_step.hpp"
+#include "herring/trace/off.hpp"
+#include "herring/units.hpp"
+#include "herring/update/average.hpp"
+#include "herring/update/max.hpp"
+#include "herring/update/min.hpp"
+#include "herring/update/sum.hpp"
+#include "herring/version.hpp"
+#include "herring/waiting/adaptive.hpp"
+#include "herring/waiting/block.hpp"
+#include "herring/waiting/spin.hpp"
+#include "herring/wire/same.hpp"
+#include "herring/world.hpp"
+
+#endif // HERRING_HERRING_HPP

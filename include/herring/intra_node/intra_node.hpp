@@ -1,0 +1,84 @@
+// herring: what an intra-node reducer is: how the ranks of one node see each other's part of a bucket.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_INTRA_NODE_INTRA_NODE_HPP
+#define HERRING_INTRA_NODE_INTRA_NODE_HPP
+
+#include "herring/policy.hpp"
+#include "herring/world.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace herring {
+
+/// Sizes that suit an intra-node reducer, in bytes.
+struct intra_node_tuning {
+    std::size_t local_chunk_bytes = 64 << 10; ///< piece that one rank sums at a time, on one node
+    std::size_t mailbox_bytes = 0;            ///< buckets up to this go through mailboxes; 0: none do
+};
+
+namespace clauses::intra_node {
+template <class P> concept facts = requires {
+    { P::name } -> std::convertible_to<char const*>;
+    { P::joins_ranks } -> std::convertible_to<bool>;
+    { P::device_memory } -> std::convertible_to<bool>;
+    { P::tuning } -> std::convertible_to<intra_node_tuning>;
+};
+template <class P> concept made = std::constructible_from<P, world&, std::size_t>;
+template <class P> concept maps = requires(P& p, int local, std::byte* own) {
+    { p.memory() } noexcept -> std::same_as<std::byte*>;
+    { p.peer(local, own) } noexcept -> std::same_as<std::byte*>;
+};
+template <class P> concept tells = requires(P& p, std::uint64_t execution, std::uint32_t what) {
+    { p.arrive(execution, what) } noexcept;
+    { p.absent(execution) } noexcept -> std::same_as<int>;
+    { p.differs(execution, what) } noexcept -> std::same_as<int>;
+    { p.finish(execution) } noexcept;
+    { p.unfinished(execution) } noexcept -> std::same_as<int>;
+};
+template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
+    { p.listen() } noexcept -> std::same_as<std::uint32_t>;
+    { p.sleep(heard, until) } noexcept;
+    { p.wake() } noexcept;
+};
+} // namespace clauses::intra_node
+
+/// The ranks of a node as one contributor.
+///
+/// Executions of buckets are numbered 0, 1, 2, … in the same order on every rank.
+/// - constructed from (world&, bytes), collectively: `memory()` is this rank's zeroed region of that size,
+///   `peer(l, p)` is the place in local rank l's region that corresponds to p in this rank's.
+/// - `arrive(e, what)`: this rank's data for execution e is in place; `what` is a fingerprint of the operation.
+///   `absent(e)`: the local rank that has not arrived yet, or −1 when all have. `differs(e, what)`: a local rank
+///   whose fingerprint is another one, or −1.
+/// - `finish(e)`: this rank has done its chunks of every execution up to e, in every region. `unfinished(e)`: a
+///   local rank that has not, or −1; then the results of e lie in this rank's memory.
+/// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
+///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
+template <class P>
+concept intra_node_policy =
+    std::same_as<typename P::axis, axes::intra_node> && clauses::intra_node::facts<P> &&
+    clauses::intra_node::made<P> && clauses::intra_node::maps<P> && clauses::intra_node::tells<P> &&
+    clauses::intra_node::sleeps<P>;
+
+template <class P> struct check<axes::intra_node, P> {
+    static constexpr int broken =
+        first_broken({clauses::intra_node::facts<P>, clauses::intra_node::made<P>, clauses::intra_node::maps<P>,
+                      clauses::intra_node::tells<P>, clauses::intra_node::sleeps<P>});
+    static constexpr bool value = broken < 0;
+    static_assert(broken != 0, "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "
+                               "constexpr members; a common slip is to leave one out");
+    static_assert(broken != 1, "[HRG-I02] intra_node: needs a constructor from (world&, std::size_t bytes); a common "
+                               "slip is to take world by value");
+    static_assert(broken != 2, "[HRG-I03] intra_node: needs 'memory() noexcept' and 'peer(local, own) noexcept' that "
+                               "return std::byte*; a common slip is to forget noexcept");
+    static_assert(broken != 3, "[HRG-I04] intra_node: needs 'arrive', 'absent', 'differs', 'finish' and 'unfinished', "
+                               "all noexcept; a common slip is to return bool instead of the local rank");
+    static_assert(broken != 4, "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
+                               "a common slip is to take a duration");
+};
+
+} // namespace herring
+
+#endif // HERRING_INTRA_NODE_INTRA_NODE_HPP

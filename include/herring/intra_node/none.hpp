@@ -1,0 +1,43 @@
+// herring: no intra-node reduction: every rank is a node of its own and talks to all others by the transport.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_INTRA_NODE_NONE_HPP
+#define HERRING_INTRA_NODE_NONE_HPP
+
+#include "herring/detail/private_memory.hpp"
+#include "herring/intra_node/intra_node.hpp"
+
+namespace herring::intra_node {
+
+/// Leaves a node's ranks apart: the right choice with one rank a node, and a baseline with several.
+///
+/// Shape: n ranks → n contributors.
+/// Cost:  none; ranks of one node exchange through the transport.
+class none {
+  public:
+    using axis = axes::intra_node;
+    static constexpr char const* name = "none";
+    static constexpr bool joins_ranks = false;
+    static constexpr bool device_memory = false;
+    static constexpr intra_node_tuning tuning{};
+
+    none(world& ranks, std::size_t bytes) : memory_(bytes, ranks.rank()) {}
+
+    std::byte* memory() noexcept { return memory_.data(); }
+    std::byte* peer(int, std::byte* own) noexcept { return own; }
+    void arrive(std::uint64_t, std::uint32_t) noexcept {}
+    int absent(std::uint64_t) noexcept { return -1; }
+    int differs(std::uint64_t, std::uint32_t) noexcept { return -1; }
+    void finish(std::uint64_t) noexcept {}
+    int unfinished(std::uint64_t) noexcept { return -1; }
+    std::uint32_t listen() noexcept { return 0; }
+    void sleep(std::uint32_t, time_point) noexcept {}
+    void wake() noexcept {}
+
+  private:
+    detail::private_memory memory_;
+};
+static_assert(intra_node_policy<none>);
+
+} // namespace herring::intra_node
+
+#endif // HERRING_INTRA_NODE_NONE_HPP

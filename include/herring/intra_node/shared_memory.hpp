@@ -1,0 +1,152 @@
+// herring: the ranks of a node in one mapping: tensors lie in it, and every rank sums its chunks of all of them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_INTRA_NODE_SHARED_MEMORY_HPP
+#define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
+
+#include "herring/detail/futex.hpp"
+#include "herring/detail/shared_mapping.hpp"
+#include "herring/intra_node/intra_node.hpp"
+#include "herring/units.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace herring::intra_node {
+
+/// What may be tuned about shared memory; docs/performance.md tells which settings mattered where.
+struct shared_memory_tuning {
+    std::size_t local_chunk_bytes = 64_KiB; ///< ranks sum interleaved pieces of this size
+    std::size_t mailbox_bytes = 8_KiB;      ///< buckets up to this are copied to a mailbox and summed by everyone
+
+    friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;
+};
+
+/// Joins the ranks of a node by one shared mapping.
+///
+/// Shape:    L local ranks → 1 contributor; local rank l sums the chunks k with k mod L = l.
+/// Cost:     each rank's bytes are read once and written once; two flags a rank and execution.
+/// Blocks:   never; `sleep` is a futex in the mapping, shared by the node.
+/// Lifetime: the mapping has no name: it is gone when its ranks are, however they end.
+/// Errors:   too little memory, at construction, on every rank, with the size that was needed.
+template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shared_memory {
+  public:
+    using axis = axes::intra_node;
+    static constexpr char const* name = "shared_memory";
+    static constexpr bool joins_ranks = true;
+    static constexpr bool device_memory = false;
+    static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,
+                                              .mailbox_bytes = Tuning.mailbox_bytes};
+
+    basic_shared_memory(world& ranks, std::size_t bytes)
+        : local_(ranks.local_rank()), size_(ranks.local_size()),
+          // Not a multiple of the page size: regions that are would compete for the same lines of the cache.
+          stride_((bytes + 4095) / 4096 * 4096 + 320), mapping_(ranks, needed()),
+          cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
+          regions_(mapping_.bytes().data() + head()), seen_(std::make_unique<seen[]>(static_cast<std::size_t>(size_))) {}
+
+    std::byte* memory() noexcept { return regions_ + stride_ * static_cast<std::size_t>(local_); }
+    std::byte* peer(int local, std::byte* own) noexcept {
+        return own + static_cast<std::ptrdiff_t>(stride_) * (local - local_);
+    }
+
+    void arrive(std::uint64_t execution, std::uint32_t what) noexcept {
+        cell& mine = cells_[local_];
+        mine.what[execution % history].store(what, std::memory_order_relaxed);
+        publish(mine.arrived, execution + 1);
+    }
+
+    int absent(std::uint64_t execution) noexcept {
+        for (int l = 0; l < size_; ++l) {
+            if (seen_[l].arrived > execution || l == local_) continue;
+            seen_[l].arrived = cells_[l].arrived.load(std::memory_order_seq_cst);
+            if (seen_[l].arrived <= execution) return l;
+        }
+        return -1;
+    }
+
+    int differs(std::uint64_t execution, std::uint32_t what) noexcept {
+        for (int l = 0; l < size_; ++l) {
+            if (l == local_ || seen_[l].arrived > execution + history / 2) continue; // overwritten since, perhaps
+            if (cells_[l].what[execution % history].load(std::memory_order_relaxed) == what) continue;
+            seen_[l].arrived = cells_[l].arrived.load(std::memory_order_seq_cst);
+            if (seen_[l].arrived <= execution + history / 2) return l;
+        }
+        return -1;
+    }
+
+    void finish(std::uint64_t execution) noexcept { publish(cells_[local_].finished, execution + 1); }
+
+    int unfinished(std::uint64_t execution) noexcept {
+        for (int l = 0; l < size_; ++l) {
+            if (seen_[l].finished > execution || l == local_) continue;
+            seen_[l].finished = cells_[l].finished.load(std::memory_order_seq_cst);
+            if (seen_[l].finished <= execution) return l;
+        }
+        return -1;
+    }
+
+    std::uint32_t listen() noexcept {
+        gate().sleepers.fetch_add(1, std::memory_order_seq_cst);
+        return gate().bell.load(std::memory_order_acquire);
+    }
+
+    void sleep(std::uint32_t heard, time_point until) noexcept {
+        detail::futex_wait(gate().bell, heard, until - clock::now());
+        gate().sleepers.fetch_sub(1, std::memory_order_relaxed);
+    }
+
+    void wake() noexcept {
+        gate().bell.fetch_add(1, std::memory_order_release);
+        detail::futex_wake(gate().bell);
+    }
+
+  private:
+    static constexpr std::size_t history = 64; // operations whose fingerprints are kept
+
+    // The mapping starts with zeroes, which is how all of these start.
+    struct alignas(128) lobby {
+        std::atomic<std::uint32_t> bell;
+        std::atomic<std::uint32_t> sleepers;
+    };
+    struct alignas(128) cell {
+        std::atomic<std::uint64_t> arrived;  // executions that this rank's data is in place for
+        std::atomic<std::uint64_t> finished; // executions that this rank's chunks are done of
+        std::atomic<std::uint32_t> what[history];
+    };
+    struct seen { // what was last read from a cell: counts only grow, so an old value may say enough
+        std::uint64_t arrived = 0;
+        std::uint64_t finished = 0;
+    };
+    static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+    lobby& gate() noexcept { return *reinterpret_cast<lobby*>(mapping_.bytes().data()); }
+    std::size_t head() const noexcept {
+        return (sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_) + 4095) / 4096 * 4096;
+    }
+    std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
+
+    void publish(std::atomic<std::uint64_t>& count, std::uint64_t value) noexcept {
+        // Sequentially consistent: either a sleeper sees the count at its last poll, or it is seen here and woken.
+        count.store(value, std::memory_order_seq_cst);
+        if (gate().sleepers.load(std::memory_order_seq_cst) != 0) wake();
+    }
+
+    int local_;
+    int size_;
+    std::size_t stride_;
+    detail::shared_mapping mapping_;
+    cell* cells_;
+    std::byte* regions_;
+    std::unique_ptr<seen[]> seen_;
+};
+
+/// Shared memory with the settings that suit two to eight ranks.
+using shared_memory = basic_shared_memory<>;
+static_assert(intra_node_policy<shared_memory>);
+
+} // namespace herring::intra_node
+
+#endif // HERRING_INTRA_NODE_SHARED_MEMORY_HPP

@@ -1,0 +1,142 @@
+// herring: becomes one rank of a world inside an MPI program: MPI says who is who, the rest is a world as any other.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_JOIN_MPI_HPP
+#define HERRING_JOIN_MPI_HPP
+
+#include "herring/join.hpp"
+
+// The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace herring {
+
+namespace detail {
+
+/// What rank 0 tells the others by MPI: where it listens, or why it does not.
+struct mpi_invitation {
+    int listens = 0;
+    failure why{};
+    char address[320] = {};
+};
+
+inline void mpi_check(int rc, int rank, char const* call) {
+    if (rc == MPI_SUCCESS) return;
+    throw error(errc::unsupported, rank, -1, "join",
+                std::string(call) + " failed with MPI error " + std::to_string(rc) +
+                    "; join needs a valid intra-communicator, between MPI_Init and MPI_Finalize");
+}
+
+/// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
+inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby, time_point deadline) {
+    if (!address.empty()) {
+        host_and_port const at = split_address(address, "HERRING_ADDR");
+        who.host = at.host;
+        who.port = at.port;
+        return listen_on_all(resolve_hub(who, deadline), who, deadline);
+    }
+    who.host = !who.interface.empty() ? interface_address_of(who.interface, 0)
+               : nearby               ? std::string("127.0.0.1")
+                                      : outward_address();
+    std::string why;
+    std::vector<endpoint> const at = resolve(who.host, 0, deadline, why);
+    int const socket = at.empty() ? -1 : listen_on(at[0]);
+    if (socket < 0)
+        throw error(errc::unreachable, 0, -1, "join",
+                    "rank 0 cannot listen on " + who.host + ": " + (at.empty() ? why : std::strerror(errno)) +
+                        "; set HERRING_ADDR=host:port or HERRING_INTERFACE on rank 0");
+    who.port = local_end(socket).port();
+    return {socket};
+}
+
+} // namespace detail
+
+/// Joins the ranks of `communicator`, in their order there; collective over it.
+///
+/// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR where that is
+/// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
+/// not loopback.
+/// Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is not used, and may be finalised before the world ends.
+/// Errors:   as `join()`.
+/// Example:  MPI_Init(&argc, &argv); herring::world world = herring::join(MPI_COMM_WORLD);
+inline world join(MPI_Comm communicator, join_options const& options = {}) {
+    detail::rendezvous who;
+    detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
+    detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
+    auto const setting = [](std::string const& own, char const* name) {
+        char const* const text = std::getenv(name);
+        return !own.empty() || text == nullptr ? own : std::string(text);
+    };
+    who.source = "MPI";
+    who.node = setting(options.node, "HERRING_NODE");
+    who.secret = setting(options.secret, "HERRING_SECRET");
+    who.interface = setting(options.interface, "HERRING_INTERFACE");
+    time_point const deadline = detail::deadline_in(options.timeout);
+
+    // What may go wrong on one rank alone goes wrong before anyone waits for it.
+    struct about {
+        std::uint64_t identity;
+        std::uint64_t healthy;
+    };
+    std::string const identity = detail::node_identity();
+    about mine{detail::hash_of(identity.data(), identity.size()), 1};
+    failure own{};
+    try {
+        if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
+    } catch (error const& why) {
+        own = why.why();
+        own.local_rank = who.rank;
+        mine.healthy = 0;
+    }
+    std::vector<about> all(static_cast<std::size_t>(who.size));
+    detail::mpi_check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator),
+                      who.rank, "MPI_Allgather");
+    if (mine.healthy == 0) throw error(own);
+    bool nearby = true;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (all[r].healthy == 0)
+            throw error(errc::peer_failed, who.rank, static_cast<int>(r), "join",
+                        "it has an error in its HERRING_INTERFACE; see its own message");
+        nearby = nearby && all[r].identity == mine.identity;
+    }
+    if (who.size == 1) return detail::join_as(who, options.timeout);
+
+    detail::mpi_invitation invitation;
+    std::vector<int> listeners;
+    if (who.rank == 0) {
+        try {
+            listeners = detail::mpi_listen(who, setting(options.address, "HERRING_ADDR"), nearby, deadline);
+            std::string const address = detail::local_end(listeners[0]).text();
+            if (address.size() < sizeof invitation.address)
+                std::memcpy(invitation.address, address.data(), address.size());
+            invitation.listens = 1;
+        } catch (error const& why) {
+            invitation.why = why.why();
+            invitation.why.local_rank = 0;
+        }
+    }
+    detail::mpi_check(MPI_Bcast(&invitation, sizeof invitation, MPI_BYTE, 0, communicator), who.rank, "MPI_Bcast");
+    if (invitation.listens == 0) throw error(detail::as_seen_by(invitation.why, who.rank));
+    if (who.rank != 0) {
+        detail::host_and_port const at = detail::split_address(invitation.address, "rank 0's address");
+        who.host = at.host;
+        who.port = at.port;
+    }
+    return detail::join_as(who, options.timeout, std::move(listeners));
+}
+
+} // namespace herring
+
+#endif // HERRING_JOIN_MPI_HPP

@@ -1,0 +1,241 @@
+// herring: SIMD blocks of elements in GNU vectors: load, round, store, at whatever width the build allows.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_KERNEL_LANES_HPP
+#define HERRING_KERNEL_LANES_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/float_bits.hpp"
+#include "herring/element.hpp"
+
+namespace herring::kernel {
+
+/// Bytes of one vector register, fixed by the flags of the build; nothing is dispatched at run time.
+#if defined(__AVX__)
+inline constexpr std::size_t vector_bytes = 32;
+#else
+inline constexpr std::size_t vector_bytes = 16;
+#endif
+
+template <class T> struct vector_of { using type [[gnu::vector_size(vector_bytes)]] = T; };
+/// As many lanes of T as fit a register.
+template <class T> using vector = typename vector_of<T>::type;
+
+namespace detail {
+
+using word_vector = vector<std::uint32_t>;
+using int_vector = vector<std::int32_t>;
+using float_vector = vector<float>;
+using half_vector = vector<std::uint16_t>; // twice as many lanes as a word_vector
+using vector_bits = herring::detail::float_bits<word_vector, int_vector, float_vector>;
+
+template <class V> HERRING_ALWAYS_INLINE V load_vector(void const* from) noexcept {
+    V made;
+    std::memcpy(&made, from, sizeof made);
+    return made;
+}
+template <class V> HERRING_ALWAYS_INLINE void store_vector(void* to, V value) noexcept {
+    std::memcpy(to, &value, sizeof value);
+}
+
+struct word_pair {
+    word_vector low, high;
+};
+
+// 16-bit lanes to the upper halves of 32-bit lanes, in order.
+HERRING_ALWAYS_INLINE word_pair widen(half_vector half) noexcept {
+#if defined(__AVX2__)
+    return {(word_vector)_mm256_cvtepu16_epi32(_mm256_castsi256_si128((__m256i)half)) << 16,
+            (word_vector)_mm256_cvtepu16_epi32(_mm256_extracti128_si256((__m256i)half, 1)) << 16};
+#elif defined(__SSE2__) && !defined(__AVX__)
+    __m128i const zero = _mm_setzero_si128();
+    return {(word_vector)_mm_unpacklo_epi16(zero, (__m128i)half),
+            (word_vector)_mm_unpackhi_epi16(zero, (__m128i)half)};
+#else
+    word_pair made;
+    for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
+        made.low[i] = static_cast<std::uint32_t>(half[i]) << 16;
+        made.high[i] = static_cast<std::uint32_t>(half[i + vector_bytes / 4]) << 16;
+    }
+    return made;
+#endif
+}
+
+// The lower halves of 32-bit lanes, which are sign-extended 16-bit values, in order.
+HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexcept {
+#if defined(__AVX2__)
+    return (half_vector)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)low, (__m256i)high), 0xd8);
+#elif defined(__SSE2__) && !defined(__AVX__)
+    return (half_vector)_mm_packs_epi32((__m128i)low, (__m128i)high);
+#else
+    half_vector made;
+    for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
+        made[i] = static_cast<std::uint16_t>(low[i]);
+        made[i + vector_bytes / 4] = static_cast<std::uint16_t>(high[i]);
+    }
+    return made;
+#endif
+}
+
+#if defined(__AVX__)
+HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c, vector<float> d) noexcept {
+    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q),
+                                           _mm256_cmp_ps((__m256)c, (__m256)d, _CMP_UNORD_Q))) != 0;
+}
+HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
+                                   vector<double> d) noexcept {
+    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q),
+                                           _mm256_cmp_pd((__m256d)c, (__m256d)d, _CMP_UNORD_Q))) != 0;
+}
+#elif defined(__SSE2__)
+HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c, vector<float> d) noexcept {
+    return _mm_movemask_ps(_mm_or_ps(_mm_cmpunord_ps((__m128)a, (__m128)b), _mm_cmpunord_ps((__m128)c, (__m128)d))) != 0;
+}
+HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
+                                   vector<double> d) noexcept {
+    return _mm_movemask_pd(_mm_or_pd(_mm_cmpunord_pd((__m128d)a, (__m128d)b),
+                                     _mm_cmpunord_pd((__m128d)c, (__m128d)d))) != 0;
+}
+#else
+template <class V> HERRING_ALWAYS_INLINE bool any_nan(V, V, V, V) noexcept { return true; } // looked at lane by lane
+#endif
+
+} // namespace detail
+
+/// Four registers of accumulators: the unit in which kernels read, combine and write.
+template <class T> struct block {
+    using number = accumulator<T>;
+    using lanes = vector<number>;
+    /// Elements in it.
+    static constexpr std::size_t size = 4 * vector_bytes / sizeof(number);
+
+    lanes a, b, c, d;
+
+    /// From elements that already are accumulators, at any alignment.
+    HERRING_ALWAYS_INLINE static block load_wide(void const* from) noexcept {
+        auto const* const bytes = static_cast<std::byte const*>(from);
+        return {detail::load_vector<lanes>(bytes), detail::load_vector<lanes>(bytes + vector_bytes),
+                detail::load_vector<lanes>(bytes + 2 * vector_bytes),
+                detail::load_vector<lanes>(bytes + 3 * vector_bytes)};
+    }
+    HERRING_ALWAYS_INLINE void store_wide(void* to) const noexcept {
+        auto* const bytes = static_cast<std::byte*>(to);
+        detail::store_vector(bytes, a);
+        detail::store_vector(bytes + vector_bytes, b);
+        detail::store_vector(bytes + 2 * vector_bytes, c);
+        detail::store_vector(bytes + 3 * vector_bytes, d);
+    }
+
+    /// From elements of T, at any alignment.
+    HERRING_ALWAYS_INLINE static block load(void const* from) noexcept {
+        if constexpr (std::is_same_v<T, number>) {
+            return load_wide(from);
+        } else {
+            auto const* const bytes = static_cast<std::byte const*>(from);
+#if defined(__F16C__)
+            if constexpr (std::is_same_v<T, float16>)
+                return {from_f16c(bytes), from_f16c(bytes + vector_bytes / 2), from_f16c(bytes + vector_bytes),
+                        from_f16c(bytes + vector_bytes / 2 * 3)};
+#endif
+            auto const first = detail::widen(detail::load_vector<detail::half_vector>(bytes));
+            auto const second = detail::widen(detail::load_vector<detail::half_vector>(bytes + vector_bytes));
+            return {widen(first.low), widen(first.high), widen(second.low), widen(second.high)};
+        }
+    }
+
+    /// Registers of T, so that several targets cost one rounding.
+    struct rounded {
+        static constexpr bool full = sizeof(T) == sizeof(number);
+        using type = std::conditional_t<full, lanes, detail::half_vector>;
+        type at[full ? 4 : 2];
+        HERRING_ALWAYS_INLINE void store(void* to) const noexcept {
+            auto* const bytes = static_cast<std::byte*>(to);
+            detail::store_vector(bytes, at[0]);
+            detail::store_vector(bytes + vector_bytes, at[1]);
+            if constexpr (full) {
+                detail::store_vector(bytes + 2 * vector_bytes, at[2]);
+                detail::store_vector(bytes + 3 * vector_bytes, at[3]);
+            }
+        }
+    };
+
+    /// Rounds to T; every NaN becomes the one quiet NaN, so that results are the same bits whoever computed them.
+    HERRING_ALWAYS_INLINE rounded round() const noexcept {
+        block x = *this;
+        if constexpr (std::is_floating_point_v<number>)
+            if (detail::any_nan(a, b, c, d)) [[unlikely]]
+                x = {canonical(a), canonical(b), canonical(c), canonical(d)};
+        if constexpr (rounded::full) {
+            return {{x.a, x.b, x.c, x.d}};
+        } else {
+#if defined(__F16C__)
+            if constexpr (std::is_same_v<T, float16>) return {{to_f16c(x.a, x.b), to_f16c(x.c, x.d)}};
+#endif
+            return {{detail::narrow(narrow(x.a), narrow(x.b)), detail::narrow(narrow(x.c), narrow(x.d))}};
+        }
+    }
+
+    template <class Combine> HERRING_ALWAYS_INLINE block combined(block const& with, Combine) const noexcept {
+        return {Combine::combine(a, with.a), Combine::combine(b, with.b), Combine::combine(c, with.c),
+                Combine::combine(d, with.d)};
+    }
+    template <class Finish> HERRING_ALWAYS_INLINE block finished(Finish const& finish) const noexcept {
+        return {finish(a), finish(b), finish(c), finish(d)};
+    }
+
+  private:
+    HERRING_ALWAYS_INLINE static lanes canonical(lanes value) noexcept {
+        return value == value ? value : lanes{} + number(__builtin_nanf(""));
+    }
+    HERRING_ALWAYS_INLINE static lanes widen(detail::word_vector upper) noexcept {
+        if constexpr (std::is_same_v<T, bfloat16>)
+            return (lanes)upper;
+        else
+            return (lanes)detail::vector_bits::widen_float16(upper >> 16);
+    }
+    HERRING_ALWAYS_INLINE static detail::int_vector narrow(lanes value) noexcept {
+        if constexpr (std::is_same_v<T, bfloat16>)
+            return detail::vector_bits::narrow_bfloat16((detail::word_vector)value);
+        else
+            return detail::vector_bits::narrow_float16((detail::word_vector)value);
+    }
+#if defined(__F16C__)
+    HERRING_ALWAYS_INLINE static lanes from_f16c(std::byte const* from) noexcept {
+        return (lanes)_mm256_cvtph_ps(detail::load_vector<__m128i>(from));
+    }
+    HERRING_ALWAYS_INLINE static detail::half_vector to_f16c(lanes low, lanes high) noexcept {
+        constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        return (detail::half_vector)_mm256_insertf128_si256(
+            _mm256_castsi128_si256(_mm256_cvtps_ph((__m256)low, nearest)),
+            _mm256_cvtps_ph((__m256)high, nearest), 1);
+    }
+#endif
+};
+
+/// One element to its accumulator.
+template <class T> HERRING_ALWAYS_INLINE accumulator<T> load_one(void const* from) noexcept {
+    T made;
+    std::memcpy(&made, from, sizeof made);
+    return static_cast<accumulator<T>>(made);
+}
+
+/// One accumulator rounded to T, NaNs as in `block::round`.
+template <class T> HERRING_ALWAYS_INLINE T round_one(accumulator<T> value) noexcept {
+    if constexpr (std::is_floating_point_v<accumulator<T>>)
+        if (!(value == value)) value = __builtin_nanf("");
+    return static_cast<T>(value);
+}
+
+} // namespace herring::kernel
+
+#endif // HERRING_KERNEL_LANES_HPP

@@ -1,0 +1,337 @@
+// herring: starts local ranks: as processes (`launch`) or as threads of this one (`launch_threads`).
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_LAUNCH_HPP
+#define HERRING_LAUNCH_HPP
+
+#include "herring/detail/control_shared.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/topology.hpp"
+#include "herring/world.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace herring {
+
+/// How local ranks are started.
+struct launch_options {
+    /// A node's name for each rank; empty: all ranks share one node. Ranks of one name share memory.
+    std::vector<std::string> nodes{};
+    /// How long the other ranks may go on after one has failed, before they are ended.
+    std::chrono::milliseconds grace{5'000};
+    /// The whole launch ends after this long, with status 124; 0: no limit.
+    std::chrono::milliseconds timeout{0};
+};
+
+namespace detail {
+
+inline topology launch_map(int ranks, launch_options const& options) {
+    if (ranks < 1)
+        throw error(errc::bad_argument, -1, -1, "launch",
+                    "asked for " + std::to_string(ranks) + " ranks; ask for at least 1");
+    if (options.nodes.empty()) return topology::uniform(1, ranks);
+    if (options.nodes.size() != static_cast<std::size_t>(ranks))
+        throw error(errc::bad_argument, -1, -1, "launch",
+                    "launch_options::nodes has " + std::to_string(options.nodes.size()) + " names for " +
+                        std::to_string(ranks) + " ranks; give one a rank, or none");
+    return topology::of_names(options.nodes);
+}
+
+inline world launched_world(shared_region* region, int rank, topology const& map) {
+    membership made;
+    made.rank = rank;
+    made.map = map;
+    made.job = region->job();
+    made.ranks_on_this_machine = map.size();
+    made.by = control_shared::make(region, rank);
+    return world(std::move(made));
+}
+
+template <class Function> int status_of(Function& function, world& here) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Function&, world&>>) {
+        function(here);
+        return 0;
+    } else {
+        return static_cast<int>(function(here));
+    }
+}
+
+/// Runs one rank in the forked child; does not return.
+template <class Function>
+[[noreturn]] void run_forked(shared_region* region, int rank, topology const& map, Function& function) {
+    int status = 1;
+    try {
+        world here = launched_world(region, rank, map);
+        try {
+            status = status_of(function, here) & 0xFF;
+        } catch (error const& why) {
+            here.fail(why.why());
+            std::fprintf(stderr, "%s\n", why.what());
+        } catch (std::exception const& why) {
+            here.fail(failure::make(errc::peer_failed, rank, -1, "launch", why.what()));
+            std::fprintf(stderr, "herring: rank %d: uncaught exception: %s\n", rank, why.what());
+        } catch (...) {
+            here.fail(failure::make(errc::peer_failed, rank, -1, "launch", "uncaught exception of an unknown type"));
+            std::fprintf(stderr, "herring: rank %d: uncaught exception of an unknown type\n", rank);
+        }
+        if (status != 0)
+            here.fail(failure::make(errc::peer_failed, rank, -1, "launch",
+                                    "its function returned " + std::to_string(status)));
+    } catch (std::exception const& why) {
+        std::fprintf(stderr, "herring: rank %d: %s\n", rank, why.what());
+    }
+    std::fflush(nullptr);
+    ::_exit(status);
+}
+
+struct child {
+    pid_t pid = -1;
+    int descriptor = -1; // pidfd, or -1 where the kernel has none
+    bool running = false;
+    int status = 0;      // as a shell has it
+    bool by_signal = false;
+};
+
+inline void reap(child& c) noexcept {
+    int raw = 0;
+    pid_t got = 0;
+    do got = ::waitpid(c.pid, &raw, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    if (got == 0) return;
+    c.running = false;
+    if (got < 0) { // someone else reaped it, so that nobody knows how it ended
+        c.status = 1;
+    } else if (WIFSIGNALED(raw)) {
+        c.status = 128 + WTERMSIG(raw);
+        c.by_signal = true;
+    } else {
+        c.status = WEXITSTATUS(raw);
+    }
+    if (c.descriptor >= 0) ::close(c.descriptor);
+    c.descriptor = -1;
+}
+
+/// Waits for the children; when one fails, tells the others and ends them after the grace.
+inline int watch(std::vector<child>& children, shared_region* region, launch_options const& options) {
+    int const nobody = region->ranks();
+    int first_status = 0;
+    int signal_to_send = 0;
+    bool const limited = options.timeout.count() > 0;
+    time_point const limit = limited ? deadline_in(options.timeout) : time_point::max();
+    time_point next = limit; // when to take the next step against those that still run
+    std::vector<pollfd> polled;
+    while (true) {
+        polled.clear();
+        bool any = false;
+        bool all_have_descriptors = true;
+        for (child const& c : children) {
+            if (!c.running) continue;
+            any = true;
+            if (c.descriptor >= 0)
+                polled.push_back({c.descriptor, POLLIN, 0});
+            else
+                all_have_descriptors = false;
+        }
+        if (!any) return first_status;
+        long long wait_ms = -1;
+        if (next != time_point::max()) {
+            wait_ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
+            if (wait_ms < 0) wait_ms = 0;
+        }
+        if (!all_have_descriptors && (wait_ms < 0 || wait_ms > 10)) wait_ms = 10;
+        if (wait_ms > 60'000) wait_ms = 60'000;
+        ::poll(polled.data(), polled.size(), static_cast<int>(wait_ms));
+
+        int worst = -1;
+        for (std::size_t r = 0; r < children.size(); ++r) {
+            child& c = children[r];
+            if (!c.running) continue;
+            reap(c);
+            if (c.running) continue;
+            int const rank = static_cast<int>(r);
+            if (c.status == 0) {
+                region->leave(rank); // also when it called exit(0) inside its function
+                continue;
+            }
+            // Deaths by a signal come before the errors that they cause in others.
+            if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal)) worst = rank;
+        }
+        time_point const now = clock::now();
+        if (worst >= 0 && first_status == 0) {
+            child const& c = children[static_cast<std::size_t>(worst)];
+            first_status = c.status;
+            std::string const how =
+                c.by_signal ? "its process was killed by signal " + std::to_string(c.status - 128) + " (" +
+                                  ::strsignal(c.status - 128) + ")"
+                            : "its process ended with status " + std::to_string(c.status);
+            region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
+            next = now + options.grace;
+            signal_to_send = SIGTERM;
+        }
+        if (now < next) continue;
+        if (first_status == 0) {
+            first_status = 124;
+            region->fail(nobody, failure::make(errc::timeout, -1, -1, "launch",
+                                               "the launch took longer than launch_options::timeout, " +
+                                                   duration_text(options.timeout)));
+            std::fprintf(stderr, "herring: launch: not done after %s; ending the ranks that still run\n",
+                         duration_text(options.timeout).c_str());
+            signal_to_send = SIGTERM;
+        }
+        for (child const& c : children)
+            if (c.running) ::kill(c.pid, signal_to_send);
+        next = signal_to_send == SIGTERM ? now + std::chrono::seconds(1) : now + std::chrono::milliseconds(100);
+        signal_to_send = SIGKILL;
+    }
+}
+
+} // namespace detail
+
+/// Forks `ranks` processes, runs `function(world&)` in each and waits for all of them.
+///
+/// Call it before this process has a second thread: a forked child has only the thread that forked.
+/// What a child leaves is its output and its status: `function` returns nothing (0) or a status; an exception that
+/// leaves it is printed to stderr and is status 1.
+/// Blocks:   until the last rank has ended. When one fails or dies, the others are told at once (their collectives throw
+///           an error that names it) and are ended `options.grace` later. Ranks die with the process that launched them.
+/// Errors:   returns 0, or the status of the first rank that failed (128 + signal where a signal ended it).
+/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size()); });
+template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
+    topology const map = detail::launch_map(ranks, options);
+    detail::shared_region* const region = detail::shared_region::make(ranks, true);
+    std::fflush(nullptr); // or what is buffered now would be printed by every child
+    pid_t const parent = ::getpid();
+    std::vector<detail::child> children(static_cast<std::size_t>(ranks));
+    for (int r = 0; r < ranks; ++r) {
+        pid_t const pid = ::fork();
+        if (pid == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (::getppid() != parent) ::_exit(1); // it died before prctl
+            for (detail::child const& sibling : children)
+                if (sibling.descriptor >= 0) ::close(sibling.descriptor);
+            detail::run_forked(region, r, map, function);
+        }
+        if (pid < 0) {
+            std::string const why = std::strerror(errno);
+            for (int k = 0; k < r; ++k) {
+                detail::child& c = children[static_cast<std::size_t>(k)];
+                ::kill(c.pid, SIGKILL);
+                while (::waitpid(c.pid, nullptr, 0) < 0 && errno == EINTR) {}
+                if (c.descriptor >= 0) ::close(c.descriptor);
+            }
+            region->release();
+            throw error(errc::no_resources, -1, r, "launch",
+                        "fork of rank " + std::to_string(r) + " failed: " + why +
+                            "; raise the limit of processes (ulimit -u) or launch fewer ranks");
+        }
+        detail::child& c = children[static_cast<std::size_t>(r)];
+        c.pid = pid;
+        c.running = true;
+#if defined(SYS_pidfd_open)
+        c.descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0u));
+#endif
+    }
+    int const status = detail::watch(children, region, options);
+    region->release();
+    return status;
+}
+
+/// One world for each of `ranks` threads of this process, to be handed to them.
+///
+/// Threads:  each world is used by one thread. Lifetime: as long as wanted; the last one frees what they share.
+inline std::vector<world> thread_worlds(int ranks, launch_options const& options = {}) {
+    topology const map = detail::launch_map(ranks, options);
+    detail::shared_region* const region = detail::shared_region::make(ranks, false);
+    std::vector<world> made;
+    made.reserve(static_cast<std::size_t>(ranks));
+    for (int r = 0; r < ranks; ++r) {
+        region->hold();
+        made.push_back(detail::launched_world(region, r, map));
+    }
+    region->release();
+    return made;
+}
+
+/// Runs `function(world&)` in `ranks` threads of this process and joins them.
+///
+/// Blocks:   until the last thread is done. A rank whose function throws announces that, so that the others' collectives end.
+/// Errors:   rethrows what the first rank threw that did; else returns 0 or the first status that is not.
+template <class Function> int launch_threads(int ranks, Function&& function, launch_options const& options = {}) {
+    struct shared {
+        std::remove_reference_t<Function>& function;
+        std::atomic<int> order{0};
+    } all{function};
+    struct one {
+        shared* all = nullptr;
+        world* here = nullptr;
+        int status = 0;
+        int order = -1; // among those that threw
+        std::exception_ptr thrown{};
+        pthread_t thread{};
+    };
+    std::vector<world> worlds = thread_worlds(ranks, options);
+    std::vector<one> ones(worlds.size());
+    auto const body = +[](void* argument) -> void* {
+        one& me = *static_cast<one*>(argument);
+        world here = std::move(*me.here); // left when the function ends, as a process would
+        try {
+            me.status = detail::status_of(me.all->function, here);
+        } catch (error const& why) {
+            me.order = me.all->order.fetch_add(1);
+            me.thrown = std::current_exception();
+            here.fail(why.why());
+        } catch (std::exception const& why) {
+            me.order = me.all->order.fetch_add(1);
+            me.thrown = std::current_exception();
+            here.fail(failure::make(errc::peer_failed, here.rank(), -1, "launch", why.what()));
+        } catch (...) {
+            me.order = me.all->order.fetch_add(1);
+            me.thrown = std::current_exception();
+            here.fail(failure::make(errc::peer_failed, here.rank(), -1, "launch", "an exception of an unknown type"));
+        }
+        return nullptr;
+    };
+    // std::thread would put a vtable named after the function into the program.
+    std::size_t started = 0;
+    int refused = 0;
+    for (; started < ones.size() && refused == 0; ++started) {
+        ones[started].all = &all;
+        ones[started].here = &worlds[started];
+        refused = ::pthread_create(&ones[started].thread, nullptr, body, &ones[started]);
+    }
+    if (refused != 0) {
+        --started;
+        worlds[started].fail(failure::make(errc::no_resources, static_cast<int>(started), -1, "launch",
+                                           std::string("no further thread: ") + std::strerror(refused)));
+    }
+    for (std::size_t r = 0; r < started; ++r) ::pthread_join(ones[r].thread, nullptr);
+    if (refused != 0) worlds[started].check();
+    one const* first = nullptr;
+    for (one const& o : ones)
+        if (o.order >= 0 && (first == nullptr || o.order < first->order)) first = &o;
+    if (first != nullptr) std::rethrow_exception(first->thrown);
+    for (one const& o : ones)
+        if (o.status != 0) return o.status;
+    return 0;
+}
+
+} // namespace herring
+
+#endif // HERRING_LAUNCH_HPP

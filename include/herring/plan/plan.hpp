@@ -1,0 +1,229 @@
+// herring: the plan: layout + topology + policies → buckets, shards and chunks; pure, the same on every rank.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_PLAN_PLAN_HPP
+#define HERRING_PLAN_PLAN_HPP
+
+#include "herring/fusion/fusion.hpp"
+#include "herring/plan/topology.hpp"
+#include "herring/sharding/sharding.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace herring {
+
+/// How a bucket travels; decided from sizes when the plan is made.
+enum class route : std::uint8_t {
+    mailbox, ///< one node, small: everyone copies into a mailbox, everyone sums all of them
+    local,   ///< one node: every local rank sums its own chunks for all
+    one_hop, ///< several nodes, small: everyone sends to everyone, each sums in rank order
+    two_hop  ///< several nodes: push to the chunk's server, which sums and returns the result
+};
+
+constexpr char const* to_string(route r) noexcept {
+    switch (r) {
+    case route::mailbox: return "mailbox";
+    case route::local: return "local";
+    case route::one_hop: return "one hop";
+    case route::two_hop: return "two hops";
+    }
+    return "unknown";
+}
+
+/// The sizes that the transport and the intra-node reducer ask for; all in bytes.
+struct exchange_tuning {
+    std::size_t chunk_bytes = 0;         ///< piece that is pushed, summed and returned at a time
+    std::size_t window_bytes = 0;        ///< pushed to one server and not yet returned, at most
+    std::size_t one_hop_bytes = 0;       ///< buckets up to this size take one hop
+    std::size_t local_chunk_bytes = 0;   ///< piece that a local rank sums at a time on one node
+    std::size_t mailbox_bytes = 0;       ///< buckets up to this size go through mailboxes on one node
+};
+
+/// A range of a bucket with one server. Chunk k of it starts at offset + k·chunk_elements.
+struct shard {
+    std::size_t offset = 0;         ///< elements from the bucket's start
+    std::size_t elements = 0;
+    std::size_t chunk_elements = 0; ///< all chunks but the last have this many
+    std::uint32_t chunks = 0;
+    std::uint32_t first_chunk = 0; ///< dense chunk id in the bucket of this shard's chunk 0
+    int server = 0;                ///< node; -1 where every node sums for itself (one hop)
+};
+
+/// A run of tensors that travels together.
+struct bucket {
+    std::size_t offset = 0;   ///< elements from the start of a rank's tensor memory
+    std::size_t elements = 0; ///< with the padding between tensors
+    std::uint32_t first_tensor = 0;
+    std::uint32_t tensors = 0;
+    std::uint32_t first_shard = 0;
+    std::uint32_t shards = 0;
+    std::uint32_t chunks = 0;
+    route path = route::local;
+};
+
+/// Where tensor i lies in a rank's tensor memory, in elements.
+struct placed_tensor {
+    std::size_t offset = 0;
+    std::size_t elements = 0;
+    std::uint32_t bucket = 0;
+};
+
+/// Chunks that a pair of ranks exchanges within a shard: every `stride`-th, from `first` on.
+///
+/// Local rank l of a node of L ranks handles the chunks k with k mod L = l. So the pair (l of L, m of M) shares
+/// the k that satisfy both, which is one residue modulo lcm(L, M), or none.
+struct chunk_stream {
+    std::uint32_t first = 0;
+    std::uint32_t stride = 0; ///< 0: the pair shares no chunk
+
+    constexpr bool any() const noexcept { return stride != 0; }
+
+    static constexpr chunk_stream between(int l, int size_l, int m, int size_m) noexcept {
+        int const stride = std::lcm(size_l, size_m);
+        for (int k = l; k < stride; k += size_l)
+            if (k % size_m == m) return {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(stride)};
+        return {};
+    }
+};
+
+/// Everything that a step needs to know, worked out once. A value: print it, compare it, test it.
+///
+/// Shape:  n tensors → `buckets`; each bucket → `shards` (one server each) → chunks of at most
+///         `chunk_bytes`, handled on every node by local rank k mod L.
+/// Cost:   O(tensors + shards) to make and to hold; chunks are arithmetic, not stored.
+struct plan {
+    std::vector<placed_tensor> tensors;
+    std::vector<bucket> buckets;
+    std::vector<shard> shards;
+    std::size_t elements = 0;      ///< of a rank's tensor memory, padding included
+    std::size_t element_bytes = 0; ///< as stored
+    std::size_t partial_bytes = 0; ///< of an element of a node's sum on the wire (wide where ranks share a node)
+    std::size_t grain = 1;         ///< elements to a cache line
+    exchange_tuning tuning;
+    int nodes = 1;
+    int largest_node = 1;
+    std::uint64_t digest = 0; ///< of all of the above, compared between ranks at construction
+
+    /// Chunks that may be on their way to one server rank, per peer.
+    constexpr std::uint32_t window() const noexcept {
+        std::size_t const chunks = tuning.chunk_bytes == 0 ? 0 : tuning.window_bytes / tuning.chunk_bytes;
+        return static_cast<std::uint32_t>(chunks < 2 ? 2 : chunks);
+    }
+    /// One-hop buckets that may be on their way to one peer.
+    static constexpr std::uint32_t one_hop_window() noexcept { return 8; }
+
+    /// Bytes of one rank's tensor memory.
+    constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
+
+    /// Elements of the largest chunk that a slot must hold.
+    constexpr std::size_t slot_elements() const noexcept { return tuning.chunk_bytes / element_bytes; }
+
+    /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
+    /// peers · (window · chunk + one-hop window · one-hop bucket), twice where the node's sum needs staging too.
+    constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
+        if (nodes < 2) return 0;
+        std::size_t const each = window() * slot_elements() * partial_bytes +
+                                 one_hop_window() * (tuning.one_hop_bytes / element_bytes) * partial_bytes;
+        return peers * each * (largest_node > 1 ? 2 : 1);
+    }
+};
+
+namespace detail {
+
+constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) / to * to; }
+constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { return (value + by - 1) / by; }
+
+/// Cuts one shard into chunks: at most `chunk_elements` each, and enough of them that every one of
+/// `local_ranks` has work where the size allows it.
+constexpr shard cut(std::size_t offset, std::size_t elements, int server, std::size_t chunk_elements,
+                    std::size_t grain, int local_ranks) noexcept {
+    shard made{.offset = offset, .elements = elements, .server = server};
+    if (elements == 0) return made;
+    auto const ranks = static_cast<std::size_t>(local_ranks);
+    std::size_t const fewest = round_up(divide_up(elements, chunk_elements), ranks);
+    made.chunk_elements = round_up(divide_up(elements, fewest), grain);
+    if (made.chunk_elements > chunk_elements && chunk_elements >= grain)
+        made.chunk_elements = chunk_elements / grain * grain;
+    made.chunks = static_cast<std::uint32_t>(divide_up(elements, made.chunk_elements));
+    return made;
+}
+
+/// Fills in route, shards and chunks of one bucket; appends to `shards`.
+template <class Sharding>
+constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, std::vector<shard>& shards) {
+    std::size_t const bytes = view.elements * facts.element_bytes;
+    bool const one_node = facts.nodes == 1;
+    made.elements = view.elements;
+    made.first_shard = static_cast<std::uint32_t>(shards.size());
+    if (one_node)
+        made.path = bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 1 ? route::mailbox : route::local;
+    else
+        made.path = bytes <= facts.tuning.one_hop_bytes ? route::one_hop : route::two_hop;
+    std::size_t const chunk = (one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes;
+    std::uint32_t chunks = 0;
+    auto const add = [&](std::size_t offset, std::size_t elements, int server) {
+        if (elements == 0) return;
+        shard part = cut(offset, elements, server, chunk, facts.grain, facts.largest_node);
+        part.first_chunk = chunks;
+        chunks += part.chunks;
+        shards.push_back(part);
+    };
+    if (made.path == route::two_hop)
+        Sharding::shard(view, facts.nodes, add);
+    else
+        add(0, view.elements, one_node ? 0 : -1);
+    made.shards = static_cast<std::uint32_t>(shards.size()) - made.first_shard;
+    made.chunks = chunks;
+}
+
+} // namespace detail
+
+/// Makes the plan; `elements[i]` is the size of tensor i in layout order.
+///
+/// Cost:   O(tensors + shards); usable in a constant expression.
+/// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
+template <class Fusion, class Sharding>
+constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map, std::size_t element_bytes,
+                         std::size_t accumulator_bytes, exchange_tuning const& tuning) {
+    plan made;
+    made.element_bytes = element_bytes;
+    made.nodes = map.nodes();
+    made.largest_node = map.largest_node();
+    made.partial_bytes = made.largest_node > 1 ? accumulator_bytes : element_bytes;
+    made.grain = 64 / element_bytes;
+    made.tuning = tuning;
+    made.tensors.reserve(elements.size());
+
+    std::vector<bucket_tensor> open;
+    std::size_t start = 0;
+    std::size_t end = 0;
+    auto const close = [&](std::size_t next_tensor) {
+        bucket full{.offset = start,
+                    .first_tensor = static_cast<std::uint32_t>(next_tensor - open.size()),
+                    .tensors = static_cast<std::uint32_t>(open.size())};
+        detail::divide<Sharding>(full, {end - start, made.grain, open}, made, made.shards);
+        made.buckets.push_back(full);
+        open.clear();
+        start = end;
+    };
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+        std::size_t const padded = detail::round_up(elements[i], made.grain);
+        made.tensors.push_back({end, elements[i], static_cast<std::uint32_t>(made.buckets.size())});
+        open.push_back({i, end - start, padded});
+        end += padded;
+        fusion_state const state{(end - start) * element_bytes, open.size(),
+                                 i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0, made.nodes,
+                                 made.largest_node};
+        if (Fusion::closes(state)) close(i + 1);
+    }
+    if (!open.empty()) close(elements.size());
+    made.elements = end;
+    return made;
+}
+
+} // namespace herring
+
+#endif // HERRING_PLAN_PLAN_HPP

@@ -1,0 +1,427 @@
+// herring: `reducer<T, Policies...>`: reduces a model's gradients, or any buffer, over the ranks of a world.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_REDUCER_HPP
+#define HERRING_REDUCER_HPP
+
+#include "herring/detail/defaults.hpp"
+#include "herring/element.hpp"
+#include "herring/engine/agreement.hpp"
+#include "herring/engine/driver.hpp"
+#include "herring/engine/engine.hpp"
+#include "herring/layout.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/policy.hpp"
+#include "herring/update/update.hpp"
+#include "herring/version.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <sched.h>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace herring {
+
+/// A reducer over elements of T, composed of policies in any order; an axis left out takes its default.
+template <class T, class... Policies> using reducer = basic_reducer<resolve_t<T, Policies...>>;
+
+/// How many cores this process may use.
+inline int usable_cores() noexcept {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// Reduces the tensors of a layout, step after step, and buffers outside it.
+///
+/// A step: every tensor is made ready once, in any order, then `wait()`. A bucket leaves when its last tensor is ready
+/// and the buckets before it have left. All ranks do the same steps and the same `all_reduce` calls in the same order.
+///
+/// Shape:    tensor(i) has layout[i] elements on every rank; afterwards each rank holds update(all ranks' values).
+/// Result:   the same bits on every rank, and in every run: contributions are combined in the order of the ranks of
+///           a node, then of the nodes, in the accumulator's type, and rounded once.
+/// Threads:  one at a time. Lifetime: not longer than the world; neither copied nor moved.
+/// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
+///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
+///           partial sum, and every later call throws it again.
+template <class T, class Transport, class IntraNode, class Sharding, class Placement, class Fusion, class Sync,
+          class Update, class Wire, class Progress, class Waiting, class Trace>
+class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress,
+                             Waiting, Trace>> {
+  public:
+    using element_type = T;
+    using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress, Waiting,
+                          Trace>;
+
+    static constexpr std::chrono::milliseconds default_timeout{30'000};
+
+    /// Collective: all ranks construct with the same layout. What follows it goes to the transport's constructor,
+    /// for example an `io_context` of the caller's for tcp.
+    ///
+    /// Blocks: until all ranks are here, at most 30 s. Cost: O(tensors) messages of set-up, all memory.
+    /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
+    template <class... TransportArguments>
+    basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
+        : ranks_(ranks), layout_(std::move(tensors)), map_(IntraNode::joins_ranks ? ranks.map() : ranks.map().flat()),
+          plan_(make()) {
+        try {
+            construct(std::forward<TransportArguments>(arguments)...);
+        } catch (error const& failed) {
+            ranks_.fail(failed.why()); // the others must not wait for this rank
+            throw;
+        }
+    }
+    /// Collective: for `all_reduce` alone.
+    explicit basic_reducer(world& ranks) : basic_reducer(ranks, layout{}) {}
+
+    basic_reducer(basic_reducer const&) = delete;
+    basic_reducer& operator=(basic_reducer const&) = delete;
+
+    /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
+    ~basic_reducer() {
+        if (!engine_ || engine_->failed() != nullptr) return;
+        if (ready_ > 0 || engine_->released() != engine_->requested())
+            ranks_.fail(failure::make(errc::peer_failed, ranks_.rank(), ranks_.rank(), "reduce",
+                                      "it destroyed its reducer in the middle of a step"));
+    }
+
+    /// Number of tensors.
+    std::size_t size() const noexcept { return layout_.size(); }
+
+    /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made.
+    ///
+    /// Shape: layout[i].elements elements, 64-byte aligned. Lifetime: as the reducer; not to be touched between
+    /// `ready(i)` and the end of `wait()`. Errors: `bad_argument` when i is out of range.
+    std::span<T> tensor(std::size_t i) {
+        check_index(i, "tensor");
+        return {memory() + plan_.tensors[i].offset, plan_.tensors[i].elements};
+    }
+
+    /// Tensor i is complete on this rank. Cost: none, or the start of its bucket.
+    ///
+    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already; neither changes anything.
+    void ready(std::size_t i) {
+        check_ready(i);
+        mark(i, {});
+    }
+
+    /// The same for memory of the caller's: it is packed now, and `wait()` copies the result back into it.
+    ///
+    /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned. Cost: two copies.
+    void ready(std::size_t i, std::span<T> inout) {
+        check_ready(i);
+        if (inout.size() != plan_.tensors[i].elements)
+            throw error(errc::bad_argument, ranks_.rank(), -1, "ready",
+                        "tensor " + std::to_string(i) + " ('" + layout_[i].name + "') has " +
+                            std::to_string(plan_.tensors[i].elements) + " elements, the span has " +
+                            std::to_string(inout.size()));
+        if (!inout.empty()) std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
+        mark(i, inout);
+    }
+
+    /// Ends the step: returns when every tensor holds its result.
+    ///
+    /// Blocks: at most 30 s after the last rank's turn. Errors: `bad_state` naming a tensor that is not ready; else
+    /// what ended the reduction, naming the rank that is missing or differs.
+    void wait() { wait(clock::now() + default_timeout).value(); }
+
+    /// The same with a deadline of the caller's; a failure is returned. A passed deadline ends the world.
+    status wait(time_point deadline) {
+        if (failure const* const why = engine_->failed()) return status(*why);
+        if (ready_ != size())
+            throw error(errc::bad_state, ranks_.rank(), -1, "wait",
+                        "tensor " + std::to_string(first_unready()) + " ('" + layout_[first_unready()].name +
+                            "') is not ready: every tensor must be, once a step");
+        trace_(trace_event::wait_begin, 0);
+        status const ended = finish(step_end_, deadline);
+        if (!ended.ok()) return ended;
+        for (std::size_t const i : borrowed_)
+            std::memcpy(callers_[i].data(), memory() + plan_.tensors[i].offset, callers_[i].size_bytes());
+        borrowed_.clear();
+        start_step();
+        trace_(trace_event::wait_end, 0);
+        return {};
+    }
+
+    /// Moves what can be moved now, between `ready` and `wait`. Errors: as `wait`.
+    void poll() {
+        driver_->poll();
+        if (failure const* const why = engine_->failed()) throw error(*why);
+    }
+
+    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
+    ///
+    /// Shape:  n elements in, n out. Blocks: until done, at most 30 s.
+    /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
+    ///         through a ring of a few pieces that stays in cache.
+    /// Errors: as `wait`; `bad_state` in the middle of a step.
+    void all_reduce(std::span<T> inout) {
+        if (failure const* const why = engine_->failed()) throw error(*why);
+        if (ready_ > 0)
+            throw error(errc::bad_state, ranks_.rank(), -1, "all_reduce",
+                        "a step is under way: " + std::to_string(ready_) + " of " + std::to_string(size()) +
+                            " tensors are ready; call wait() first");
+        if (inout.empty()) return;
+        time_point const deadline = clock::now() + default_timeout;
+        std::size_t const bytes = inout.size_bytes();
+        bool const small = plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
+        status const ended = !needs_ring() || small ? reduce_in_place(inout, deadline) : reduce_by_ring(inout, deadline);
+        ended.value();
+    }
+
+    /// The plan that this reducer runs; print it, or look up what a step costs.
+    herring::plan const& plan() const noexcept { return plan_; }
+    herring::counters counters() const noexcept { return engine_->counters(); }
+    Trace& trace() noexcept { return trace_; }
+    Transport& transport() noexcept { return *transport_; }
+
+  private:
+    using engine_type = engine<T, Transport, IntraNode, Update, Trace>;
+    static constexpr bool background = requires { requires bool(Progress::background); };
+    using driver_type = std::conditional_t<background, detail::thread_driver<engine_type, Waiting>,
+                                           detail::caller_driver<engine_type, Waiting>>;
+    static constexpr std::size_t ring_pieces = 4;
+
+    herring::plan make() const {
+        std::vector<std::size_t> counts;
+        counts.reserve(layout_.size());
+        for (tensor_spec const& tensor : layout_) counts.push_back(tensor.elements);
+        exchange_tuning tuning = Transport::tuning;
+        tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
+        tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
+        return make_plan<Fusion, Sharding>(counts, map_, sizeof(T), sizeof(accumulator<T>), tuning);
+    }
+
+    template <class... TransportArguments> void construct(TransportArguments&&... arguments) {
+        detail::declaration mine;
+        mine.add("version", version_string);
+        mine.add("element", element<T>::name);
+        for_each_policy(std::type_identity<pack>(), [&](std::string_view axis, std::string_view policy, bool must_agree) {
+            if (must_agree) mine.add(axis, policy);
+        });
+        mine.add("tuning", std::to_string(plan_.tuning.chunk_bytes) + "," + std::to_string(plan_.tuning.window_bytes) +
+                               "," + std::to_string(plan_.tuning.one_hop_bytes) + "," +
+                               std::to_string(plan_.tuning.local_chunk_bytes) + "," +
+                               std::to_string(plan_.tuning.mailbox_bytes));
+        detail::declare(mine, layout_);
+        mine.add("buckets", std::to_string(plan_.buckets.size()));
+        mine.add("shards", std::to_string(plan_.shards.size()));
+        detail::agree(ranks_, mine, default_timeout);
+
+        int const my_node = map_.node(ranks_.rank());
+        std::vector<int> peers;
+        for (int rank = 0; rank < map_.size(); ++rank)
+            if (map_.node(rank) != my_node &&
+                chunk_stream::between(map_.local_rank(ranks_.rank()), map_.local_size(my_node), map_.local_rank(rank),
+                                      map_.local_size(map_.node(rank)))
+                    .any())
+                peers.push_back(rank);
+
+        // A rank's region: tensors, then the ring for buffers of the caller's, then mailboxes.
+        std::size_t const tensors = detail::round_up(plan_.tensor_bytes(), 4096);
+        piece_ = needs_ring() ? ring_piece() : 0;
+        std::size_t const ring = ring_pieces * piece_ * sizeof(T);
+        std::size_t const mailboxes = map_.largest_node() > 1 ? 4 * plan_.tuning.mailbox_bytes : 0;
+        std::size_t const region = detail::round_up(tensors + ring + mailboxes, 64);
+        node_.emplace(ranks_, region);
+        ring_ = node_->memory() + tensors;
+        staging_ = detail::private_memory(plan_.staging_bytes(peers.size()), ranks_.rank());
+
+        transport_needs const needs{.peers = peers,
+                                    .receives_per_peer = 2 * plan_.window() + plan::one_hop_window() + 4,
+                                    .sends_per_peer = 2 * plan_.window() + plan::one_hop_window() + 4,
+                                    .largest_message = std::max(plan_.slot_elements(), plan_.tuning.one_hop_bytes / sizeof(T)) *
+                                                       plan_.partial_bytes,
+                                    .timeout = default_timeout};
+        transport_.emplace(ranks_, needs, std::forward<TransportArguments>(arguments)...);
+        if constexpr (Transport::registers_memory) {
+            transport_->register_memory({node_->memory(), region});
+            transport_->register_memory(staging_.bytes());
+        }
+        engine_.emplace(ranks_, map_, plan_, *transport_, *node_, trace_, peers,
+                        std::max(plan_.buckets.size(), ring_pieces), std::span(ring_ + ring, mailboxes), staging_.bytes());
+        engine_->open();
+
+        scratch_.reserve(static_cast<std::size_t>(plan_.nodes) + 8);
+        if (piece_ > 0) divide(piece_, whole_piece_, piece_shards_);
+        is_ready_.resize(size());
+        callers_.resize(size());
+        borrowed_.reserve(size());
+        missing_.resize(plan_.buckets.size());
+        start_step();
+        ranks_.barrier(default_timeout);
+        int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
+        driver_.emplace(*engine_, ranks_, threads > usable_cores());
+    }
+
+    // ---- a step ---------------------------------------------------------------------------------------------------
+
+    T* memory() noexcept { return reinterpret_cast<T*>(node_->memory()); }
+
+    void start_step() noexcept {
+        std::fill(is_ready_.begin(), is_ready_.end(), std::uint8_t{0});
+        for (std::size_t b = 0; b < plan_.buckets.size(); ++b) missing_[b] = plan_.buckets[b].tensors;
+        ready_ = 0;
+        next_bucket_ = 0;
+    }
+
+    void check_index(std::size_t i, char const* operation) const {
+        if (i >= size())
+            throw error(errc::bad_argument, ranks_.rank(), -1, operation,
+                        "there is no tensor " + std::to_string(i) + ": the layout has " + std::to_string(size()));
+    }
+
+    void check_ready(std::size_t i) const {
+        check_index(i, "ready");
+        if (is_ready_[i] != 0)
+            throw error(errc::bad_state, ranks_.rank(), -1, "ready",
+                        "tensor " + std::to_string(i) + " ('" + layout_[i].name +
+                            "') is ready already: once a step; call wait() before the next");
+        if (failure const* const why = engine_->failed()) throw error(*why);
+    }
+
+    std::size_t first_unready() const noexcept {
+        return static_cast<std::size_t>(std::find(is_ready_.begin(), is_ready_.end(), 0) - is_ready_.begin());
+    }
+
+    void mark(std::size_t i, std::span<T> callers) noexcept {
+        is_ready_[i] = 1;
+        ++ready_;
+        if (!callers.empty()) {
+            callers_[i] = callers;
+            borrowed_.push_back(i);
+        }
+        trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
+        --missing_[plan_.tensors[i].bucket];
+        // Buckets leave in the plan's order on every rank, so that all ranks count the same executions.
+        while (next_bucket_ < missing_.size() && missing_[next_bucket_] == 0) {
+            bucket const& full = plan_.buckets[next_bucket_];
+            trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
+            step_end_ = submit(full, plan_.shards.data(), reinterpret_cast<std::byte*>(memory() + full.offset),
+                               static_cast<std::uint32_t>(next_bucket_));
+            ++next_bucket_;
+        }
+    }
+
+    /// Returns how many executions are submitted with this one.
+    std::uint64_t submit(bucket const& b, shard const* shards, std::byte* own, std::uint32_t label) noexcept {
+        std::uint64_t const number = engine_->submit({.shards = shards + b.first_shard,
+                                                      .shard_count = b.shards,
+                                                      .path = b.path,
+                                                      .own = own,
+                                                      .elements = b.elements,
+                                                      .fingerprint = static_cast<std::uint32_t>(b.elements * 31 + label),
+                                                      .label = label});
+        driver_->submitted();
+        return number + 1;
+    }
+
+    status finish(std::uint64_t count, time_point deadline) noexcept {
+        driver_->until(count, deadline);
+        if (failure const* const why = engine_->failed()) return status(*why);
+        engine_->settle_account();
+        return {};
+    }
+
+    // ---- buffers of the caller's ----------------------------------------------------------------------------------
+
+    bool needs_ring() const noexcept { return map_.largest_node() > 1 || (Transport::registers_memory && plan_.nodes > 1); }
+
+    /// Elements of a ring's piece: small enough that all pieces stay in cache, large enough for its flags.
+    std::size_t ring_piece() const noexcept {
+        std::size_t const ranks = static_cast<std::size_t>(plan_.largest_node);
+        std::size_t const bytes = plan_.nodes == 1 ? (ranks <= 2 ? 32_KiB : 256_KiB)
+                                                   : 2 * ranks * static_cast<std::size_t>(plan_.nodes) * plan_.tuning.chunk_bytes;
+        return bytes / sizeof(T);
+    }
+
+    void divide(std::size_t elements, bucket& made, std::vector<shard>& shards) {
+        bucket_tensor const whole{0, 0, elements};
+        shards.clear();
+        made = {};
+        detail::divide<Sharding>(made, {elements, plan_.grain, std::span(&whole, 1)}, plan_, shards);
+    }
+
+    status reduce_in_place(std::span<T> inout, time_point deadline) {
+        bucket whole;
+        divide(inout.size(), whole, scratch_);
+        return finish(submit(whole, scratch_.data(), reinterpret_cast<std::byte*>(inout.data()), no_bucket), deadline);
+    }
+
+    status reduce_by_ring(std::span<T> inout, time_point deadline) {
+        std::size_t const pieces = detail::divide_up(inout.size(), piece_);
+        std::size_t const tail = inout.size() - (pieces - 1) * piece_;
+        bucket last = whole_piece_;
+        if (tail != piece_) divide(tail, last, scratch_);
+        auto const slot = [&](std::size_t piece) { return reinterpret_cast<T*>(ring_) + piece % ring_pieces * piece_; };
+        auto const count = [&](std::size_t piece) { return piece + 1 < pieces ? piece_ : tail; };
+        std::uint64_t const before = engine_->requested();
+        std::size_t in = 0;
+        for (std::size_t out = 0; out < pieces; ++out) {
+            for (; in < pieces && in < out + ring_pieces; ++in) {
+                std::memcpy(slot(in), inout.data() + in * piece_, count(in) * sizeof(T));
+                bool const whole = count(in) == piece_;
+                (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
+                             reinterpret_cast<std::byte*>(slot(in)), no_bucket);
+            }
+            driver_->until(before + out + 1, deadline);
+            if (failure const* const why = engine_->failed()) return status(*why);
+            std::memcpy(inout.data() + out * piece_, slot(out), count(out) * sizeof(T));
+        }
+        return finish(before + pieces, deadline);
+    }
+
+    static constexpr std::uint32_t no_bucket = 0xffffffff;
+
+    world& ranks_;
+    layout layout_;
+    topology map_;
+    herring::plan plan_;
+    [[no_unique_address]] Trace trace_{};
+    detail::private_memory staging_;
+    std::optional<IntraNode> node_;
+    std::optional<Transport> transport_;
+    std::optional<engine_type> engine_;
+    std::optional<driver_type> driver_;
+
+    // the step
+    std::vector<std::uint8_t> is_ready_;
+    std::vector<std::uint32_t> missing_; // tensors of a bucket that are not ready
+    std::size_t ready_ = 0;
+    std::size_t next_bucket_ = 0;
+    std::uint64_t step_end_ = 0;
+    std::vector<std::span<T>> callers_;
+    std::vector<std::size_t> borrowed_;
+
+    // all_reduce
+    std::byte* ring_ = nullptr;
+    std::size_t piece_ = 0;
+    bucket whole_piece_;
+    std::vector<shard> piece_shards_;
+    std::vector<shard> scratch_;
+};
+
+/// What a refused pack becomes: the sentence is printed already, and nothing else shall complain.
+template <class T> class basic_reducer<rejected<T>> {
+  public:
+    template <class... Anything> explicit basic_reducer(Anything&&...) noexcept {}
+    std::size_t size() const noexcept { return 0; }
+    std::span<T> tensor(std::size_t) { return {}; }
+    template <class... Anything> void ready(Anything&&...) {}
+    template <class... Anything> status wait(Anything&&...) { return {}; }
+    void poll() {}
+    void all_reduce(std::span<T>) {}
+};
+
+} // namespace herring
+
+#endif // HERRING_REDUCER_HPP

@@ -1,0 +1,65 @@
+// herring: what a sharding policy is: the rule that gives every element of a bucket a server.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SHARDING_SHARDING_HPP
+#define HERRING_SHARDING_SHARDING_HPP
+
+#include "herring/policy.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+namespace herring {
+
+/// Where a tensor lies in its bucket, in elements from the bucket's start.
+struct bucket_tensor {
+    std::size_t index = 0;    ///< in the layout
+    std::size_t offset = 0;   ///< a multiple of the bucket's grain
+    std::size_t elements = 0; ///< with its padding to the grain
+};
+
+/// A bucket as a sharding policy sees it.
+struct bucket_view {
+    std::size_t elements = 0; ///< with padding
+    std::size_t grain = 1;    ///< cuts at multiples of this many elements keep a cache line whole
+    std::span<bucket_tensor const> tensors; ///< in order; they cover the bucket
+};
+
+namespace clauses::sharding {
+// A name, not a lambda: nvcc takes no lambda in a requirement.
+struct emit {
+    void operator()(std::size_t /*offset*/, std::size_t /*elements*/, int /*server*/) const noexcept {}
+};
+} // namespace clauses::sharding
+
+template <class Policy>
+concept sharding_named = requires {
+    { Policy::name } -> std::convertible_to<char const*>;
+};
+template <class Policy>
+concept sharding_emits = requires(bucket_view const& bucket, int servers,
+                                  clauses::sharding::emit const& emit) {
+    Policy::shard(bucket, servers, emit);
+};
+
+/// A sharding policy emits ranges in ascending order that cover the bucket once:
+/// `emit(offset, elements, server)` with 0 ≤ server < servers. Pure: the same on every rank.
+template <class Policy>
+concept sharding_policy =
+    std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_emits<Policy>;
+
+template <class Policy> struct check<axes::sharding, Policy> {
+    static constexpr int broken = first_broken({sharding_named<Policy>, sharding_emits<Policy>});
+    static constexpr bool value = broken < 0;
+    static_assert(broken != 0,
+                  "[HRG-S01] sharding: needs 'static constexpr char const* name'; a common slip is to "
+                  "leave it out; give it the name of your type");
+    static_assert(broken != 1,
+                  "[HRG-S02] sharding: needs 'template <class Emit> static void shard(bucket_view const&, "
+                  "int servers, Emit&& emit)'; a common slip is to return the ranges; call "
+                  "emit(offset, elements, server) for each");
+};
+
+} // namespace herring
+
+#endif // HERRING_SHARDING_SHARDING_HPP

@@ -1,0 +1,30 @@
+// herring: the naive parameter server: every tensor whole on one server. A baseline, not a recommendation.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SHARDING_WHOLE_TENSOR_HPP
+#define HERRING_SHARDING_WHOLE_TENSOR_HPP
+
+#include "herring/sharding/sharding.hpp"
+
+namespace herring::sharding {
+
+/// Gives tensor i, whole, to server i mod S.
+///
+/// Shape:   bucket of t tensors → t ranges.
+/// Cost:    the server of the largest tensor carries all of it: max/mean load up to S.
+/// Source:  the placement that Herring, SC'20, measures itself against.
+struct whole_tensor {
+    using axis = axes::sharding;
+    static constexpr char const* name = "whole_tensor";
+
+    template <class Emit> static constexpr void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+        for (bucket_tensor const& tensor : bucket.tensors)
+            if (tensor.elements > 0)
+                emit(tensor.offset, tensor.elements,
+                     static_cast<int>(tensor.index % static_cast<std::size_t>(servers)));
+    }
+};
+static_assert(sharding_policy<whole_tensor>);
+
+} // namespace herring::sharding
+
+#endif // HERRING_SHARDING_WHOLE_TENSOR_HPP

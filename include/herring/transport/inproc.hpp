@@ -1,0 +1,217 @@
+// herring: messages between threads of one process; the reference model of the transport concept.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_INPROC_HPP
+#define HERRING_TRANSPORT_INPROC_HPP
+
+#include "herring/transport/transport.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <unistd.h>
+#include <vector>
+
+namespace herring::transport {
+
+/// Carries messages between ranks that are threads of one process (`launch_threads`).
+///
+/// A send meets its receive when the second of the two is posted; that thread copies the bytes, and both sides find
+/// a completion at their next poll. One hub holds everything, behind one lock: the shortest thing that is right.
+///
+/// Cost:     one copy a message, one lock a call.
+/// Lifetime: the destructor withdraws what is still posted; its peers then get `lost`.
+/// Errors:   `unsupported` at construction when a peer runs in another process, naming it.
+class inproc {
+  public:
+    using axis = axes::transport;
+    static constexpr char const* name = "inproc";
+    static constexpr std::size_t max_message = static_cast<std::size_t>(-1); // a message is never cut
+    static constexpr int tag_bits = 64;
+    static constexpr bool keeps_order = true;       // two messages with one tag are matched in the order sent
+    static constexpr bool registers_memory = false; // any memory of the process will do
+    static constexpr bool device_memory = false;    // the copy is a memcpy
+    static constexpr exchange_tuning tuning{.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10};
+
+    inproc(world& ranks, transport_needs const& needs) : rank_(ranks.rank()) {
+        if (needs.peers.empty()) return;
+        // The lowest rank among all who need the hub makes it; every rank tells where its hub would be.
+        hub* const made = new hub(static_cast<std::size_t>(ranks.size()));
+        introduction const me{static_cast<long>(getpid()), made};
+        auto const all = ranks.all_gather(std::as_bytes(std::span(&me, 1)));
+        for (int const peer : needs.peers) {
+            if (read(all, peer).process == me.process) continue;
+            delete made;
+            throw error(errc::unsupported, rank_, peer, "inproc",
+                        "that rank runs in another process, and inproc joins threads of one: use launch_threads(), "
+                        "or transport::tcp between processes");
+        }
+        // Rank 0's hub serves all; the others' were only placeholders, kept alive until all have looked.
+        hub_ = read(all, 0).where;
+        ranks.barrier(needs.timeout);
+        if (hub_ != made) delete made;
+        std::lock_guard const lock(hub_->guard);
+        ++hub_->members;
+        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+        mine.open = true;
+        // Capacity for all that may be posted: from here on, the expected path does not allocate.
+        std::size_t const peers = needs.peers.size();
+        mine.receives.reserve(peers * needs.receives_per_peer);
+        mine.arrivals.reserve(peers * needs.sends_per_peer);
+        mine.done.reserve(peers * (needs.receives_per_peer + needs.sends_per_peer + 1));
+        taken_.reserve(mine.done.capacity());
+    }
+    inproc(inproc const&) = delete;
+    inproc& operator=(inproc const&) = delete;
+
+    ~inproc() {
+        if (hub_ == nullptr) return;
+        bool last = false;
+        {
+            std::lock_guard const lock(hub_->guard);
+            box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+            mine.open = false;
+            mine.receives.clear();
+            mine.arrivals.clear();
+            for (std::size_t other = 0; other < hub_->boxes.size(); ++other) {
+                if (static_cast<int>(other) == rank_) continue;
+                box& theirs = hub_->boxes[other];
+                // What we sent and nobody took points into memory that may now go: withdraw it.
+                std::erase_if(theirs.arrivals, [&](arrival const& a) { return a.from_rank == rank_; });
+                if (theirs.open) finish(theirs, {0, 0, rank_, completion::lost, errc::peer_lost});
+            }
+            last = --hub_->members == 0;
+        }
+        if (last) delete hub_;
+    }
+
+    /// False never: a send waits in the peer's box until its receive is posted.
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+        std::lock_guard const lock(hub_->guard);
+        box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
+        auto const match = std::find_if(theirs.receives.begin(), theirs.receives.end(), [&](receive const& r) {
+            return r.from_rank == rank_ && r.tag == tag;
+        });
+        if (match == theirs.receives.end()) {
+            theirs.arrivals.push_back({rank_, tag, from, token});
+        } else {
+            deliver(theirs, *match, {rank_, tag, from, token});
+            theirs.receives.erase(match);
+        }
+        return true;
+    }
+
+    /// False never.
+    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        std::lock_guard const lock(hub_->guard);
+        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+        auto const match = std::find_if(mine.arrivals.begin(), mine.arrivals.end(), [&](arrival const& a) {
+            return a.from_rank == peer && a.tag == tag;
+        });
+        if (match == mine.arrivals.end()) {
+            mine.receives.push_back({peer, tag, into, token});
+        } else {
+            deliver(mine, {peer, tag, into, token}, *match);
+            mine.arrivals.erase(match);
+        }
+        return true;
+    }
+
+    /// Reports what is done since the last call.
+    template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
+        if (hub_ == nullptr) return 0;
+        {
+            std::lock_guard const lock(hub_->guard);
+            taken_.swap(hub_->boxes[static_cast<std::size_t>(rank_)].done);
+        }
+        // Outside the lock: the functor may post.
+        std::size_t const count = taken_.size();
+        for (completion const& done : taken_) on_completion(done);
+        taken_.clear();
+        return count;
+    }
+
+    /// Sleeps until something is done, `wake` is called, or `until`.
+    void wait(time_point until) noexcept {
+        if (hub_ == nullptr) return;
+        std::unique_lock lock(hub_->guard);
+        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+        mine.changed.wait_until(lock, until, [&] { return !mine.done.empty() || mine.woken; });
+        mine.woken = false;
+    }
+
+    void wake() noexcept {
+        if (hub_ == nullptr) return;
+        std::lock_guard const lock(hub_->guard);
+        hub_->boxes[static_cast<std::size_t>(rank_)].woken = true;
+        hub_->boxes[static_cast<std::size_t>(rank_)].changed.notify_all();
+    }
+
+    void register_memory(std::span<std::byte>) noexcept {}
+    char const* describe(int) const noexcept { return "its end of inproc was destroyed"; }
+
+  private:
+    struct receive {
+        int from_rank;
+        std::uint64_t tag;
+        std::span<std::byte> into;
+        std::uint64_t token;
+    };
+    struct arrival {
+        int from_rank;
+        std::uint64_t tag;
+        std::span<std::byte const> from; // still in the sender's memory
+        std::uint64_t token;             // the sender's
+    };
+    struct box { // one a rank
+        std::vector<receive> receives;
+        std::vector<arrival> arrivals;
+        std::vector<completion> done;
+        std::condition_variable changed;
+        bool open = false;
+        bool woken = false;
+    };
+    struct hub {
+        explicit hub(std::size_t ranks) : boxes(ranks) {}
+        std::mutex guard;
+        std::vector<box> boxes;
+        int members = 0;
+    };
+    struct introduction {
+        long process;
+        hub* where;
+    };
+
+    static introduction read(std::vector<std::vector<std::byte>> const& all, int peer) noexcept {
+        introduction theirs{};
+        auto const& bytes = all[static_cast<std::size_t>(peer)];
+        std::memcpy(&theirs, bytes.data(), std::min(bytes.size(), sizeof theirs));
+        return theirs;
+    }
+
+    static void finish(box& of, completion const& done) noexcept {
+        of.done.push_back(done);
+        of.changed.notify_all();
+    }
+
+    /// Copies one message and tells both sides. A message that does not fit is a defect of the caller: the receive
+    /// ends with the message's true size, so that the engine sees the mismatch, and nothing is written past the end.
+    void deliver(box& receiver, receive const& to, arrival const& what) noexcept {
+        std::size_t const bytes = std::min(what.from.size(), to.into.size());
+        if (bytes > 0) std::memcpy(to.into.data(), what.from.data(), bytes);
+        finish(receiver, {to.token, what.from.size(), what.from_rank, completion::received, errc::ok});
+        int const receiver_rank = static_cast<int>(&receiver - hub_->boxes.data());
+        finish(hub_->boxes[static_cast<std::size_t>(what.from_rank)],
+               {what.token, what.from.size(), receiver_rank, completion::sent, errc::ok});
+    }
+
+    int rank_;
+    hub* hub_ = nullptr;
+    std::vector<completion> taken_;
+};
+static_assert(transport_policy<inproc>);
+
+} // namespace herring::transport
+
+#endif // HERRING_TRANSPORT_INPROC_HPP

@@ -1,0 +1,458 @@
+// herring: messages over TCP: Boost.Asio for connections and readiness, plain scatter/gather reads and writes for bytes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_TCP_HPP
+#define HERRING_TRANSPORT_TCP_HPP
+
+#include "herring/detail/match_table.hpp"
+#include "herring/detail/tcp_connect.hpp"
+#include "herring/detail/tcp_link.hpp"
+#include "herring/transport/transport.hpp"
+#include "herring/units.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace herring::detail {
+
+// As a need, so that a pack says it once: an assertion in the class itself would make clang say more.
+template <int Connections, std::size_t Chunk, std::size_t Window> struct tcp_numbers {
+    template <class Pack> struct check {
+        static constexpr bool connected = Connections >= 1 && Connections <= 64;
+        static constexpr bool flows = Chunk >= 4096 && Window >= Chunk;
+        static constexpr bool value = connected && flows;
+        static_assert(connected, "[HRG-T10] transport: tcp needs 1 to 64 connections a peer; a common slip is 0 for as "
+                                 "many as it likes; start with 1");
+        static_assert(!connected || flows, "[HRG-T11] transport: tcp needs chunks of at least 4 KiB and a window of at "
+                                           "least one chunk; a common slip is to set one of the two; set both");
+    };
+};
+
+} // namespace herring::detail
+
+namespace herring::transport {
+
+/// Which congestion control the data sockets ask for; `system` asks for none in particular.
+enum class congestion : std::uint8_t { system, reno, cubic, bbr };
+
+/// What may be tuned about TCP; docs/performance.md tells which settings mattered where.
+struct tcp_tuning {
+    std::size_t chunk_bytes = 128_KiB;   ///< pushed, summed and returned at a time
+    std::size_t window_bytes = 256_KiB;  ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
+    std::size_t one_hop_bytes = 16_KiB;  ///< buckets up to this take one hop
+    int connections = 1;                 ///< a peer; more pays only where one flow cannot fill the link
+    congestion control = congestion::system;
+    std::size_t direct_peers = 8;        ///< up to so many peers are read without asking first which has data
+    std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet
+};
+
+/// Carries messages over TCP connections, straight between the sockets and the memory that was posted.
+///
+/// Facts:     ordered a connection, any message size, no registration, host memory only.
+/// Interface: binds to `world.local_address()`: the interface that routes to the peers, or HERRING_INTERFACE.
+/// Threads:   one at a time; `wake` from any. With an `io_context` of the caller's, `wait` runs it, so that the
+///            caller's own handlers go on while a reduction waits; no other thread may run it meanwhile.
+/// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; no copy, no allocation unless
+///            a message comes before its receive is posted.
+/// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
+template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
+  public:
+    using axis = axes::transport;
+    static constexpr char const* name = "tcp";
+    static constexpr std::size_t max_message = std::size_t{1} << 40;
+    static constexpr int tag_bits = 64;
+    static constexpr bool keeps_order = Tuning.connections == 1;
+    static constexpr bool registers_memory = false;
+    static constexpr bool device_memory = false;
+    static constexpr exchange_tuning tuning{.chunk_bytes = Tuning.chunk_bytes,
+                                            .window_bytes = Tuning.window_bytes,
+                                            .one_hop_bytes = Tuning.one_hop_bytes};
+    using needs = herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes>>;
+
+    basic_tcp(world& ranks, transport_needs const& needs)
+        : basic_tcp(ranks, needs, std::make_unique<boost::asio::io_context>(1), nullptr) {}
+    basic_tcp(world& ranks, transport_needs const& needs, boost::asio::io_context& context)
+        : basic_tcp(ranks, needs, nullptr, &context) {}
+    basic_tcp(basic_tcp const&) = delete;
+    basic_tcp& operator=(basic_tcp const&) = delete;
+
+    ~basic_tcp() {
+        boost::system::error_code ignored;
+        for (peer_state& peer : peers_)
+            for (lane& l : peer.lanes) {
+                if (l.socket.is_open()) l.socket.shutdown(boost::asio::socket_base::shutdown_send, ignored);
+                l.socket.close(ignored);
+            }
+        // The cancelled waits must not outlive the memory that they refer to.
+        if (armed_ > 0 || waking_.load()) context_->restart();
+        while (armed_ > 0 || waking_.load())
+            if (context_->poll_one() == 0) break;
+    }
+
+    bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+        peer_state& peer = of(to);
+        if (peer.is_lost) return false;
+        lane& l = pick(peer, from.size());
+        if (l.link.full()) return false;
+        detail::outgoing& message = l.link.push();
+        detail::encode({.job = job_, .epoch = 0, .incarnation = incarnation_, .tag = tag, .length = from.size(),
+                        .source = static_cast<std::uint32_t>(rank_)},
+                       message.header.data());
+        message.from = from.data();
+        message.length = from.size();
+        message.token = token;
+        flush(peer, l);
+        return true;
+    }
+
+    bool post_receive(int from, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        peer_state& peer = of(from);
+        if (!peer.unexpected.empty() && take_unexpected(peer, tag, into, token)) return true;
+        return peer.posted.insert({tag, token, into});
+    }
+
+    template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
+        std::size_t count = hand_out(on_completion);
+        bool const ask = peers_.size() > Tuning.direct_peers;
+        if (ask) {
+            std::size_t at = 0;
+            for (peer_state& peer : peers_)
+                for (lane& l : peer.lanes) {
+                    bool const writing = l.link.open() && l.link.sending();
+                    polled_[at++] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+                }
+            if (::poll(polled_.data(), polled_.size(), 0) <= 0) return count;
+        }
+        std::size_t at = 0;
+        for (peer_state& peer : peers_)
+            for (lane& l : peer.lanes) {
+                short const found = ask ? polled_[at++].revents : static_cast<short>(POLLIN | POLLOUT);
+                if (!l.link.open() || found == 0) continue;
+                if (l.link.sending()) flush(peer, l);
+                if ((found & ~POLLOUT) != 0 && l.link.open()) count += read(peer, l, on_completion);
+            }
+        return count + hand_out(on_completion);
+    }
+
+    void wait(time_point until) noexcept {
+        if (!done_.empty()) return;
+        asleep_.store(true);
+        for (peer_state& peer : peers_)
+            for (lane& l : peer.lanes) {
+                if (!l.link.open()) continue;
+                if (!l.reading && !l.link.blocked()) arm(l, false);
+                if (!l.writing && l.link.sending()) arm(l, true);
+            }
+        if (context_->stopped()) context_->restart();
+        context_->run_one_until(until);
+        asleep_.store(false);
+    }
+
+    void wake() noexcept {
+        if (!asleep_.load() || waking_.exchange(true)) return;
+        boost::asio::post(context_->get_executor(), awakening{this});
+    }
+
+    void register_memory(std::span<std::byte>) noexcept {}
+
+    char const* describe(int peer) const noexcept { return of(peer).reason; }
+
+    /// Frames of another job or of an earlier membership, and connections that were not of this world.
+    std::uint64_t dropped() const noexcept { return dropped_; }
+
+  private:
+    struct unexpected_message {
+        std::uint64_t tag = 0;
+        std::vector<std::byte> bytes;
+        bool complete = false;
+    };
+    /// Keeps the one pending wait of a direction, so that arming it allocates nothing.
+    struct handler_memory {
+        alignas(std::max_align_t) std::byte bytes[256];
+    };
+    struct lane {
+        explicit lane(boost::asio::io_context& context) : socket(context) {}
+        detail::tcp_socket socket;
+        detail::tcp_link link;
+        bool reading = false; // a wait for readability is pending
+        bool writing = false;
+        std::unique_ptr<handler_memory[]> memory = std::make_unique<handler_memory[]>(2);
+        // the payload that is being read
+        std::uint64_t token = 0;
+        std::size_t bytes = 0;
+        enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
+        unexpected_message* early = nullptr;
+        std::vector<std::byte> bin;
+    };
+    struct peer_state {
+        int rank = -1;
+        bool is_lost = false;
+        std::size_t next_lane = 0;
+        std::vector<lane> lanes;
+        detail::match_table posted;
+        std::vector<std::unique_ptr<unexpected_message>> unexpected;
+        char reason[160] = "";
+    };
+    // Gives Asio one fixed block; there is never more than one wait of a kind pending.
+    template <class T> struct fixed_allocator {
+        using value_type = T;
+        handler_memory* memory;
+        explicit fixed_allocator(handler_memory* m) noexcept : memory(m) {}
+        template <class Other> fixed_allocator(fixed_allocator<Other> const& other) noexcept : memory(other.memory) {}
+        T* allocate(std::size_t count) {
+            if (count * sizeof(T) <= sizeof(handler_memory)) return reinterpret_cast<T*>(memory->bytes);
+            return static_cast<T*>(::operator new(count * sizeof(T)));
+        }
+        void deallocate(T* p, std::size_t) noexcept {
+            if (reinterpret_cast<std::byte*>(p) != memory->bytes) ::operator delete(p);
+        }
+        template <class Other> bool operator==(fixed_allocator<Other> const& other) const noexcept {
+            return memory == other.memory;
+        }
+    };
+
+    basic_tcp(world& ranks, transport_needs const& needs, std::unique_ptr<boost::asio::io_context> own,
+              boost::asio::io_context* theirs)
+        : own_(std::move(own)), context_(theirs != nullptr ? theirs : own_.get()), rank_(ranks.rank()),
+          job_(ranks.job()), largest_(needs.largest_message), index_(static_cast<std::size_t>(ranks.size()), -1) {
+        if (needs.peers.empty()) return;
+        detail::tcp_connector connector(ranks, needs.peers, Tuning.connections, needs.timeout);
+        dropped_ = connector.strangers();
+        peers_.resize(needs.peers.size());
+        for (std::size_t i = 0; i < peers_.size(); ++i) {
+            peer_state& peer = peers_[i];
+            peer.rank = needs.peers[i];
+            index_[static_cast<std::size_t>(peer.rank)] = static_cast<int>(i);
+            peer.posted = detail::match_table(needs.receives_per_peer);
+            peer.lanes.reserve(static_cast<std::size_t>(Tuning.connections));
+            for (int n = 0; n < Tuning.connections; ++n) {
+                lane& l = peer.lanes.emplace_back(*context_);
+                int const descriptor = connector.release(peer.rank, n);
+                l.socket.assign(connector.protocol(), descriptor);
+                l.socket.non_blocking(true);
+                prepare(descriptor, needs);
+                l.link = detail::tcp_link(descriptor, needs.sends_per_peer);
+            }
+        }
+        polled_.resize(peers_.size() * static_cast<std::size_t>(Tuning.connections));
+        done_.reserve(peers_.size() * (needs.sends_per_peer + needs.receives_per_peer + 1));
+        taken_.reserve(done_.capacity());
+        ranks.barrier(needs.timeout);
+    }
+
+    void prepare(int descriptor, transport_needs const& needs) {
+        auto const set = [&](int level, int option, int value) {
+            (void)::setsockopt(descriptor, level, option, &value, sizeof value);
+        };
+        set(IPPROTO_TCP, TCP_NODELAY, 1);
+        // Both are needed: keepalive sees a dead idle peer, the user timeout one that takes no data.
+        set(SOL_SOCKET, SO_KEEPALIVE, 1);
+        set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
+        set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+        set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+        set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(needs.timeout.count()));
+        constexpr char const* names[] = {"", "reno", "cubic", "bbr"};
+        char const* const wanted = names[static_cast<std::size_t>(Tuning.control)];
+        if (*wanted != 0 &&
+            ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, wanted, static_cast<socklen_t>(std::strlen(wanted))) != 0)
+            throw error(errc::unsupported, rank_, -1, "connect",
+                        std::string("the kernel does not offer congestion control '") + wanted +
+                            "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use congestion::system");
+    }
+
+    peer_state& of(int rank) noexcept { return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])]; }
+    peer_state const& of(int rank) const noexcept {
+        return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
+    }
+
+    static lane& pick(peer_state& peer, std::size_t bytes) noexcept {
+        if constexpr (Tuning.connections == 1) return peer.lanes[0];
+        if (bytes < 64_KiB) return peer.lanes[0];
+        peer.next_lane = (peer.next_lane + 1) % peer.lanes.size();
+        return peer.lanes[peer.next_lane];
+    }
+
+    void flush(peer_state& peer, lane& l) noexcept {
+        auto const sent = [&](std::uint64_t token, std::size_t bytes) {
+            done_.push_back({token, bytes, peer.rank, completion::sent, errc::ok});
+        };
+        if (l.link.write(sent) == detail::link_state::failed) lose(peer, l.link.error_number());
+    }
+
+    template <class OnCompletion> std::size_t read(peer_state& peer, lane& l, OnCompletion& on_completion) noexcept {
+        std::size_t count = 0;
+        auto const place = [&](detail::frame const& header) noexcept { return this->place(peer, l, header); };
+        auto const received = [&]() noexcept {
+            if (l.destination == lane::into_posted) {
+                on_completion(completion{l.token, l.bytes, peer.rank, completion::received, errc::ok});
+                ++count;
+            } else if (l.destination == lane::into_unexpected) {
+                arrived_early(peer, *l.early);
+            }
+        };
+        switch (l.link.read(4, place, received)) {
+        case detail::link_state::ok: break;
+        case detail::link_state::closed: lose(peer, 0); break;
+        case detail::link_state::failed: lose(peer, l.link.error_number()); break;
+        case detail::link_state::junk: lose(peer, EPROTO); break;
+        }
+        return count;
+    }
+
+    /// Where the payload of this header goes. Nothing is believed before it is checked against the plan's bounds.
+    std::byte* place(peer_state& peer, lane& l, detail::frame const& header) noexcept {
+        l.bytes = static_cast<std::size_t>(header.length);
+        if (header.length > largest_) {
+            std::snprintf(peer.reason, sizeof peer.reason,
+                          "it announced a message of %llu bytes where at most %zu can be due: do all ranks call the "
+                          "same operations with the same sizes?",
+                          static_cast<unsigned long long>(header.length), largest_);
+            lose(peer, EMSGSIZE);
+            return nullptr;
+        }
+        if (header.job != job_ || header.source != static_cast<std::uint32_t>(peer.rank)) {
+            ++dropped_;
+            l.destination = lane::into_nowhere;
+            l.bin.resize(std::max<std::size_t>(l.bytes, 1));
+            return l.bin.data();
+        }
+        detail::posted_receive match;
+        if (peer.posted.take(header.tag, match)) {
+            if (match.into.size() < header.length) {
+                std::snprintf(peer.reason, sizeof peer.reason,
+                              "it sent %llu bytes where %zu were due: do all ranks call the same operations with the "
+                              "same sizes?",
+                              static_cast<unsigned long long>(header.length), match.into.size());
+                lose(peer, EMSGSIZE);
+                return nullptr;
+            }
+            l.destination = lane::into_posted;
+            l.token = match.token;
+            return match.into.data() != nullptr ? match.into.data() : &nothing_;
+        }
+        if (unexpected_bytes_ + l.bytes > Tuning.unexpected_bytes) return nullptr; // left in the socket for now
+        unexpected_bytes_ += l.bytes;
+        l.destination = lane::into_unexpected;
+        l.early = peer.unexpected.emplace_back(std::make_unique<unexpected_message>()).get();
+        l.early->tag = header.tag;
+        l.early->bytes.resize(l.bytes);
+        return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
+    }
+
+    /// A message is complete before a receive was found for it; one may have been posted while it came in.
+    void arrived_early(peer_state& peer, unexpected_message& message) noexcept {
+        message.complete = true;
+        detail::posted_receive match;
+        if (peer.posted.take(message.tag, match)) take_unexpected(peer, match.tag, match.into, match.token);
+    }
+
+    bool take_unexpected(peer_state& peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        auto const found = std::find_if(peer.unexpected.begin(), peer.unexpected.end(),
+                                        [&](auto const& m) { return m->tag == tag && m->complete; });
+        if (found == peer.unexpected.end()) return false;
+        std::size_t const bytes = (*found)->bytes.size();
+        if (bytes > into.size()) {
+            std::snprintf(peer.reason, sizeof peer.reason, "it sent %zu bytes where %zu were due", bytes, into.size());
+            lose(peer, EMSGSIZE);
+            return true;
+        }
+        if (bytes > 0) std::memcpy(into.data(), (*found)->bytes.data(), bytes);
+        unexpected_bytes_ -= bytes;
+        peer.unexpected.erase(found);
+        done_.push_back({token, bytes, peer.rank, completion::received, errc::ok});
+        return true;
+    }
+
+    void lose(peer_state& peer, int number) noexcept {
+        if (peer.is_lost) return;
+        peer.is_lost = true;
+        if (number == 0)
+            std::snprintf(peer.reason, sizeof peer.reason, "its connection closed");
+        else if (number == EPROTO)
+            std::snprintf(peer.reason, sizeof peer.reason, "it sent bytes that are no frame of this protocol");
+        else if (peer.reason[0] == 0)
+            std::snprintf(peer.reason, sizeof peer.reason, "its connection broke: %s", std::strerror(number));
+        boost::system::error_code ignored;
+        for (lane& l : peer.lanes) {
+            l.link.forget();
+            l.socket.close(ignored);
+        }
+        errc const why = number == EPROTO ? errc::protocol : number == EMSGSIZE ? errc::mismatch : errc::peer_lost;
+        done_.push_back({0, 0, peer.rank, completion::lost, why});
+    }
+
+    template <class OnCompletion> std::size_t hand_out(OnCompletion& on_completion) noexcept {
+        if (done_.empty()) return 0;
+        taken_.swap(done_);
+        std::size_t const count = taken_.size();
+        for (completion const& done : taken_) on_completion(done);
+        taken_.clear();
+        return count;
+    }
+
+    /// One pending wait for readiness of one lane.
+    struct readiness {
+        basic_tcp* self;
+        lane* of;
+        bool write;
+        using allocator_type = fixed_allocator<std::byte>;
+        allocator_type get_allocator() const noexcept { return allocator_type(&of->memory[write ? 1 : 0]); }
+        void operator()(boost::system::error_code) const noexcept {
+            (write ? of->writing : of->reading) = false;
+            --self->armed_;
+        }
+    };
+    void arm(lane& l, bool write) noexcept {
+        (write ? l.writing : l.reading) = true;
+        ++armed_;
+        l.socket.async_wait(write ? boost::asio::socket_base::wait_write : boost::asio::socket_base::wait_read,
+                            readiness{this, &l, write});
+    }
+
+    /// Ends `wait` from another thread.
+    struct awakening {
+        basic_tcp* self;
+        using allocator_type = fixed_allocator<std::byte>;
+        allocator_type get_allocator() const noexcept { return allocator_type(&self->wake_memory_); }
+        void operator()() const noexcept { self->waking_.store(false); }
+    };
+
+    std::unique_ptr<boost::asio::io_context> own_;
+    boost::asio::io_context* context_;
+    int rank_;
+    std::uint64_t job_;
+    std::uint32_t incarnation_ = static_cast<std::uint32_t>(getpid());
+    std::size_t largest_;
+    std::vector<int> index_; // rank → place in peers_
+    std::vector<peer_state> peers_;
+    std::vector<pollfd> polled_;
+    std::vector<completion> done_;
+    std::vector<completion> taken_;
+    std::size_t unexpected_bytes_ = 0;
+    std::uint64_t dropped_ = 0;
+    std::size_t armed_ = 0;
+    std::byte nothing_{};
+    handler_memory wake_memory_;
+    std::atomic<bool> asleep_{false};
+    std::atomic<bool> waking_{false};
+};
+
+/// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others.
+using tcp = basic_tcp<>;
+static_assert(transport_policy<tcp>);
+
+} // namespace herring::transport
+
+#endif // HERRING_TRANSPORT_TCP_HPP

@@ -1,0 +1,18 @@
+// herring: byte units as literals, so that a policy's value reads as it is meant: 25_MiB.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UNITS_HPP
+#define HERRING_UNITS_HPP
+
+#include <cstddef>
+
+namespace herring {
+inline namespace literals {
+
+consteval std::size_t operator""_KiB(unsigned long long count) { return static_cast<std::size_t>(count) << 10; }
+consteval std::size_t operator""_MiB(unsigned long long count) { return static_cast<std::size_t>(count) << 20; }
+consteval std::size_t operator""_GiB(unsigned long long count) { return static_cast<std::size_t>(count) << 30; }
+
+} // namespace literals
+} // namespace herring
+
+#endif // HERRING_UNITS_HPP

@@ -1,0 +1,55 @@
+// herring: the update policy `average`, the default.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UPDATE_AVERAGE_HPP
+#define HERRING_UPDATE_AVERAGE_HPP
+
+#include "herring/update/sum.hpp"
+#include "herring/update/update.hpp"
+
+namespace herring::update {
+
+/// Adds the contributions in rank order and divides the total by the number of ranks, correctly rounded.
+///
+/// Shape:   (((x0 + x1) + x2) + ...) / ranks per element, in the accumulator's type; floating point only.
+/// Cost:    one division an element, or one multiplication where ranks is a power of two: the bits are the same.
+struct average {
+    using axis = axes::update;
+    static constexpr char const* name = "average";
+    template <class T> static constexpr bool supports = element_type<T> && !std::is_integral_v<T>;
+
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
+        return sum::combine(a, b);
+    }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int ranks) noexcept {
+        return total / static_cast<lane<Acc>>(ranks);
+    }
+
+    /// Total times a power of two: exact but for the one rounding that the division would make as well.
+    template <class Number> struct scaled {
+        Number factor;
+        template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept {
+            return total * factor;
+        }
+    };
+    template <class Number> struct divided {
+        Number divisor;
+        template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept {
+            return total / divisor;
+        }
+    };
+    /// Calls `kernel` with the cheaper of the two, decided once. Needs ranks ≥ 1.
+    template <class Number, class Kernel>
+    HERRING_HOST_DEVICE static constexpr void with_finish(int ranks, Kernel&& kernel) {
+        if ((ranks & (ranks - 1)) == 0)
+            kernel(scaled<Number>{Number(1) / static_cast<Number>(ranks)});
+        else
+            kernel(divided<Number>{static_cast<Number>(ranks)});
+    }
+};
+
+static_assert(update_policy<average>);
+static_assert(update_supports<average, float> && !update_supports<average, std::int32_t>);
+
+} // namespace herring::update
+
+#endif // HERRING_UPDATE_AVERAGE_HPP

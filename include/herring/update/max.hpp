@@ -1,0 +1,32 @@
+// herring: the update policy `max`.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UPDATE_MAX_HPP
+#define HERRING_UPDATE_MAX_HPP
+
+#include "herring/update/update.hpp"
+
+namespace herring::update {
+
+/// Keeps the largest contribution of each element.
+///
+/// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0 and -0
+/// among them, the lowest rank's stays; so the result does not depend on how contributions were grouped.
+struct max {
+    using axis = axes::update;
+    static constexpr char const* name = "max";
+    template <class T> static constexpr bool supports = element_type<T>;
+
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
+        if constexpr (std::is_floating_point_v<lane<Acc>>)
+            return ((b > a) | (b != b)) ? b : a;
+        else
+            return (b > a) ? b : a;
+    }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept { return total; }
+};
+
+static_assert(update_policy<max>);
+
+} // namespace herring::update
+
+#endif // HERRING_UPDATE_MAX_HPP

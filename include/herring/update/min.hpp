@@ -1,0 +1,32 @@
+// herring: the update policy `min`.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UPDATE_MIN_HPP
+#define HERRING_UPDATE_MIN_HPP
+
+#include "herring/update/update.hpp"
+
+namespace herring::update {
+
+/// Keeps the smallest contribution of each element.
+///
+/// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0 and -0
+/// among them, the lowest rank's stays; so the result does not depend on how contributions were grouped.
+struct min {
+    using axis = axes::update;
+    static constexpr char const* name = "min";
+    template <class T> static constexpr bool supports = element_type<T>;
+
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
+        if constexpr (std::is_floating_point_v<lane<Acc>>)
+            return ((b < a) | (b != b)) ? b : a;
+        else
+            return (b < a) ? b : a;
+    }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept { return total; }
+};
+
+static_assert(update_policy<min>);
+
+} // namespace herring::update
+
+#endif // HERRING_UPDATE_MIN_HPP

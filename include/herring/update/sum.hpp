@@ -1,0 +1,33 @@
+// herring: the update policy `sum`.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UPDATE_SUM_HPP
+#define HERRING_UPDATE_SUM_HPP
+
+#include "herring/update/update.hpp"
+
+namespace herring::update {
+
+/// Adds the contributions, in rank order. Integers wrap.
+///
+/// Shape:   ((x0 + x1) + x2) + ... per element, in the accumulator's type.
+struct sum {
+    using axis = axes::update;
+    static constexpr char const* name = "sum";
+    template <class T> static constexpr bool supports = element_type<T>;
+
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
+        if constexpr (std::is_integral_v<Acc>) {
+            using bits = std::make_unsigned_t<Acc>;
+            return static_cast<Acc>(static_cast<bits>(a) + static_cast<bits>(b));
+        } else {
+            return a + b;
+        }
+    }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept { return total; }
+};
+
+static_assert(update_policy<sum>);
+
+} // namespace herring::update
+
+#endif // HERRING_UPDATE_SUM_HPP

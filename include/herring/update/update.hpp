@@ -1,0 +1,95 @@
+// herring: what an update policy is: how contributions become one result.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UPDATE_UPDATE_HPP
+#define HERRING_UPDATE_UPDATE_HPP
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include "herring/detail/config.hpp"
+#include "herring/element.hpp"
+#include "herring/policy.hpp"
+
+namespace herring {
+
+namespace update {
+
+/// The type of one lane: of `float` and of a vector of floats it is `float`.
+template <class Acc> struct lane_of { using type = std::remove_cvref_t<decltype(std::declval<Acc&>()[0])>; };
+template <class Acc>
+requires std::is_arithmetic_v<Acc>
+struct lane_of<Acc> {
+    using type = Acc;
+};
+template <class Acc> using lane = typename lane_of<Acc>::type;
+
+} // namespace update
+
+/// Clause: it says `using axis = herring::axes::update`.
+template <class Policy>
+concept update_names_its_axis = std::same_as<typename Policy::axis, axes::update>;
+
+/// Clause: it has a name, for plans, digests and errors.
+template <class Policy>
+concept update_has_a_name = requires {
+    { Policy::name } -> std::convertible_to<char const*>;
+};
+
+/// Clause: `supports<T>` says at compile time which element types it makes sense for.
+template <class Policy>
+concept update_says_what_it_supports = requires {
+    { Policy::template supports<float> } -> std::convertible_to<bool>;
+};
+
+/// Clause: `combine(Acc, Acc) noexcept → Acc`, called with scalars and with GNU vectors of them.
+template <class Policy, class Acc = float>
+concept update_combines = requires(Acc a, Acc b) {
+    { Policy::combine(a, b) }
+    noexcept->std::same_as<Acc>;
+};
+
+/// Clause: `finish(Acc total, int ranks) noexcept → Acc`, once an element, when every rank's share is in.
+template <class Policy, class Acc = float>
+concept update_finishes = requires(Acc total, int ranks) {
+    { Policy::finish(total, ranks) }
+    noexcept->std::same_as<Acc>;
+};
+
+/// How contributions are combined, and what is done with the total.
+///
+/// `combine` and `finish` are written with operators only, so that one template serves scalars and vectors; a
+/// policy that cannot be says `static constexpr bool lanewise = true` and is called element by element.
+/// Contributions are always folded from the left, in rank order, so `combine` need be neither commutative nor
+/// associative. A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how
+/// to finish and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
+template <class Policy>
+concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
+    update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy>;
+
+template <class Policy> struct check<axes::update, Policy> {
+    static constexpr int broken =
+        first_broken({update_has_a_name<Policy>, update_says_what_it_supports<Policy>,
+                      update_combines<Policy>, update_finishes<Policy>});
+    static constexpr bool value = broken < 0;
+    static_assert(broken != 0,
+                  "[HRG-U01] update: needs 'static constexpr char const* name'; a common slip is to "
+                  "leave it out; give it the name of your type");
+    static_assert(broken != 1,
+                  "[HRG-U02] update: needs 'template <class T> static constexpr bool supports'; a "
+                  "common slip is to leave it out; say true for the types that it makes sense for");
+    static_assert(broken != 2,
+                  "[HRG-U03] update: needs 'template <class Acc> static Acc combine(Acc, Acc) "
+                  "noexcept'; a common slip is to forget noexcept, or to take two types; take two Acc");
+    static_assert(broken != 3,
+                  "[HRG-U04] update: needs 'template <class Acc> static Acc finish(Acc total, int ranks) "
+                  "noexcept'; a common slip is to leave it out; return total if nothing is to be done");
+};
+
+/// Whether the policy makes sense for tensors of T (an average of integers does not).
+template <class Policy, class T>
+concept update_supports = update_policy<Policy> && element_type<T> && bool(Policy::template supports<T>);
+
+} // namespace herring
+
+#endif // HERRING_UPDATE_UPDATE_HPP

@@ -1,0 +1,80 @@
+// herring: what a waiting policy is: what to do between two polls that found nothing.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_WAITING_WAITING_HPP
+#define HERRING_WAITING_WAITING_HPP
+
+#include "herring/policy.hpp"
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+namespace herring {
+
+/// What a waiting rank does before it polls again, from the quickest answer to the least use of a core.
+enum class wait_action : std::uint8_t {
+    poll,  ///< nothing: polls at once
+    pause, ///< one pause instruction (10 to 50 ns): the sibling hyperthread runs better, the core is kept
+    yield, ///< sched_yield: another thread that is ready may have the core
+    sleep  ///< sleeps in the transport until it has something, or the deadline; costs a wake-up, 5 to 50 µs
+};
+
+/// "poll", "pause", "yield", "sleep".
+constexpr char const* to_string(wait_action action) noexcept {
+    switch (action) {
+    case wait_action::poll:
+        return "poll";
+    case wait_action::pause:
+        return "pause";
+    case wait_action::yield:
+        return "yield";
+    case wait_action::sleep:
+        return "sleep";
+    }
+    return "unknown";
+}
+
+/// Asked after every poll that found nothing, with how long that has been so: `idle_rounds` polls since the
+/// last that found something (0 the first time), `idle_nanoseconds` since then, and whether more ranks than
+/// cores are on this machine.
+template <class Policy>
+concept waiting_decides = requires(Policy const& policy, std::uint32_t idle_rounds,
+                                   std::int64_t idle_nanoseconds, bool crowded) {
+    { policy.next(idle_rounds, idle_nanoseconds, crowded) } -> std::same_as<wait_action>;
+};
+
+template <class Policy>
+concept waiting_nothrow = requires(Policy const& policy, std::uint32_t idle_rounds,
+                                   std::int64_t idle_nanoseconds, bool crowded) {
+    { policy.next(idle_rounds, idle_nanoseconds, crowded) }
+    noexcept;
+};
+
+template <class Policy>
+concept waiting_value =
+    std::is_nothrow_default_constructible_v<Policy> && std::is_trivially_copyable_v<Policy>;
+
+/// How a rank waits. A value without clock or thread: it decides, and who waits acts.
+template <class Policy>
+concept waiting_policy = std::same_as<typename Policy::axis, axes::waiting> && waiting_decides<Policy> &&
+    waiting_nothrow<Policy> && waiting_value<Policy>;
+
+template <class Policy> struct check<axes::waiting, Policy> {
+    static constexpr int broken =
+        first_broken({waiting_decides<Policy>, waiting_nothrow<Policy>, waiting_value<Policy>});
+    static constexpr bool value = broken < 0;
+    static_assert(broken != 0,
+                  "[HRG-A01] waiting: needs 'wait_action next(std::uint32_t idle_rounds, std::int64_t "
+                  "idle_nanoseconds, bool crowded) const noexcept'; a common slip is to forget const; add "
+                  "it, and take all three");
+    static_assert(broken != 1,
+                  "[HRG-A02] waiting: 'next(...)' must be noexcept; a common slip is to forget it; add "
+                  "noexcept");
+    static_assert(broken != 2,
+                  "[HRG-A03] waiting: must be a trivially copyable value that is made without arguments; a "
+                  "common slip is a member that owns something; keep its numbers in a template value");
+};
+
+} // namespace herring
+
+#endif // HERRING_WAITING_WAITING_HPP
