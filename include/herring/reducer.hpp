@@ -209,7 +209,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             if (must_agree) mine.add(axis, policy);
         });
         mine.add("tuning", std::to_string(plan_.tuning.chunk_bytes) + "," + std::to_string(plan_.tuning.window_bytes) +
-                               "," + std::to_string(plan_.tuning.one_hop_bytes) + "," +
+                               "," + std::to_string(plan_.one_hop_limit()) + "," +
                                std::to_string(plan_.tuning.local_chunk_bytes) + "," +
                                std::to_string(plan_.tuning.mailbox_bytes));
         detail::declare(mine, layout_);
@@ -230,7 +230,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::size_t const tensors = detail::round_up(plan_.tensor_bytes(), 4096);
         piece_ = needs_ring() ? ring_piece() : 0;
         std::size_t const ring = ring_pieces * piece_ * sizeof(T);
-        std::size_t const mailboxes = map_.largest_node() > 1 ? 4 * plan_.tuning.mailbox_bytes : 0;
+        std::size_t const mailboxes = map_.largest_node() > 1 ? engine_type::mailboxes_bytes(plan_.tuning.mailbox_bytes) : 0;
         std::size_t const region = detail::round_up(tensors + ring + mailboxes, 64);
         node_.emplace(ranks_, region);
         ring_ = node_->memory() + tensors;
@@ -239,8 +239,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         transport_needs const needs{.peers = peers,
                                     .receives_per_peer = 2 * plan_.window() + plan::one_hop_window() + 4,
                                     .sends_per_peer = 2 * plan_.window() + plan::one_hop_window() + 4,
-                                    .largest_message = std::max(plan_.slot_elements(), plan_.tuning.one_hop_bytes / sizeof(T)) *
-                                                       plan_.partial_bytes,
+                                    .largest_message = std::max(plan_.slot_elements(), plan_.hop_slot_elements()) * plan_.partial_bytes,
                                     .timeout = default_timeout};
         transport_.emplace(ranks_, needs, std::forward<TransportArguments>(arguments)...);
         if constexpr (Transport::registers_memory) {
@@ -354,6 +353,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     status reduce_in_place(std::span<T> inout, time_point deadline) {
         bucket whole;
         divide(inout.size(), whole, scratch_);
+        if (needs_ring()) whole.path = route::mailbox; // memory that the others do not see
         return finish(submit(whole, scratch_.data(), reinterpret_cast<std::byte*>(inout.data()), no_bucket), deadline);
     }
 

@@ -670,11 +670,12 @@ class hub {
 
     // ---- rank 0: joining ------------------------------------------------------------------------------------------
 
-    void refuse(int slot, errc code, std::uint32_t rank, std::string const& text) {
+    /// `again`: the rank may try until its deadline, because this world may be about to make room for the next.
+    void refuse(int slot, errc code, std::uint32_t rank, std::string const& text, bool again = false) {
         ++refusals_;
         last_refusal_ = "rank " + std::to_string(rank) + " from " + links_[at(slot)].from + ": " + text;
         failure const why = failure::make(code, static_cast<int>(rank), 0, "join", "refused by rank 0: " + text);
-        send(slot, message::refuse, 0, write_failure(why));
+        send(slot, message::refuse, again ? 1 : 0, write_failure(why));
         link& l = links_[at(slot)];
         if (l.socket < 0) return;
         l.refused = true;
@@ -715,8 +716,8 @@ class hub {
                        std::to_string(is_.size - 1));
             return;
         }
-        bool const again = r != 0 && hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
-        if (r == 0 || (places_[r] >= 0 && !again)) {
+        bool const same = r != 0 && hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
+        if (r == 0 || (places_[r] >= 0 && !same)) {
             refuse(slot, errc::refused, r,
                    "rank " + std::to_string(r) + " has already joined" +
                        (r == 0 ? std::string(": it is this one")
@@ -727,7 +728,8 @@ class hub {
         if (stage_ != stage::joining) {
             refuse(slot, errc::refused, r,
                    "the world is complete and rank " + std::to_string(r) +
-                       " has left it; start the whole job again");
+                       " has left it; start the whole job again",
+                   true);
             return;
         }
         if (places_[r] >= 0) close_link(places_[r]); // the same process, on a new connection
@@ -867,6 +869,11 @@ class hub {
             if (!read_failure(body, why_not_))
                 why_not_ = failure::make(errc::refused, is_.rank, 0, "join", "refused by rank 0, in words of another version");
             why_not_.local_rank = is_.rank;
+            if (h.sequence == 1) {
+                last_trouble_ = why_not_.text;
+                reconnect_later(slot);
+                return;
+            }
             stage_ = stage::refused;
             notify();
             return;
@@ -892,6 +899,7 @@ class hub {
             return;
         }
         case message::done:
+            if (failed()) return;
             if (!asking_ || h.sequence != done_ + 1) {
                 nonsense(slot, "the end of a collective that this rank did not begin");
                 return;
@@ -958,6 +966,7 @@ class hub {
 
     /// Rank 0: `rank` is at the collective that is open.
     void arrive(int rank, message kind, std::span<std::byte const> bytes) {
+        if (failed()) return; // or who comes late would complete what the others have been told has failed
         for (int r = 0; r < is_.size; ++r) {
             message const theirs = given_[at(r)].kind;
             if (theirs != message::alive && theirs != kind) {

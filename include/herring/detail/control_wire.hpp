@@ -25,7 +25,7 @@ inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 
 enum class message : std::uint16_t {
     hello = 1,     // rank → 0: who I am
-    refuse = 2,    // 0 → rank: you may not join, and why (a failure)
+    refuse = 2,    // 0 → rank: you may not join (sequence 1: not now), and why (a failure)
     missing = 3,   // 0 → rank, while joining: text that names who is still missing
     welcome = 4,   // 0 → rank: everyone is here
     barrier = 5,   // rank → 0: I am at barrier `sequence`

@@ -78,6 +78,11 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
 
+    /// Bytes that mailboxes of this size take in every rank's region.
+    static constexpr std::size_t mailboxes_bytes(std::size_t each) noexcept {
+        return mailbox_shift + mailbox_slots * (each + 320);
+    }
+
     /// Posts the receives of the first window; the caller then waits for all ranks, so that nobody sends before.
     void open() noexcept {
         for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -271,8 +276,10 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     }
 
     static constexpr std::uint64_t mailbox_slots = 4;
+    // Away from the page offsets of tensors: a load behind a store to the same offset of another page waits for it.
+    static constexpr std::size_t mailbox_shift = 2112;
     std::byte* mailbox(std::uint64_t number) const noexcept {
-        return mailboxes_ + (number % mailbox_slots) * mailbox_bytes_;
+        return mailboxes_ + mailbox_shift + (number % mailbox_slots) * (mailbox_bytes_ + 320);
     }
 
     // A slot may be written again once every local rank is done with what it held.
@@ -627,7 +634,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     std::size_t finish() noexcept {
         std::size_t progress = 0;
         while (finished_ < arrived_ && at(finished_).open == 0) {
-            node_.finish(finished_);
+            node_.finish(finished_, at(finished_).path != route::mailbox);
             ++finished_;
             ++progress;
         }

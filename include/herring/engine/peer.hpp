@@ -25,7 +25,7 @@ struct peer {
     peer(int r, chunk_stream shared, int node, std::uint32_t window, plan const& made, bool staged,
          std::span<std::byte>& memory)
         : rank(r), push(shared, node), window_(window), slot_size_(made.slot_elements() * made.partial_bytes),
-          hop_size_(made.tuning.one_hop_bytes / made.element_bytes * made.partial_bytes), arrivals(window, 0),
+          hop_size_(made.hop_slot_elements() * made.partial_bytes), arrivals(window, 0),
           flights(window), hop_arrivals(plan::one_hop_window(), 0) {
         slots_ = take(memory, window * slot_size_);
         hop_slots_ = take(memory, plan::one_hop_window() * hop_size_);

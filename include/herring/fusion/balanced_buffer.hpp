@@ -33,9 +33,7 @@ template <std::size_t Bytes = 25_MiB, std::size_t MinShard = 128_KiB> struct bal
     static constexpr char const* name = "balanced_buffer";
     static constexpr std::size_t bytes = Bytes;
     static constexpr std::size_t min_shard_bytes = MinShard;
-    static_assert(Bytes > 0,
-                  "[HRG-F02] fusion: balanced_buffer needs a size above 0; for one bucket a tensor "
-                  "use fusion::per_tensor");
+    using needs = herring::needs<detail::buffer_above_zero<Bytes>>;
 
     /// The threshold for a world of this shape, in bytes.
     static constexpr std::size_t threshold(int servers, int local_ranks) noexcept {

@@ -30,11 +30,11 @@ template <class P> concept maps = requires(P& p, int local, std::byte* own) {
     { p.memory() } noexcept -> std::same_as<std::byte*>;
     { p.peer(local, own) } noexcept -> std::same_as<std::byte*>;
 };
-template <class P> concept tells = requires(P& p, std::uint64_t execution, std::uint32_t what) {
+template <class P> concept tells = requires(P& p, std::uint64_t execution, std::uint32_t what, bool awaited) {
     { p.arrive(execution, what) } noexcept;
     { p.absent(execution) } noexcept -> std::same_as<int>;
     { p.differs(execution, what) } noexcept -> std::same_as<int>;
-    { p.finish(execution) } noexcept;
+    { p.finish(execution, awaited) } noexcept;
     { p.unfinished(execution) } noexcept -> std::same_as<int>;
 };
 template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
@@ -52,8 +52,9 @@ template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_poi
 /// - `arrive(e, what)`: this rank's data for execution e is in place; `what` is a fingerprint of the operation.
 ///   `absent(e)`: the local rank that has not arrived yet, or −1 when all have. `differs(e, what)`: a local rank
 ///   whose fingerprint is another one, or −1.
-/// - `finish(e)`: this rank has done its chunks of every execution up to e, in every region. `unfinished(e)`: a
-///   local rank that has not, or −1; then the results of e lie in this rank's memory.
+/// - `finish(e, awaited)`: this rank has done its chunks of every execution up to e, in every region; `awaited`: others
+///   may sleep until then. `unfinished(e)`: a local rank that has not, or −1; then the results of e lie in this rank's
+///   memory.
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
 template <class P>

@@ -27,7 +27,7 @@ class none {
     void arrive(std::uint64_t, std::uint32_t) noexcept {}
     int absent(std::uint64_t) noexcept { return -1; }
     int differs(std::uint64_t, std::uint32_t) noexcept { return -1; }
-    void finish(std::uint64_t) noexcept {}
+    void finish(std::uint64_t, bool) noexcept {}
     int unfinished(std::uint64_t) noexcept { return -1; }
     std::uint32_t listen() noexcept { return 0; }
     void sleep(std::uint32_t, time_point) noexcept {}

@@ -19,7 +19,7 @@ namespace herring::intra_node {
 /// What may be tuned about shared memory; docs/performance.md tells which settings mattered where.
 struct shared_memory_tuning {
     std::size_t local_chunk_bytes = 64_KiB; ///< ranks sum interleaved pieces of this size
-    std::size_t mailbox_bytes = 8_KiB;      ///< buckets up to this are copied to a mailbox and summed by everyone
+    std::size_t mailbox_bytes = 4_KiB;      ///< up to this is copied to a mailbox and summed by everyone: one turn, not two
 
     friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;
 };
@@ -27,7 +27,7 @@ struct shared_memory_tuning {
 /// Joins the ranks of a node by one shared mapping.
 ///
 /// Shape:    L local ranks → 1 contributor; local rank l sums the chunks k with k mod L = l.
-/// Cost:     each rank's bytes are read once and written once; two flags a rank and execution.
+/// Cost:     each rank's bytes are read once and written once; one cache line of flags a rank.
 /// Blocks:   never; `sleep` is a futex in the mapping, shared by the node.
 /// Lifetime: the mapping has no name: it is gone when its ranks are, however they end.
 /// Errors:   too little memory, at construction, on every rank, with the size that was needed.
@@ -53,38 +53,30 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     }
 
     void arrive(std::uint64_t execution, std::uint32_t what) noexcept {
-        cell& mine = cells_[local_];
-        mine.what[execution % history].store(what, std::memory_order_relaxed);
-        publish(mine.arrived, execution + 1);
+        publish(cells_[local_].arrived, (execution + 1) << what_bits | (what & what_mask));
     }
 
     int absent(std::uint64_t execution) noexcept {
-        for (int l = 0; l < size_; ++l) {
-            if (seen_[l].arrived > execution || l == local_) continue;
-            seen_[l].arrived = cells_[l].arrived.load(std::memory_order_seq_cst);
-            if (seen_[l].arrived <= execution) return l;
-        }
+        for (int l = 0; l < size_; ++l)
+            if (l != local_ && seen_[l].arrived <= execution && look(l).arrived <= execution) return l;
         return -1;
     }
 
     int differs(std::uint64_t execution, std::uint32_t what) noexcept {
-        for (int l = 0; l < size_; ++l) {
-            if (l == local_ || seen_[l].arrived > execution + history / 2) continue; // overwritten since, perhaps
-            if (cells_[l].what[execution % history].load(std::memory_order_relaxed) == what) continue;
-            seen_[l].arrived = cells_[l].arrived.load(std::memory_order_seq_cst);
-            if (seen_[l].arrived <= execution + history / 2) return l;
-        }
+        // Only the latest fingerprint is kept: a rank that is ahead is compared when the others catch up.
+        for (int l = 0; l < size_; ++l)
+            if (l != local_ && seen_[l].arrived == execution + 1 && seen_[l].what != (what & what_mask)) return l;
         return -1;
     }
 
-    void finish(std::uint64_t execution) noexcept { publish(cells_[local_].finished, execution + 1); }
+    void finish(std::uint64_t execution, bool awaited) noexcept {
+        if (awaited) publish(cells_[local_].finished, execution + 1);
+        else cells_[local_].finished.store(execution + 1, std::memory_order_release);
+    }
 
     int unfinished(std::uint64_t execution) noexcept {
-        for (int l = 0; l < size_; ++l) {
-            if (seen_[l].finished > execution || l == local_) continue;
-            seen_[l].finished = cells_[l].finished.load(std::memory_order_seq_cst);
-            if (seen_[l].finished <= execution) return l;
-        }
+        for (int l = 0; l < size_; ++l)
+            if (l != local_ && seen_[l].finished <= execution && look(l).finished <= execution) return l;
         return -1;
     }
 
@@ -104,21 +96,22 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     }
 
   private:
-    static constexpr std::size_t history = 64; // operations whose fingerprints are kept
+    static constexpr int what_bits = 20;
+    static constexpr std::uint32_t what_mask = (1u << what_bits) - 1;
 
     // The mapping starts with zeroes, which is how all of these start.
     struct alignas(128) lobby {
         std::atomic<std::uint32_t> bell;
         std::atomic<std::uint32_t> sleepers;
     };
-    struct alignas(128) cell {
-        std::atomic<std::uint64_t> arrived;  // executions that this rank's data is in place for
-        std::atomic<std::uint64_t> finished; // executions that this rank's chunks are done of
-        std::atomic<std::uint32_t> what[history];
+    struct alignas(128) cell { // one a rank, written by it alone
+        std::atomic<std::uint64_t> arrived;  // executions that its data is in place for, and the last one's fingerprint
+        std::atomic<std::uint64_t> finished; // executions that its chunks are done of
     };
     struct seen { // what was last read from a cell: counts only grow, so an old value may say enough
         std::uint64_t arrived = 0;
         std::uint64_t finished = 0;
+        std::uint32_t what = 0;
     };
     static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -127,6 +120,13 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
         return (sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_) + 4095) / 4096 * 4096;
     }
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
+
+    seen const& look(int l) noexcept {
+        std::uint64_t const arrived = cells_[l].arrived.load(std::memory_order_seq_cst);
+        seen_[l] = {arrived >> what_bits, cells_[l].finished.load(std::memory_order_seq_cst),
+                    static_cast<std::uint32_t>(arrived) & what_mask};
+        return seen_[l];
+    }
 
     void publish(std::atomic<std::uint64_t>& count, std::uint64_t value) noexcept {
         // Sequentially consistent: either a sleeper sees the count at its last poll, or it is seen here and woken.

@@ -24,35 +24,60 @@ struct source {
 namespace detail {
 
 // So many sources are read side by side; more go by turns through a tile that stays in the first-level cache.
-inline constexpr std::size_t fan_in = 8;
-inline constexpr std::size_t tile_bytes = 4096;
+inline constexpr std::size_t fan_in = 16;
+inline constexpr std::size_t tile_bytes = 16384; // 4096: sources run too short for the prefetchers
 
 template <class T> HERRING_ALWAYS_INLINE block<T> load(source const& from, std::size_t index) noexcept {
     if constexpr (!std::is_same_v<T, accumulator<T>>)
         if (!from.wide) return block<T>::load(static_cast<T const*>(from.data) + index);
-    return block<T>::load_wide(static_cast<std::byte const*>(from.data) + index * sizeof(accumulator<T>));
+    return block<T>::load_wide(static_cast<accumulator<T> const*>(from.data) + index);
 }
 
 template <class T> HERRING_ALWAYS_INLINE accumulator<T> load_element(source const& from, std::size_t index) noexcept {
     if constexpr (!std::is_same_v<T, accumulator<T>>)
         if (!from.wide) return load_one<T>(static_cast<T const*>(from.data) + index);
-    accumulator<T> made;
-    std::memcpy(&made, static_cast<std::byte const*>(from.data) + index * sizeof made, sizeof made);
-    return made;
+    return load_one<accumulator<T>>(static_cast<accumulator<T> const*>(from.data) + index);
 }
 
 template <class Update>
 concept lanewise = requires { requires bool(Update::lanewise); };
 
-// sources[0] ∘ sources[1] ∘ ..., element by element, to sink. Needs at least one source.
-template <class Update, class T, class Sink>
-HERRING_ALWAYS_INLINE void pass(source const* sources, std::size_t k, std::size_t count, Sink const& sink) noexcept {
+// As many whole blocks as there are; returns where it ended. For K sources, known or (0) counted.
+template <class Update, class T, std::size_t K, class Sink>
+HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, std::size_t count,
+                                         Sink const& sink) noexcept {
     std::size_t i = 0;
-    if constexpr (!lanewise<Update>) {
-        for (; i + block<T>::size <= count; i += block<T>::size) {
+    if constexpr (K != 0) {
+        source from[K]; // a copy that nobody else can write to, so that it is kept in registers
+        for (std::size_t s = 0; s < K; ++s) from[s] = sources[s];
+        for (; count - i >= block<T>::size; i += block<T>::size) {
+            auto total = load<T>(from[0], i);
+            if constexpr (K > 1) total = total.combined(load<T>(from[1], i), Update{});
+            if constexpr (K > 2) total = total.combined(load<T>(from[2], i), Update{});
+            if constexpr (K > 3) total = total.combined(load<T>(from[3], i), Update{});
+            sink.put(i, total);
+        }
+    } else {
+        for (; count - i >= block<T>::size; i += block<T>::size) {
             auto total = load<T>(sources[0], i);
             for (std::size_t s = 1; s < k; ++s) total = total.combined(load<T>(sources[s], i), Update{});
             sink.put(i, total);
+        }
+    }
+    return i;
+}
+
+// sources[0] ∘ sources[1] ∘ ..., element by element, to sink. Needs at least one source.
+template <class Update, class T, class Sink>
+void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
+    std::size_t i = 0;
+    if constexpr (!lanewise<Update>) {
+        switch (k) {
+        case 1: i = blocks<Update, T, 1>(sources, k, count, sink); break;
+        case 2: i = blocks<Update, T, 2>(sources, k, count, sink); break;
+        case 3: i = blocks<Update, T, 3>(sources, k, count, sink); break;
+        case 4: i = blocks<Update, T, 4>(sources, k, count, sink); break;
+        default: i = blocks<Update, T, 0>(sources, k, count, sink);
         }
     }
     for (; i < count; ++i) {
@@ -65,30 +90,49 @@ HERRING_ALWAYS_INLINE void pass(source const* sources, std::size_t k, std::size_
 // Unfinished, unrounded, to one buffer of accumulators.
 template <class T> struct wide_sink {
     accumulator<T>* to;
-    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
-        total.store_wide(reinterpret_cast<std::byte*>(to) + i * sizeof(accumulator<T>));
-    }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept { total.store_wide(to + i); }
     HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
-        std::memcpy(reinterpret_cast<std::byte*>(to) + i * sizeof total, &total, sizeof total);
+        std::memcpy(static_cast<void*>(to + i), &total, sizeof total);
     }
-    wide_sink at(std::size_t base) const noexcept { return {to + base}; }
+    wide_sink from(std::size_t base) const noexcept { return {to + base}; }
 };
 
-// Finished and rounded once, to every target.
-template <class Update, class T, class Finish> struct target_sink {
-    T* const* targets;
-    std::size_t target_count;
+// Finished and rounded once, to one target ...
+template <class T, class Finish> struct target_sink {
+    T* to;
+    Finish finish;
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
+        result(total, finish).store(to + i);
+    }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
+        T const last = round_one<T>(finish(total));
+        std::memcpy(static_cast<void*>(to + i), &last, sizeof last);
+    }
+    target_sink from(std::size_t base) const noexcept { return {to + base, finish}; }
+
+    static HERRING_ALWAYS_INLINE typename block<T>::rounded result(block<T> const& total, Finish const& finish) noexcept {
+        block<T> last = total.finished(finish);
+        if (last.any_nan()) [[unlikely]]
+            last = last.canonical();
+        return last.round();
+    }
+};
+
+// ... or to several.
+template <class T, class Finish> struct targets_sink {
+    T* const* to;
+    std::size_t targets;
     std::size_t base;
     Finish finish;
     HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
-        auto const result = total.finished(finish).round();
-        for (std::size_t t = 0; t < target_count; ++t) result.store(targets[t] + base + i);
+        auto const last = target_sink<T, Finish>::result(total, finish);
+        for (std::size_t t = 0; t < targets; ++t) last.store(to[t] + base + i);
     }
     HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
-        T const result = round_one<T>(finish(total));
-        for (std::size_t t = 0; t < target_count; ++t) std::memcpy(targets[t] + base + i, &result, sizeof result);
+        T const last = round_one<T>(finish(total));
+        for (std::size_t t = 0; t < targets; ++t) std::memcpy(static_cast<void*>(to[t] + base + i), &last, sizeof last);
     }
-    target_sink at(std::size_t more) const noexcept { return {targets, target_count, base + more, finish}; }
+    targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
 };
 
 // Up to `fan_in` operands of one tile; more are folded into the tile's accumulators as they come.
@@ -142,7 +186,7 @@ void fold_tiles(std::span<source const> before, std::span<source const> group, s
             outer.add(group);
         }
         outer.add(after);
-        outer.end(sink.at(base));
+        outer.end(sink.from(base));
     }
 }
 
@@ -156,11 +200,13 @@ template <class Update> struct finished_by {
     }
 };
 
-template <class Update, class T, class Kernel> HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) {
-    if (ranks == 0)
-        kernel(unfinished{});
-    else if constexpr (requires { Update::template with_finish<accumulator<T>>(ranks, kernel); })
+// Calls kernel with what is to be done to a total. Each way is one more copy of the loops in the program.
+template <class Update, class T, class Kernel>
+HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
+    if constexpr (requires { Update::template with_finish<accumulator<T>>(ranks, kernel); })
         Update::template with_finish<accumulator<T>>(ranks, kernel);
+    else if (ranks == 0)
+        kernel(unfinished{});
     else
         kernel(finished_by<Update>{ranks});
 }
@@ -172,15 +218,21 @@ template <class Update, class T, class Kernel> HERRING_ALWAYS_INLINE void choose
 /// Shape:   target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; each list may be empty, not all.
 ///          Combined in accumulator<T>, finished for `ranks` contributions (0: not finished), rounded to T once.
 ///          Every NaN in a result is the one quiet NaN, so that results are the same bits whoever computes them.
-/// Cost:    reads each source once and writes each target once; in registers up to 8 sources, in tiles of 4 KiB beyond.
+/// Cost:    reads each source once and writes each target once; in registers up to 16 sources,
+///          beyond and with a group by tiles of 16 KiB; 33 KiB of stack.
 /// Lifetime: a target may be a source of T (in place) at the same index, not shifted against one, and not the memory
 ///          of a wide source of a wider type.
 template <class Update, element_type T>
 void fold(std::span<source const> before, std::span<source const> group, std::span<source const> after,
           std::span<T* const> targets, std::size_t count, int ranks) noexcept {
     detail::choose_finish<Update, T>(ranks, [&](auto finish) {
-        using sink = detail::target_sink<Update, T, decltype(finish)>;
-        detail::fold_tiles<Update, T>(before, group, after, count, sink{targets.data(), targets.size(), 0, finish});
+        if (targets.size() == 1)
+            detail::fold_tiles<Update, T>(before, group, after, count,
+                                          detail::target_sink<T, decltype(finish)>{targets[0], finish});
+        else
+            detail::fold_tiles<Update, T>(
+                before, group, after, count,
+                detail::targets_sink<T, decltype(finish)>{targets.data(), targets.size(), 0, finish});
     });
 }
 

@@ -38,8 +38,9 @@ struct exchange_tuning {
     std::size_t chunk_bytes = 0;         ///< piece that is pushed, summed and returned at a time
     std::size_t window_bytes = 0;        ///< pushed to one server and not yet returned, at most
     std::size_t one_hop_bytes = 0;       ///< buckets up to this size take one hop
+    std::size_t pair_bytes = 0;          ///< the same where there are two nodes: one hop then moves no more bytes than two
     std::size_t local_chunk_bytes = 0;   ///< piece that a local rank sums at a time on one node
-    std::size_t mailbox_bytes = 0;       ///< buckets up to this size go through mailboxes on one node
+    std::size_t mailbox_bytes = 0;       ///< buckets up to this size go through mailboxes on one node of 3 ranks or more
 };
 
 /// A range of a bucket with one server. Chunk k of it starts at offset + k·chunk_elements.
@@ -115,18 +116,26 @@ struct plan {
     /// One-hop buckets that may be on their way to one peer.
     static constexpr std::uint32_t one_hop_window() noexcept { return 8; }
 
+    /// Buckets up to this many bytes take one hop.
+    constexpr std::size_t one_hop_limit() const noexcept {
+        return nodes == 2 && tuning.pair_bytes > tuning.one_hop_bytes ? tuning.pair_bytes : tuning.one_hop_bytes;
+    }
+
     /// Bytes of one rank's tensor memory.
     constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
 
     /// Elements of the largest chunk that a slot must hold.
     constexpr std::size_t slot_elements() const noexcept { return tuning.chunk_bytes / element_bytes; }
+    constexpr std::size_t hop_slot_elements() const noexcept {
+        return (one_hop_limit() < tuning.chunk_bytes ? one_hop_limit() : tuning.chunk_bytes) / element_bytes;
+    }
 
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
     /// peers · (window · chunk + one-hop window · one-hop bucket), twice where the node's sum needs staging too.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2) return 0;
         std::size_t const each = window() * slot_elements() * partial_bytes +
-                                 one_hop_window() * (tuning.one_hop_bytes / element_bytes) * partial_bytes;
+                                 one_hop_window() * hop_slot_elements() * partial_bytes;
         return peers * each * (largest_node > 1 ? 2 : 1);
     }
 };
@@ -159,9 +168,9 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
     made.elements = view.elements;
     made.first_shard = static_cast<std::uint32_t>(shards.size());
     if (one_node)
-        made.path = bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 1 ? route::mailbox : route::local;
+        made.path = bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
     else
-        made.path = bytes <= facts.tuning.one_hop_bytes ? route::one_hop : route::two_hop;
+        made.path = bytes <= facts.one_hop_limit() ? route::one_hop : route::two_hop;
     std::size_t const chunk = (one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes;
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, int server) {

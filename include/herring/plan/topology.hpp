@@ -3,6 +3,7 @@
 #ifndef HERRING_PLAN_TOPOLOGY_HPP
 #define HERRING_PLAN_TOPOLOGY_HPP
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -15,13 +16,48 @@ namespace herring {
 ///
 /// Shape:    `node_of[rank]` is a node; nodes are numbered densely in the order of the first rank that has
 ///           them, so rank 0 is always on node 0. On a node, local ranks follow the order of ranks.
-/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank.
+/// Cost:     O(ranks log ranks) to build, O(1) for every question; 4 ints a rank.
 /// Lifetime: a value; `members` returns a view into it. Do not write to `node_of`: build a new topology.
 struct topology {
     std::vector<int> node_of; ///< rank → node, dense
 
+  private:
+    // Before its callers, and without vector(n) and resize: clang 14 takes it in constant expressions only so.
+    template <class Ids> constexpr void number(Ids const& ids) {
+        std::size_t const ranks = ids.size();
+        std::vector<std::size_t> sorted; // ranks of one node side by side, ascending
+        for (std::size_t r = 0; r < ranks; ++r) sorted.push_back(r);
+        std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+            return ids[a] < ids[b] || (ids[a] == ids[b] && a < b);
+        });
+        std::vector<std::size_t> leader = sorted; // rank → first rank of its node
+        for (std::size_t i = 0; i < ranks; ++i)
+            leader[sorted[i]] = i > 0 && ids[sorted[i - 1]] == ids[sorted[i]] ? leader[sorted[i - 1]] : sorted[i];
+        std::vector<int> count; // node → ranks so far
+        for (std::size_t r = 0; r < ranks; ++r) {
+            bool const first = leader[r] == r;
+            node_of.push_back(first ? static_cast<int>(count.size()) : node_of[leader[r]]);
+            if (first) count.push_back(0);
+            local_.push_back(count[at(node_of[r])]++);
+        }
+        begin_.push_back(0);
+        for (int const c : count) begin_.push_back(begin_.back() + c);
+        order_ = node_of;
+        for (std::size_t r = 0; r < ranks; ++r)
+            order_[at(begin_[at(node_of[r])] + local_[r])] = static_cast<int>(r);
+        largest_ = 0;
+        smallest_ = count.empty() ? 0 : count[0];
+        for (int const c : count) {
+            if (c > largest_) largest_ = c;
+            if (c < smallest_) smallest_ = c;
+        }
+    }
+
+    static constexpr std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+  public:
     /// One rank on one node.
-    constexpr topology() : topology(std::vector<int>(1, 0)) {}
+    constexpr topology() : topology(std::vector<int>{0}) {}
 
     /// From any identifiers of nodes, one a rank; equal identifiers mean one node.
     constexpr explicit topology(std::vector<int> const& node_ids) { number(node_ids); }
@@ -39,8 +75,8 @@ struct topology {
 
     /// The same ranks, each a node of its own.
     constexpr topology flat() const {
-        std::vector<int> ids(node_of.size());
-        for (std::size_t r = 0; r < ids.size(); ++r) ids[r] = static_cast<int>(r);
+        std::vector<int> ids;
+        for (int r = 0; r < size(); ++r) ids.push_back(r);
         return topology(ids);
     }
 
@@ -67,37 +103,6 @@ struct topology {
 
   private:
     constexpr explicit topology(std::span<std::string const> names) { number(names); }
-
-    static constexpr std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-
-    template <class Ids> constexpr void number(Ids const& ids) {
-        std::size_t const ranks = ids.size();
-        std::vector<std::size_t> first; // node → the first rank that has it
-        std::vector<int> count;
-        node_of.resize(ranks);
-        local_.resize(ranks);
-        for (std::size_t r = 0; r < ranks; ++r) {
-            std::size_t n = 0;
-            if (!first.empty() && ids[first.back()] == ids[r]) n = first.size() - 1; // ranks usually fill nodes
-            while (n < first.size() && !(ids[first[n]] == ids[r])) ++n;
-            if (n == first.size()) {
-                first.push_back(r);
-                count.push_back(0);
-            }
-            node_of[r] = static_cast<int>(n);
-            local_[r] = count[n]++;
-        }
-        begin_.assign(first.size() + 1, 0);
-        for (std::size_t n = 0; n < first.size(); ++n) begin_[n + 1] = begin_[n] + count[n];
-        order_.resize(ranks);
-        for (std::size_t r = 0; r < ranks; ++r) order_[at(begin_[at(node_of[r])] + local_[r])] = static_cast<int>(r);
-        largest_ = 0;
-        smallest_ = count.empty() ? 0 : count[0];
-        for (int const c : count) {
-            if (c > largest_) largest_ = c;
-            if (c < smallest_) smallest_ = c;
-        }
-    }
 
     std::vector<int> local_; // rank → local rank
     std::vector<int> begin_; // node → its first place in order_; one more at the end

@@ -44,16 +44,20 @@ template <int Connections, std::size_t Chunk, std::size_t Window> struct tcp_num
 
 namespace herring::transport {
 
-/// Which congestion control the data sockets ask for; `system` asks for none in particular.
-enum class congestion : std::uint8_t { system, reno, cubic, bbr };
+/// Which congestion control the data sockets ask for.
+///
+/// `unpaced`: the system's, unless that is BBR, then cubic or reno. The credits of the engine keep every flow short of
+/// data now and then, which BBR takes for a slow path: pushes and results then wait for its pacing (docs/performance.md).
+enum class congestion : std::uint8_t { unpaced, system, reno, cubic, bbr };
 
 /// What may be tuned about TCP; docs/performance.md tells which settings mattered where.
 struct tcp_tuning {
     std::size_t chunk_bytes = 128_KiB;   ///< pushed, summed and returned at a time
     std::size_t window_bytes = 256_KiB;  ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
     std::size_t one_hop_bytes = 16_KiB;  ///< buckets up to this take one hop
+    std::size_t pair_bytes = 1_MiB;      ///< the same between two nodes
     int connections = 1;                 ///< a peer; more pays only where one flow cannot fill the link
-    congestion control = congestion::system;
+    congestion control = congestion::unpaced;
     std::size_t direct_peers = 8;        ///< up to so many peers are read without asking first which has data
     std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet
 };
@@ -78,13 +82,14 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     static constexpr bool device_memory = false;
     static constexpr exchange_tuning tuning{.chunk_bytes = Tuning.chunk_bytes,
                                             .window_bytes = Tuning.window_bytes,
-                                            .one_hop_bytes = Tuning.one_hop_bytes};
+                                            .one_hop_bytes = Tuning.one_hop_bytes,
+                                            .pair_bytes = Tuning.pair_bytes};
     using needs = herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes>>;
 
-    basic_tcp(world& ranks, transport_needs const& needs)
-        : basic_tcp(ranks, needs, std::make_unique<boost::asio::io_context>(1), nullptr) {}
-    basic_tcp(world& ranks, transport_needs const& needs, boost::asio::io_context& context)
-        : basic_tcp(ranks, needs, nullptr, &context) {}
+    basic_tcp(world& ranks, transport_needs const& wanted)
+        : basic_tcp(ranks, wanted, std::make_unique<boost::asio::io_context>(1), nullptr) {}
+    basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context& context)
+        : basic_tcp(ranks, wanted, nullptr, &context) {}
     basic_tcp(basic_tcp const&) = delete;
     basic_tcp& operator=(basic_tcp const&) = delete;
 
@@ -223,36 +228,36 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         }
     };
 
-    basic_tcp(world& ranks, transport_needs const& needs, std::unique_ptr<boost::asio::io_context> own,
+    basic_tcp(world& ranks, transport_needs const& wanted, std::unique_ptr<boost::asio::io_context> own,
               boost::asio::io_context* theirs)
         : own_(std::move(own)), context_(theirs != nullptr ? theirs : own_.get()), rank_(ranks.rank()),
-          job_(ranks.job()), largest_(needs.largest_message), index_(static_cast<std::size_t>(ranks.size()), -1) {
-        if (needs.peers.empty()) return;
-        detail::tcp_connector connector(ranks, needs.peers, Tuning.connections, needs.timeout);
+          job_(ranks.job()), largest_(wanted.largest_message), index_(static_cast<std::size_t>(ranks.size()), -1) {
+        if (wanted.peers.empty()) return;
+        detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, wanted.timeout);
         dropped_ = connector.strangers();
-        peers_.resize(needs.peers.size());
+        peers_.resize(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
-            peer.rank = needs.peers[i];
+            peer.rank = wanted.peers[i];
             index_[static_cast<std::size_t>(peer.rank)] = static_cast<int>(i);
-            peer.posted = detail::match_table(needs.receives_per_peer);
+            peer.posted = detail::match_table(wanted.receives_per_peer);
             peer.lanes.reserve(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes.emplace_back(*context_);
                 int const descriptor = connector.release(peer.rank, n);
                 l.socket.assign(connector.protocol(), descriptor);
                 l.socket.non_blocking(true);
-                prepare(descriptor, needs);
-                l.link = detail::tcp_link(descriptor, needs.sends_per_peer);
+                prepare(descriptor, wanted);
+                l.link = detail::tcp_link(descriptor, wanted.sends_per_peer);
             }
         }
         polled_.resize(peers_.size() * static_cast<std::size_t>(Tuning.connections));
-        done_.reserve(peers_.size() * (needs.sends_per_peer + needs.receives_per_peer + 1));
+        done_.reserve(peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1));
         taken_.reserve(done_.capacity());
-        ranks.barrier(needs.timeout);
+        ranks.barrier(wanted.timeout);
     }
 
-    void prepare(int descriptor, transport_needs const& needs) {
+    void prepare(int descriptor, transport_needs const& wanted) {
         auto const set = [&](int level, int option, int value) {
             (void)::setsockopt(descriptor, level, option, &value, sizeof value);
         };
@@ -262,14 +267,26 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
         set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
         set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-        set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(needs.timeout.count()));
-        constexpr char const* names[] = {"", "reno", "cubic", "bbr"};
-        char const* const wanted = names[static_cast<std::size_t>(Tuning.control)];
-        if (*wanted != 0 &&
-            ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, wanted, static_cast<socklen_t>(std::strlen(wanted))) != 0)
-            throw error(errc::unsupported, rank_, -1, "connect",
-                        std::string("the kernel does not offer congestion control '") + wanted +
-                            "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use congestion::system");
+        set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(wanted.timeout.count()));
+        auto const ask = [&](char const* wanted) {
+            return ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, wanted,
+                                static_cast<socklen_t>(std::strlen(wanted))) == 0;
+        };
+        if constexpr (Tuning.control == congestion::unpaced) {
+            char now[16] = "";
+            socklen_t size = sizeof now;
+            (void)::getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, now, &size);
+            if (std::strncmp(now, "bbr", 3) == 0 && !ask("cubic")) (void)ask("reno");
+        } else if constexpr (Tuning.control != congestion::system) {
+            constexpr char const* wanted = Tuning.control == congestion::reno    ? "reno"
+                                           : Tuning.control == congestion::cubic ? "cubic"
+                                                                                 : "bbr";
+            if (!ask(wanted))
+                throw error(errc::unsupported, rank_, -1, "connect",
+                            std::string("the kernel does not offer congestion control '") + wanted +
+                                "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use "
+                                "congestion::unpaced");
+        }
     }
 
     peer_state& of(int rank) noexcept { return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])]; }
