@@ -27,11 +27,13 @@ namespace herring {
 namespace detail {
 
 inline void rest(std::chrono::milliseconds time) noexcept {
-    timespec const span{static_cast<time_t>(time.count() / 1000), static_cast<long>(time.count() % 1000) * 1'000'000};
+    timespec const span{static_cast<time_t>(time.count() / 1000),
+                        static_cast<long>(time.count() % 1000) * 1'000'000};
     ::nanosleep(&span, nullptr);
 }
 
-/// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2 s.
+/// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2
+/// s.
 inline std::vector<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(2));
     std::string why;
@@ -47,13 +49,16 @@ inline std::vector<endpoint> resolve_hub(rendezvous const& who, time_point deadl
 }
 
 /// Rank 0: sockets on exactly the addresses given.
-inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvous const& who, time_point deadline) {
+inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvous const& who,
+                                      time_point deadline) {
     std::string const where = who.host + ":" + std::to_string(who.port);
     for (endpoint const& e : at)
         if (e.wildcard())
             throw error(errc::bad_argument, 0, -1, "join",
-                        "rank 0's address is " + where + ", which means every interface, and no other rank could "
-                        "connect to it; name one address of rank 0's machine: " + interfaces_text(interfaces()));
+                        "rank 0's address is " + where +
+                            ", which means every interface, and no other rank could "
+                            "connect to it; name one address of rank 0's machine: " +
+                            interfaces_text(interfaces()));
     // The last job's process may be about to give the port back.
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
     while (true) {
@@ -76,12 +81,15 @@ inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvou
         if (why == EADDRINUSE)
             throw error(errc::no_resources, 0, -1, "join",
                         "port " + std::to_string(who.port) + " of " + who.host +
-                            " is in use by another process; choose another port in HERRING_ADDR, the same on every rank, "
+                            " is in use by another process; choose another port in HERRING_ADDR, the same on "
+                            "every rank, "
                             "or end that process (ss -ltnp shows it)");
         if (why == EADDRNOTAVAIL)
             throw error(errc::unreachable, 0, -1, "join",
-                        "rank 0 cannot listen on " + where + ", which is not an address of its machine; set "
-                        "HERRING_ADDR to one of: " + interfaces_text(interfaces()));
+                        "rank 0 cannot listen on " + where +
+                            ", which is not an address of its machine; set "
+                            "HERRING_ADDR to one of: " +
+                            interfaces_text(interfaces()));
         throw error(errc::unreachable, 0, -1, "join",
                     "rank 0 cannot listen on " + where + ": " + std::strerror(why) +
                         "; set HERRING_ADDR to an address and a free port above 1023 of rank 0's machine");
@@ -89,7 +97,8 @@ inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvou
 }
 
 /// The rest of joining, once it is known who this is; `listeners` where rank 0 listens already.
-inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout, std::vector<int> listeners = {}) {
+inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
+                     std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
         bad_setting("HERRING_NODE has " + std::to_string(who.node.size()) + " characters; 512 are the most");
     if (who.size == 1) {
@@ -116,7 +125,8 @@ inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout, s
         if (who.rank == 0) made.listeners = listen_on_all(made.hub, who, deadline);
     }
     int const family = made.listeners.empty() ? made.hub[0].family() : local_end(made.listeners[0]).family();
-    std::string const own = who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
+    std::string const own =
+        who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
     made.deadline = deadline;
     made.timeout = timeout;
     membership told = star::join_star(std::move(made));
@@ -128,12 +138,12 @@ inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout, s
 
 /// Joins the world that the options and variables name, and returns once every rank is there.
 ///
-/// Variables: HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else torchrun's, Open MPI's, MPICH's or Slurm's;
-/// alone when there are none. HERRING_NODE, HERRING_SECRET and HERRING_INTERFACE add to any of them.
+/// Variables: HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else torchrun's, Open MPI's, MPICH's or
+/// Slurm's; alone when there are none. HERRING_NODE, HERRING_SECRET and HERRING_INTERFACE add to any of them.
 /// Blocks:   until all ranks are there, at most `options.timeout` and a second.
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.
-/// Errors:   `timeout` naming the ranks that are missing, `refused`, `mismatch`, `unreachable`, `no_resources`, `bad_argument`.
-/// Example:  herring::world world = herring::join();
+/// Errors:   `timeout` naming the ranks that are missing, `refused`, `mismatch`, `unreachable`,
+/// `no_resources`, `bad_argument`. Example:  herring::world world = herring::join();
 inline world join(join_options const& options = {}) {
     detail::rendezvous const who = detail::read_environment(
         options, [](char const* name) { return static_cast<char const*>(std::getenv(name)); },

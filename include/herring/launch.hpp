@@ -88,7 +88,8 @@ template <class Function>
             here.fail(failure::make(errc::peer_failed, rank, -1, "launch", why.what()));
             std::fprintf(stderr, "herring: rank %d: uncaught exception: %s\n", rank, why.what());
         } catch (...) {
-            here.fail(failure::make(errc::peer_failed, rank, -1, "launch", "uncaught exception of an unknown type"));
+            here.fail(failure::make(errc::peer_failed, rank, -1, "launch",
+                                    "uncaught exception of an unknown type"));
             std::fprintf(stderr, "herring: rank %d: uncaught exception of an unknown type\n", rank);
         }
         if (status != 0)
@@ -105,7 +106,7 @@ struct child {
     pid_t pid = -1;
     int descriptor = -1; // pidfd, or -1 where the kernel has none
     bool running = false;
-    int status = 0;      // as a shell has it
+    int status = 0; // as a shell has it
     bool by_signal = false;
 };
 
@@ -171,16 +172,17 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
                 continue;
             }
             // Deaths by a signal come before the errors that they cause in others.
-            if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal)) worst = rank;
+            if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal))
+                worst = rank;
         }
         time_point const now = clock::now();
         if (worst >= 0 && first_status == 0) {
             child const& c = children[static_cast<std::size_t>(worst)];
             first_status = c.status;
-            std::string const how =
-                c.by_signal ? "its process was killed by signal " + std::to_string(c.status - 128) + " (" +
-                                  ::strsignal(c.status - 128) + ")"
-                            : "its process ended with status " + std::to_string(c.status);
+            std::string const how = c.by_signal ? "its process was killed by signal " +
+                                                      std::to_string(c.status - 128) + " (" +
+                                                      ::strsignal(c.status - 128) + ")"
+                                                : "its process ended with status " + std::to_string(c.status);
             region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
             next = now + options.grace;
             signal_to_send = SIGTERM;
@@ -197,7 +199,8 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
         }
         for (child const& c : children)
             if (c.running) ::kill(c.pid, signal_to_send);
-        next = signal_to_send == SIGTERM ? now + std::chrono::seconds(1) : now + std::chrono::milliseconds(100);
+        next =
+            signal_to_send == SIGTERM ? now + std::chrono::seconds(1) : now + std::chrono::milliseconds(100);
         signal_to_send = SIGKILL;
     }
 }
@@ -207,12 +210,14 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
 /// Forks `ranks` processes, runs `function(world&)` in each and waits for all of them.
 ///
 /// Call it before this process has a second thread: a forked child has only the thread that forked.
-/// What a child leaves is its output and its status: `function` returns nothing (0) or a status; an exception that
-/// leaves it is printed to stderr and is status 1.
-/// Blocks:   until the last rank has ended. When one fails or dies, the others are told at once (their collectives throw
-///           an error that names it) and are ended `options.grace` later. Ranks die with the process that launched them.
+/// What a child leaves is its output and its status: `function` returns nothing (0) or a status; an exception
+/// that leaves it is printed to stderr and is status 1. Blocks:   until the last rank has ended. When one
+/// fails or dies, the others are told at once (their collectives throw
+///           an error that names it) and are ended `options.grace` later. Ranks die with the process that
+///           launched them.
 /// Errors:   returns 0, or the status of the first rank that failed (128 + signal where a signal ended it).
-/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size()); });
+/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size());
+/// });
 template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
     topology const map = detail::launch_map(ranks, options);
     detail::shared_region* const region = detail::shared_region::make(ranks, true);
@@ -233,7 +238,8 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
             for (int k = 0; k < r; ++k) {
                 detail::child& c = children[static_cast<std::size_t>(k)];
                 ::kill(c.pid, SIGKILL);
-                while (::waitpid(c.pid, nullptr, 0) < 0 && errno == EINTR) {}
+                while (::waitpid(c.pid, nullptr, 0) < 0 && errno == EINTR) {
+                }
                 if (c.descriptor >= 0) ::close(c.descriptor);
             }
             region->release();
@@ -255,7 +261,8 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
 
 /// One world for each of `ranks` threads of this process, to be handed to them.
 ///
-/// Threads:  each world is used by one thread. Lifetime: as long as wanted; the last one frees what they share.
+/// Threads:  each world is used by one thread. Lifetime: as long as wanted; the last one frees what they
+/// share.
 inline std::vector<world> thread_worlds(int ranks, launch_options const& options = {}) {
     topology const map = detail::launch_map(ranks, options);
     detail::shared_region* const region = detail::shared_region::make(ranks, false);
@@ -271,9 +278,11 @@ inline std::vector<world> thread_worlds(int ranks, launch_options const& options
 
 /// Runs `function(world&)` in `ranks` threads of this process and joins them.
 ///
-/// Blocks:   until the last thread is done. A rank whose function throws announces that, so that the others' collectives end.
-/// Errors:   rethrows what the first rank threw that did; else returns 0 or the first status that is not.
-template <class Function> int launch_threads(int ranks, Function&& function, launch_options const& options = {}) {
+/// Blocks:   until the last thread is done. A rank whose function throws announces that, so that the others'
+/// collectives end. Errors:   rethrows what the first rank threw that did; else returns 0 or the first status
+/// that is not.
+template <class Function>
+int launch_threads(int ranks, Function&& function, launch_options const& options = {}) {
     struct shared {
         std::remove_reference_t<Function>& function;
         std::atomic<int> order{0};
@@ -304,7 +313,8 @@ template <class Function> int launch_threads(int ranks, Function&& function, lau
         } catch (...) {
             me.order = me.all->order.fetch_add(1);
             me.thrown = std::current_exception();
-            here.fail(failure::make(errc::peer_failed, here.rank(), -1, "launch", "an exception of an unknown type"));
+            here.fail(failure::make(errc::peer_failed, here.rank(), -1, "launch",
+                                    "an exception of an unknown type"));
         }
         return nullptr;
     };

@@ -196,6 +196,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         counts.reserve(layout_.size());
         for (tensor_spec const& tensor : layout_) counts.push_back(tensor.elements);
         exchange_tuning tuning = Transport::tuning;
+        if constexpr (requires { Transport::same_host_tuning; }) {
+            std::string const& address = ranks_.local_address();
+            if (address.starts_with("127.") || address == "::1") tuning = Transport::same_host_tuning;
+        }
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
         return make_plan<Fusion, Sharding>(counts, map_, sizeof(T), sizeof(accumulator<T>), tuning);

@@ -20,7 +20,8 @@ namespace herring {
 
 namespace detail {
 
-/// What a backend (join, launch) hands to a world; all but the rank and the address are the same on every rank.
+/// What a backend (join, launch) hands to a world; all but the rank and the address are the same on every
+/// rank.
 struct membership {
     int rank = 0;
     topology map{};
@@ -47,7 +48,9 @@ struct control_alone {
             static_cast<control_alone*>(self)->check();
             all.assign(1, std::vector<std::byte>(mine.begin(), mine.end()));
         };
-        by.barrier = [](void* self, std::string_view, time_point) { static_cast<control_alone*>(self)->check(); };
+        by.barrier = [](void* self, std::string_view, time_point) {
+            static_cast<control_alone*>(self)->check();
+        };
         by.fail = [](void* self, failure const& why) noexcept {
             auto& alone = *static_cast<control_alone*>(self);
             if (alone.claimed.exchange(1) != 0) return;
@@ -69,7 +72,8 @@ struct control_alone {
 ///
 /// A default-constructed world is one rank alone.
 /// Threads:  collectives from one thread at a time; `failed()` and `fail()` from any thread.
-/// Lifetime: movable; outlives every reducer made from it. The destructor leaves in order, within 5 s, and never throws.
+/// Lifetime: movable; outlives every reducer made from it. The destructor leaves in order, within 5 s, and
+/// never throws.
 class world {
   public:
     /// How long a collective waits when no other time is given.
@@ -99,8 +103,9 @@ class world {
 
     /// Returns once every rank has called it.
     ///
-    /// Blocks:  until the last rank arrives, at most `timeout`; a passed timeout ends the world for every rank.
-    /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by `fail`.
+    /// Blocks:  until the last rank arrives, at most `timeout`; a passed timeout ends the world for every
+    /// rank. Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by
+    /// `fail`.
     void barrier(std::chrono::milliseconds timeout = default_timeout) {
         usable("barrier");
         is_.by.barrier(is_.by.self, "barrier", detail::deadline_in(timeout));
@@ -131,7 +136,7 @@ class world {
     }
 
     /// Announces a failure to every rank; the first one stays, and ends every collective of every rank.
-    void fail(failure const& why) noexcept {
+    [[gnu::cold, gnu::noinline]] void fail(failure const& why) noexcept { // a function of its own: hot code ends here
         if (is_.by.fail != nullptr) is_.by.fail(is_.by.self, why);
     }
 
@@ -159,7 +164,8 @@ class world {
 
     void usable(char const* operation) const {
         if (is_.by.self == nullptr)
-            throw error(errc::bad_state, is_.rank, -1, operation, "this world was moved from; use the one it was moved to");
+            throw error(errc::bad_state, is_.rank, -1, operation,
+                        "this world was moved from; use the one it was moved to");
     }
 
     void leave() noexcept {

@@ -37,7 +37,8 @@ struct endpoint {
 
     static endpoint of(sockaddr const* from, socklen_t size) noexcept {
         endpoint made;
-        made.size = size < static_cast<socklen_t>(sizeof made.raw) ? size : static_cast<socklen_t>(sizeof made.raw);
+        made.size =
+            size < static_cast<socklen_t>(sizeof made.raw) ? size : static_cast<socklen_t>(sizeof made.raw);
         std::memcpy(&made.raw, from, made.size);
         return made;
     }
@@ -54,15 +55,18 @@ struct endpoint {
 
     bool wildcard() const noexcept {
         if (family() == AF_INET) return reinterpret_cast<sockaddr_in const*>(&raw)->sin_addr.s_addr == 0;
-        return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
+        return family() == AF_INET6 &&
+               IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
     }
     bool loopback() const noexcept {
         if (family() == AF_INET)
             return (ntohl(reinterpret_cast<sockaddr_in const*>(&raw)->sin_addr.s_addr) >> 24) == 127;
-        return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
+        return family() == AF_INET6 &&
+               IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
     }
     bool link_local() const noexcept {
-        return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
+        return family() == AF_INET6 &&
+               IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<sockaddr_in6 const*>(&raw)->sin6_addr);
     }
 
     /// The IP literal, with its scope where it has one.
@@ -88,8 +92,8 @@ inline endpoint local_end(int socket) noexcept {
 
 /// What a name or literal means; on failure empty, with `why` saying what the resolver said.
 ///
-/// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is left to
-/// itself when it takes too long.
+/// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is
+/// left to itself when it takes too long.
 inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port, time_point deadline,
                                      std::string& why) {
     struct question {
@@ -160,7 +164,8 @@ inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port
     auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
     timespec const until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
     ::pthread_mutex_lock(&asked->lock);
-    while (!asked->done && ::pthread_cond_timedwait(&asked->answered, &asked->lock, &until) != ETIMEDOUT) {}
+    while (!asked->done && ::pthread_cond_timedwait(&asked->answered, &asked->lock, &until) != ETIMEDOUT) {
+    }
     if (!asked->done) {
         why = "the resolver did not answer in time";
     } else if (asked->rc != 0) {
@@ -221,12 +226,14 @@ inline std::string interfaces_text(std::vector<interface_address> const& all) {
 
 /// The address that HERRING_INTERFACE means: a name of an interface, or an IP literal that one of them has.
 ///
-/// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not link-local.
+/// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not
+/// link-local.
 inline std::string interface_address_of(std::string const& wanted, int family) {
     std::vector<interface_address> const all = interfaces();
     interface_address const* best = nullptr;
     auto const score = [&](interface_address const& i) {
-        return (i.at.family() == family ? 4 : 0) + (i.at.link_local() ? 0 : 2) + (i.at.family() == AF_INET ? 1 : 0);
+        return (i.at.family() == family ? 4 : 0) + (i.at.link_local() ? 0 : 2) +
+               (i.at.family() == AF_INET ? 1 : 0);
     };
     for (interface_address const& i : all) {
         if (i.at.address() == wanted) return wanted;
@@ -234,17 +241,20 @@ inline std::string interface_address_of(std::string const& wanted, int family) {
     }
     if (best == nullptr)
         throw error(errc::unreachable, -1, -1, "join",
-                    "HERRING_INTERFACE is '" + wanted + "', but this machine has no such interface or address; it has " +
+                    "HERRING_INTERFACE is '" + wanted +
+                        "', but this machine has no such interface or address; it has " +
                         interfaces_text(all));
     return best->at.address();
 }
 
-/// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is none.
+/// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is
+/// none.
 inline std::string outward_address() {
     std::vector<interface_address> const all = interfaces();
     for (int const family : {AF_INET, AF_INET6})
         for (interface_address const& i : all)
-            if (i.up && i.at.family() == family && !i.at.loopback() && !i.at.link_local()) return i.at.address();
+            if (i.up && i.at.family() == family && !i.at.loopback() && !i.at.link_local())
+                return i.at.address();
     return "127.0.0.1";
 }
 
@@ -253,7 +263,8 @@ inline int listen_on(endpoint const& at) noexcept {
     int const made = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (made < 0) return -1;
     int const on = 1;
-    ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); // an earlier job's TIME_WAIT does not hold the port
+    ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on,
+                 sizeof on); // an earlier job's TIME_WAIT does not hold the port
     if (::bind(made, at.get(), at.size) == 0 && ::listen(made, 1024) == 0) return made;
     int const why = errno;
     ::close(made);

@@ -21,10 +21,11 @@ using time_point = clock::time_point;
 
 namespace detail {
 
-/// A table of plain functions over `self`: for set-up and for announcing failures, never on the path of bytes.
+/// A table of plain functions over `self`: for set-up and for announcing failures, never on the path of
+/// bytes.
 ///
-/// `first_failure` and `failures` are read directly, so that asking «has any rank failed?» costs two loads and no
-/// call: 0 means no; i means `failures[i - 1]`, which does not change any more.
+/// `first_failure` and `failures` are read directly, so that asking «has any rank failed?» costs two loads
+/// and no call: 0 means no; i means `failures[i - 1]`, which does not change any more.
 struct control {
     void* self = nullptr;
     std::atomic<std::uint32_t> const* first_failure = nullptr;
@@ -40,8 +41,9 @@ struct control {
     void (*destroy)(void* self) noexcept = nullptr;
 };
 
-/// The same failure in the words of one rank: whose fault it is, seen from there. What nobody was doing (a death that
-/// the parent or a socket told) is said to have ended `operation`, which this rank was doing, if any.
+/// The same failure in the words of one rank: whose fault it is, seen from there. What nobody was doing (a
+/// death that the parent or a socket told) is said to have ended `operation`, which this rank was doing, if
+/// any.
 inline failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept {
     if (why.local_rank == rank) return why;
     failure seen = why;
@@ -57,7 +59,8 @@ inline failure as_seen_by(failure const& why, int rank, std::string_view operati
         return failure::make(why.what, rank, rank, why.operation, text);
     }
     if (why.peer < 0 && why.local_rank >= 0) {
-        std::snprintf(text, sizeof text, "rank %d ended with: %s: %s", why.local_rank, to_string(why.what), why.text);
+        std::snprintf(text, sizeof text, "rank %d ended with: %s: %s", why.local_rank, to_string(why.what),
+                      why.text);
         return failure::make(errc::peer_failed, rank, why.local_rank, why.operation, text);
     }
     return seen;
@@ -83,7 +86,8 @@ inline time_point deadline_in(std::chrono::milliseconds timeout) noexcept {
 
 /// "30 s" or "250 ms".
 inline std::string duration_text(clock::duration d) {
-    auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(d + std::chrono::microseconds(500)).count();
+    auto const ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(d + std::chrono::microseconds(500)).count();
     return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
 }
 

@@ -42,7 +42,8 @@ inline void relax() noexcept {
 /// Collectives are numbered. A rank is at most one number ahead of any other, so that everything a rank shows
 /// lies in two halves, used in turn, and one barrier a round is enough.
 /// Shape:  a board, then for each rank a slot and two areas of `area_bytes`.
-/// Cost:   barrier: one fetch_add a rank and one cache line read by all; all_gather of B bytes: ⌈B/area_bytes⌉ barriers.
+/// Cost:   barrier: one fetch_add a rank and one cache line read by all; all_gather of B bytes:
+/// ⌈B/area_bytes⌉ barriers.
 class shared_region {
   public:
     static constexpr std::size_t area_bytes = 4096;
@@ -60,7 +61,8 @@ class shared_region {
 
     /// One holder less; the last one of this process unmaps.
     void release() noexcept {
-        if (processes_ || holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) ::munmap(this, bytes_for(ranks_));
+        if (processes_ || holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+            ::munmap(this, bytes_for(ranks_));
     }
     void hold() noexcept {
         if (!processes_) holders_.fetch_add(1, std::memory_order_relaxed);
@@ -69,17 +71,20 @@ class shared_region {
     std::uint64_t job() const noexcept { return job_; }
     int ranks() const noexcept { return ranks_; }
     std::atomic<std::uint32_t> const& first_failure() const noexcept { return first_failure_; }
-    failure const* failures() const noexcept { return reinterpret_cast<failure const*>(base() + failures_at()); }
+    failure const* failures() const noexcept {
+        return reinterpret_cast<failure const*>(base() + failures_at());
+    }
 
-    /// `by` is a rank, or `ranks()` for the parent of forked ranks. Each has a cell of its own, so that a rank killed
-    /// while it writes leaves the others free to speak.
+    /// `by` is a rank, or `ranks()` for the parent of forked ranks. Each has a cell of its own, so that a
+    /// rank killed while it writes leaves the others free to speak.
     void fail(int by, failure const& why) noexcept {
         slot& mine = slot_of(by);
         if (mine.speaking.exchange(1, std::memory_order_acq_rel) != 0) return;
         failure* const cell = reinterpret_cast<failure*>(base() + failures_at()) + by;
         std::memcpy(static_cast<void*>(cell), &why, sizeof why);
         std::uint32_t none = 0;
-        first_failure_.compare_exchange_strong(none, static_cast<std::uint32_t>(by) + 1, std::memory_order_seq_cst);
+        first_failure_.compare_exchange_strong(none, static_cast<std::uint32_t>(by) + 1,
+                                               std::memory_order_seq_cst);
         ring();
     }
 
@@ -117,7 +122,8 @@ class shared_region {
         for (std::size_t offset = 0; offset == 0 || offset < longest; offset += area_bytes) {
             std::size_t const half = begin(at, operation, kind::all_gather, mine.size());
             if (offset < mine.size())
-                std::memcpy(area(at.rank, half), mine.data() + offset, least(mine.size() - offset, area_bytes));
+                std::memcpy(area(at.rank, half), mine.data() + offset,
+                            least(mine.size() - offset, area_bytes));
             arrive_and_wait(at, operation, deadline);
             for (std::size_t r = 0; r < ranks; ++r) {
                 int const rank = static_cast<int>(r);
@@ -127,7 +133,8 @@ class shared_region {
                 if (offset == 0) all[r].resize(total);
                 if (total > longest) longest = total;
                 if (offset < all[r].size())
-                    std::memcpy(all[r].data() + offset, area(rank, half), least(all[r].size() - offset, area_bytes));
+                    std::memcpy(all[r].data() + offset, area(rank, half),
+                                least(all[r].size() - offset, area_bytes));
             }
         }
     }
@@ -151,13 +158,16 @@ class shared_region {
         : ranks_(ranks), processes_(processes), job_(random_bits()) {
         for (int r = 0; r <= ranks; ++r) {
             ::new (static_cast<void*>(&slot_of(r))) slot;
-            ::new (static_cast<void*>(base() + failures_at() + sizeof(failure) * static_cast<std::size_t>(r))) failure;
+            ::new (static_cast<void*>(base() + failures_at() + sizeof(failure) * static_cast<std::size_t>(r)))
+                failure;
         }
     }
 
     static std::size_t least(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
     static std::size_t slots_at() noexcept { return (sizeof(shared_region) + 63) / 64 * 64; }
-    std::size_t failures_at() const noexcept { return slots_at() + sizeof(slot) * (static_cast<std::size_t>(ranks_) + 1); }
+    std::size_t failures_at() const noexcept {
+        return slots_at() + sizeof(slot) * (static_cast<std::size_t>(ranks_) + 1);
+    }
     static std::size_t bytes_for(int ranks) noexcept {
         std::size_t const n = static_cast<std::size_t>(ranks);
         return slots_at() + (sizeof(slot) + sizeof(failure)) * (n + 1) + 64 + 2 * area_bytes * n;
@@ -213,7 +223,8 @@ class shared_region {
     void ring() noexcept {
         bell_.fetch_add(1, std::memory_order_seq_cst);
         if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
-        ::syscall(SYS_futex, &bell_, processes_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+        ::syscall(SYS_futex, &bell_, processes_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
+                  0);
     }
 
     void futex_wait(std::uint32_t heard, clock::duration most) noexcept {
@@ -237,9 +248,10 @@ class shared_region {
             slot& theirs = slot_of(r);
             if (theirs.left.load(std::memory_order_acquire) == 0) continue;
             if (theirs.arrived.load(std::memory_order_acquire) >= at.generation) continue;
-            fail_and_throw(at, failure::make(errc::peer_lost, at.rank, r, operation,
-                                             "it left (its world was destroyed or its process ended in order) while "
-                                             "others still wait for it; let every rank make the same calls"));
+            fail_and_throw(
+                at, failure::make(errc::peer_lost, at.rank, r, operation,
+                                  "it left (its world was destroyed or its process ended in order) while "
+                                  "others still wait for it; let every rank make the same calls"));
         }
     }
 
@@ -248,14 +260,15 @@ class shared_region {
         for (int r = 0; r < ranks_; ++r)
             if (slot_of(r).arrived.load(std::memory_order_acquire) < at.generation) missing.push_back(r);
         if (missing.empty()) missing.push_back(at.rank);
-        fail_and_throw(at, failure::make(errc::timeout, at.rank, missing[0], operation,
-                                         late_text(missing, waited)));
+        fail_and_throw(
+            at, failure::make(errc::timeout, at.rank, missing[0], operation, late_text(missing, waited)));
     }
 
     [[noreturn]] void differs(place const& at, int rank, std::string_view operation) {
-        fail_and_throw(at, failure::make(errc::mismatch, at.rank, rank, operation,
-                                         "it called barrier where this rank called " + std::string(operation) +
-                                             "; let every rank make the same calls in the same order"));
+        fail_and_throw(at,
+                       failure::make(errc::mismatch, at.rank, rank, operation,
+                                     "it called barrier where this rank called " + std::string(operation) +
+                                         "; let every rank make the same calls in the same order"));
     }
 
     int const ranks_;

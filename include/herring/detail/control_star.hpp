@@ -34,12 +34,13 @@
 
 namespace herring::detail::star {
 
-/// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic can
-/// replay it. A challenge with a MAC takes its place later.
+/// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic
+/// can replay it. A challenge with a MAC takes its place later.
 inline std::uint64_t secret_check(std::string const& secret) noexcept {
     if (secret.empty()) return 0;
     std::uint64_t hash = hash_of("herring secret 1", 16);
-    for (int round = 0; round < 1000; ++round) hash = hash_of(secret.data(), secret.size(), hash ^ (hash >> 29));
+    for (int round = 0; round < 1000; ++round)
+        hash = hash_of(secret.data(), secret.size(), hash ^ (hash >> 29));
     return hash | 1;
 }
 
@@ -47,9 +48,9 @@ inline std::uint64_t secret_check(std::string const& secret) noexcept {
 struct settings {
     int rank = 0;
     int size = 2;
-    std::vector<endpoint> hub{};      // where rank 0 listens, as this rank resolved it
-    std::vector<int> listeners{};     // rank 0: sockets that listen there; the star closes them
-    std::string hub_text{};           // host:port, as it was given
+    std::vector<endpoint> hub{};  // where rank 0 listens, as this rank resolved it
+    std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
+    std::string hub_text{};       // host:port, as it was given
     std::string node{}, boot{};
     std::uint64_t secret = 0;
     time_point deadline{};
@@ -59,12 +60,15 @@ struct settings {
 inline constexpr int pending_limit = 64;
 inline constexpr std::chrono::seconds pending_time{5};
 inline constexpr std::chrono::seconds leave_time{5};
-inline constexpr std::chrono::seconds answer_time{1}; // how much longer than its deadline a rank waits for rank 0's word
+inline constexpr std::chrono::seconds answer_time{
+    1}; // how much longer than its deadline a rank waits for rank 0's word
 
 /// One process's end of the star: its sockets, one thread that sleeps on them, and the collectives over them.
 ///
-/// Threads:  everything below `lock_` is touched by the thread and by callers alike; the thread holds it except while
-///           it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no wake-up of its own.
+/// Threads:  everything below `lock_` is touched by the thread and by callers alike; the thread holds it
+/// except while
+///           it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no wake-up of
+///           its own.
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
 class hub {
   public:
@@ -105,9 +109,12 @@ class hub {
         time_point const deadline = is_.deadline;
         start();
         guard held(lock_);
-        while (stage_ == stage::joining && wait_until(deadline)) {}
-        if (stage_ == stage::joining && is_.rank != 0 && greeted_) // rank 0 may be about to say who is missing
-            while (stage_ == stage::joining && wait_until(deadline + answer_time)) {}
+        while (stage_ == stage::joining && wait_until(deadline)) {
+        }
+        if (stage_ == stage::joining && is_.rank != 0 &&
+            greeted_) // rank 0 may be about to say who is missing
+            while (stage_ == stage::joining && wait_until(deadline + answer_time)) {
+            }
         if (stage_ == stage::joined) return;
         if (stage_ == stage::joining) {
             stage_ = stage::refused;
@@ -125,8 +132,9 @@ class hub {
     /// Says goodbye, waits until the others have closed, at most `leave_time`.
     void leave() noexcept {
         guard held(lock_);
-        part(held, first_.load(std::memory_order_relaxed) != 0 ? clock::duration(std::chrono::milliseconds(500))
-                                                               : clock::duration(leave_time));
+        part(held, first_.load(std::memory_order_relaxed) != 0
+                       ? clock::duration(std::chrono::milliseconds(500))
+                       : clock::duration(leave_time));
     }
 
     void collective(message kind, std::string_view operation, std::span<std::byte const> mine,
@@ -139,7 +147,8 @@ class hub {
         if (mine.size() > blob_limit) {
             set_failure(failure::make(errc::bad_argument, is_.rank, -1, operation,
                                       std::to_string(mine.size()) + " bytes given; the limit is " +
-                                          std::to_string(blob_limit) + " a rank: this is for set-up, not for data"));
+                                          std::to_string(blob_limit) +
+                                          " a rank: this is for set-up, not for data"));
             throw_if_failed(operation);
         }
         if (is_.rank == 0) {
@@ -150,21 +159,27 @@ class hub {
             asking_ = true;
             send(places_[0], kind, sequence, mine);
         }
-        while (done_ < sequence && !failed() && wait_until(deadline)) {}
+        while (done_ < sequence && !failed() && wait_until(deadline)) {
+        }
         if (done_ < sequence && !failed()) {
             auto const waited = clock::now() - started;
             if (is_.rank == 0) {
                 report_late(0, waited);
             } else {
                 std::vector<std::byte> body;
-                append(body, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()), 8);
+                append(body,
+                       static_cast<std::uint64_t>(
+                           std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()),
+                       8);
                 send(places_[0], message::late, sequence, body);
-                while (done_ < sequence && !failed() && wait_until(deadline + answer_time)) {}
+                while (done_ < sequence && !failed() && wait_until(deadline + answer_time)) {
+                }
                 if (done_ < sequence && !failed())
-                    set_failure(failure::make(errc::timeout, is_.rank, 0, operation,
-                                              "rank 0, which leads collectives, did not answer within " +
-                                                  duration_text(clock::now() - started) +
-                                                  "; see whether its process is stopped or its host unreachable"));
+                    set_failure(
+                        failure::make(errc::timeout, is_.rank, 0, operation,
+                                      "rank 0, which leads collectives, did not answer within " +
+                                          duration_text(clock::now() - started) +
+                                          "; see whether its process is stopped or its host unreachable"));
             }
         }
         asking_ = false;
@@ -211,11 +226,12 @@ class hub {
 
     struct link {
         int socket = -1;
-        std::uint32_t serial = 0; // so that an event of a closed link does not reach the next one in its place
-        int rank = -1;            // -1: nobody yet
+        std::uint32_t serial =
+            0;         // so that an event of a closed link does not reach the next one in its place
+        int rank = -1; // -1: nobody yet
         bool connecting = false;
-        bool refused = false;     // only waits until the other end has read why
-        bool finish = false;      // nothing more to send after `out`
+        bool refused = false; // only waits until the other end has read why
+        bool finish = false;  // nothing more to send after `out`
         bool wants_write = false;
         int error = 0;
         std::uint64_t born = 0;
@@ -231,10 +247,13 @@ class hub {
     };
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-    static char const* name(message kind) noexcept { return kind == message::barrier ? "barrier" : "all_gather"; }
+    static char const* name(message kind) noexcept {
+        return kind == message::barrier ? "barrier" : "all_gather";
+    }
     bool failed() const noexcept { return first_.load(std::memory_order_relaxed) != 0; }
 
-    // ---- set-up and the thread ------------------------------------------------------------------------------------
+    // ---- set-up and the thread
+    // ------------------------------------------------------------------------------------
 
     void start() {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -244,7 +263,8 @@ class hub {
                         std::string("no file descriptor for the control thread: ") + std::strerror(errno) +
                             "; raise ulimit -n");
         watch(event_, event_key, EPOLLIN);
-        for (std::size_t i = 0; i < is_.listeners.size(); ++i) watch(is_.listeners[i], listener_key + i, EPOLLIN);
+        for (std::size_t i = 0; i < is_.listeners.size(); ++i)
+            watch(is_.listeners[i], listener_key + i, EPOLLIN);
         if (is_.rank == 0) {
             endpoint const here = local_end(is_.listeners.at(0));
             local_address_ = here.address();
@@ -314,7 +334,8 @@ class hub {
     }
 
     int timers() {
-        // Heartbeats belong here: send `message::alive` to every member when due, and declare lost who was silent.
+        // Heartbeats belong here: send `message::alive` to every member when due, and declare lost who was
+        // silent.
         time_point const now = clock::now();
         time_point next = time_point::max();
         for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -334,7 +355,8 @@ class hub {
         }
         if (paused_ && now >= resume_at_) {
             paused_ = false;
-            for (std::size_t i = 0; i < is_.listeners.size(); ++i) watch(is_.listeners[i], listener_key + i, EPOLLIN);
+            for (std::size_t i = 0; i < is_.listeners.size(); ++i)
+                watch(is_.listeners[i], listener_key + i, EPOLLIN);
         }
         if (paused_ && resume_at_ < next) next = resume_at_;
         if (stage_ == stage::joining && is_.rank == 0) {
@@ -353,7 +375,8 @@ class hub {
             }
         }
         if (next == time_point::max()) return -1;
-        auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
+        auto const ms =
+            std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
         return ms < 0 ? 0 : static_cast<int>(std::min<long long>(ms, 60'000));
     }
 
@@ -364,7 +387,8 @@ class hub {
     void take(std::uint64_t key, std::uint32_t what) {
         if (key == event_key) {
             std::uint64_t count = 0;
-            while (::read(event_, &count, sizeof count) > 0) {}
+            while (::read(event_, &count, sizeof count) > 0) {
+            }
             return;
         }
         if (key >= listener_key) {
@@ -372,7 +396,8 @@ class hub {
             return;
         }
         int const slot = static_cast<int>(key & 0xFFFFFFFFu);
-        if (at(slot) >= links_.size() || links_[at(slot)].socket < 0 || links_[at(slot)].serial != key >> 32) return;
+        if (at(slot) >= links_.size() || links_[at(slot)].socket < 0 || links_[at(slot)].serial != key >> 32)
+            return;
         if (links_[at(slot)].connecting) {
             connected(slot);
             return;
@@ -387,14 +412,16 @@ class hub {
     }
 
     bool wait_until(time_point deadline) noexcept {
-        auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
+        auto const ns =
+            std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
         timespec const until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
         return ::pthread_cond_timedwait(&changed_, &lock_, &until) != ETIMEDOUT;
     }
 
     void notify() noexcept { ::pthread_cond_broadcast(&changed_); }
 
-    // ---- links ----------------------------------------------------------------------------------------------------
+    // ---- links
+    // ----------------------------------------------------------------------------------------------------
 
     static constexpr std::uint64_t event_key = ~std::uint64_t{0};
     static constexpr std::uint64_t listener_key = std::uint64_t{0xFFFFFFFF} << 32;
@@ -508,8 +535,8 @@ class hub {
         return count;
     }
 
-    /// Makes room among those who have not said who they are: a rank says it at once, so the oldest is the likeliest
-    /// to be none; if it is one, it connects again.
+    /// Makes room among those who have not said who they are: a rank says it at once, so the oldest is the
+    /// likeliest to be none; if it is one, it connects again.
     bool drop_oldest() {
         int oldest = -1;
         for (std::size_t i = 0; i < links_.size(); ++i)
@@ -547,7 +574,8 @@ class hub {
             std::size_t room = sizeof bytes;
             {
                 link const& l = links_[at(slot)];
-                if (is_.rank == 0 && l.rank < 0 && !l.refused) room = std::min(room, hello_limit - l.in.size());
+                if (is_.rank == 0 && l.rank < 0 && !l.refused)
+                    room = std::min(room, hello_limit - l.in.size());
             }
             ssize_t const n = room == 0 ? 0 : ::recv(links_[at(slot)].socket, bytes, room, 0);
             if (n < 0 && errno == EINTR) continue;
@@ -562,7 +590,8 @@ class hub {
             l.in.insert(l.in.end(), bytes, bytes + n);
             messages(slot);
             if (links_[at(slot)].socket < 0 || links_[at(slot)].serial != serial) return;
-            if (static_cast<std::size_t>(n) < room && !links_[at(slot)].refused) return; // an end is told by epoll
+            if (static_cast<std::size_t>(n) < room && !links_[at(slot)].refused)
+                return; // an end is told by epoll
         }
     }
 
@@ -583,14 +612,15 @@ class hub {
                 l.rank < 0 ? stranger(slot) : nonsense(slot, "bytes that are no control message");
                 return;
             }
-            std::size_t const limit = is_.rank == 0 && l.rank < 0    ? hello_limit - head_bytes
-                                      : h.type == message::done      ? body_limit
-                                      : h.type == message::give      ? blob_limit
-                                      : h.type == message::welcome   ? at(is_.size) * 8 + 8
-                                                                     : std::size_t{8192};
+            std::size_t const limit = is_.rank == 0 && l.rank < 0  ? hello_limit - head_bytes
+                                      : h.type == message::done    ? body_limit
+                                      : h.type == message::give    ? blob_limit
+                                      : h.type == message::welcome ? at(is_.size) * 8 + 8
+                                                                   : std::size_t{8192};
             if (h.length > limit) {
                 l.rank < 0 ? stranger(slot)
-                           : nonsense(slot, "a control message of " + std::to_string(h.length) + " bytes, more than its kind may have");
+                           : nonsense(slot, "a control message of " + std::to_string(h.length) +
+                                                " bytes, more than its kind may have");
                 return;
             }
             if (rest.size() < head_bytes + h.length) break;
@@ -662,19 +692,24 @@ class hub {
         }
         if (left_[at(rank)] || finish || leaving_ || stage_ == stage::refused) return;
         set_failure(failure::make(errc::peer_lost, -1, rank, "control",
-                                  "its control connection (" + from + ") closed without a goodbye" + reason(why) +
-                                      ": its process died or its host cannot be reached"));
+                                  "its control connection (" + from + ") closed without a goodbye" +
+                                      reason(why) + ": its process died or its host cannot be reached"));
     }
 
-    static std::string reason(int why) { return why == 0 ? "" : std::string(" (") + std::strerror(why) + ")"; }
+    static std::string reason(int why) {
+        return why == 0 ? "" : std::string(" (") + std::strerror(why) + ")";
+    }
 
-    // ---- rank 0: joining ------------------------------------------------------------------------------------------
+    // ---- rank 0: joining
+    // ------------------------------------------------------------------------------------------
 
-    /// `again`: the rank may try until its deadline, because this world may be about to make room for the next.
+    /// `again`: the rank may try until its deadline, because this world may be about to make room for the
+    /// next.
     void refuse(int slot, errc code, std::uint32_t rank, std::string const& text, bool again = false) {
         ++refusals_;
         last_refusal_ = "rank " + std::to_string(rank) + " from " + links_[at(slot)].from + ": " + text;
-        failure const why = failure::make(code, static_cast<int>(rank), 0, "join", "refused by rank 0: " + text);
+        failure const why =
+            failure::make(code, static_cast<int>(rank), 0, "join", "refused by rank 0: " + text);
         send(slot, message::refuse, again ? 1 : 0, write_failure(why));
         link& l = links_[at(slot)];
         if (l.socket < 0) return;
@@ -698,10 +733,11 @@ class hub {
         std::uint32_t const r = said.rank;
         std::string const from = links_[at(slot)].from;
         if (said.secret != is_.secret) {
-            refuse(slot, errc::mismatch, r,
-                   said.secret == 0   ? "rank 0 has a secret, it has none; set HERRING_SECRET alike on every rank"
-                   : is_.secret == 0 ? "it has a secret, rank 0 has none; set HERRING_SECRET alike on every rank"
-                                     : "its secret is not rank 0's; set HERRING_SECRET alike on every rank");
+            refuse(
+                slot, errc::mismatch, r,
+                said.secret == 0  ? "rank 0 has a secret, it has none; set HERRING_SECRET alike on every rank"
+                : is_.secret == 0 ? "it has a secret, rank 0 has none; set HERRING_SECRET alike on every rank"
+                                  : "its secret is not rank 0's; set HERRING_SECRET alike on every rank");
             return;
         }
         if (said.size != static_cast<std::uint32_t>(is_.size)) {
@@ -720,8 +756,7 @@ class hub {
         if (r == 0 || (places_[r] >= 0 && !same)) {
             refuse(slot, errc::refused, r,
                    "rank " + std::to_string(r) + " has already joined" +
-                       (r == 0 ? std::string(": it is this one")
-                               : " from " + links_[at(places_[r])].from) +
+                       (r == 0 ? std::string(": it is this one") : " from " + links_[at(places_[r])].from) +
                        "; give every process a rank of its own");
             return;
         }
@@ -783,14 +818,16 @@ class hub {
     failure nobody_came() const {
         std::vector<int> const ranks = absent();
         std::string text = rank_list(ranks) + " did not join rank 0 on " + is_.hub_text + " within " +
-                           duration_text(is_.timeout) + "; see whether they were started, and with this address";
+                           duration_text(is_.timeout) +
+                           "; see whether they were started, and with this address";
         if (refusals_ > 0) text += "; refused: " + std::to_string(refusals_) + ", last " + last_refusal_;
         if (strangers_ > 0) text += "; connections that were no rank's: " + std::to_string(strangers_);
         if (!last_trouble_.empty()) text += "; " + last_trouble_;
         return failure::make(errc::timeout, 0, ranks.empty() ? -1 : ranks[0], "join", text);
     }
 
-    // ---- other ranks: joining -------------------------------------------------------------------------------------
+    // ---- other ranks: joining
+    // -------------------------------------------------------------------------------------
 
     failure not_admitted() const {
         if (greeted_ && !missing_.empty())
@@ -798,11 +835,12 @@ class hub {
                                  missing_ + " did not join rank 0 on " + is_.hub_text + " within " +
                                      duration_text(is_.timeout) +
                                      "; see whether they were started, and with this address");
-        return failure::make(errc::timeout, is_.rank, 0, "join",
-                             "no answer from rank 0 on " + is_.hub_text + " within " + duration_text(is_.timeout) +
-                                 (last_trouble_.empty() ? std::string() : " (last: " + last_trouble_ + ")") +
-                                 "; see whether rank 0 runs, whether the address is one of its machine and whether a "
-                                 "firewall is between");
+        return failure::make(
+            errc::timeout, is_.rank, 0, "join",
+            "no answer from rank 0 on " + is_.hub_text + " within " + duration_text(is_.timeout) +
+                (last_trouble_.empty() ? std::string() : " (last: " + last_trouble_ + ")") +
+                "; see whether rank 0 runs, whether the address is one of its machine and whether a "
+                "firewall is between");
     }
 
     void reconnect_later(int slot) noexcept {
@@ -823,7 +861,8 @@ class hub {
         if (rc != 0 && errno != EINPROGRESS) {
             last_trouble_ = to.text() + ": " + std::strerror(errno);
             if (socket >= 0) ::close(socket);
-            retry_at_ = clock::now() + (next_hub_ % is_.hub.size() == 0 ? backoff_ : std::chrono::milliseconds(0));
+            retry_at_ =
+                clock::now() + (next_hub_ % is_.hub.size() == 0 ? backoff_ : std::chrono::milliseconds(0));
             backoff_ = std::min(backoff_ * 3 / 2, std::chrono::milliseconds(500));
             return;
         }
@@ -867,7 +906,8 @@ class hub {
         case message::refuse:
             if (stage_ != stage::joining) return;
             if (!read_failure(body, why_not_))
-                why_not_ = failure::make(errc::refused, is_.rank, 0, "join", "refused by rank 0, in words of another version");
+                why_not_ = failure::make(errc::refused, is_.rank, 0, "join",
+                                         "refused by rank 0, in words of another version");
             why_not_.local_rank = is_.rank;
             if (h.sequence == 1) {
                 last_trouble_ = why_not_.text;
@@ -909,19 +949,25 @@ class hub {
             asking_ = false;
             notify();
             return;
-        case message::fail: heard_failure(slot, body); return;
+        case message::fail:
+            heard_failure(slot, body);
+            return;
         case message::goodbye:
             left_[0] = true;
             links_[at(slot)].finish = true;
             flush(slot);
             if (asking_) set_failure(gone(0, doing()));
             return;
-        case message::alive: return;
-        default: nonsense(slot, "a message that rank 0 never sends"); return;
+        case message::alive:
+            return;
+        default:
+            nonsense(slot, "a message that rank 0 never sends");
+            return;
         }
     }
 
-    // ---- collectives and failures ---------------------------------------------------------------------------------
+    // ---- collectives and failures
+    // ---------------------------------------------------------------------------------
 
     void from_member(int slot, head const& h, std::span<std::byte const> body) {
         int const rank = links_[at(slot)].rank;
@@ -932,7 +978,8 @@ class hub {
         switch (h.type) {
         case message::barrier:
         case message::give:
-            if (stage_ != stage::joined || h.sequence != done_ + 1 || given_[at(rank)].kind != message::alive) {
+            if (stage_ != stage::joined || h.sequence != done_ + 1 ||
+                given_[at(rank)].kind != message::alive) {
                 nonsense(slot, "a collective out of turn");
                 return;
             }
@@ -944,15 +991,20 @@ class hub {
                 report_late(rank, std::chrono::milliseconds(in.number(8) & 0xFFFFFFFFFFu));
             }
             return;
-        case message::fail: heard_failure(slot, body); return;
+        case message::fail:
+            heard_failure(slot, body);
+            return;
         case message::goodbye:
             left_[at(rank)] = true;
             links_[at(slot)].finish = true;
             flush(slot);
             if (arrived_ > 0 && given_[at(rank)].kind == message::alive) set_failure(gone(rank, doing()));
             return;
-        case message::alive: return;
-        default: nonsense(slot, "a message that a member never sends"); return;
+        case message::alive:
+            return;
+        default:
+            nonsense(slot, "a message that a member never sends");
+            return;
         }
     }
 
@@ -971,8 +1023,8 @@ class hub {
             message const theirs = given_[at(r)].kind;
             if (theirs != message::alive && theirs != kind) {
                 set_failure(failure::make(errc::mismatch, r, rank, name(theirs),
-                                          std::string("it called ") + name(kind) + " where rank " + std::to_string(r) +
-                                              " called " + name(theirs) +
+                                          std::string("it called ") + name(kind) + " where rank " +
+                                              std::to_string(r) + " called " + name(theirs) +
                                               "; let every rank make the same calls in the same order"));
                 return;
             }
@@ -995,8 +1047,9 @@ class hub {
         for (contribution& c : given_) c = {};
         arrived_ = 0;
         if (body.size() > body_limit) {
-            set_failure(failure::make(errc::no_resources, 0, -1, name(kind),
-                                      std::to_string(body.size()) + " bytes in all; give less to each all_gather"));
+            set_failure(
+                failure::make(errc::no_resources, 0, -1, name(kind),
+                              std::to_string(body.size()) + " bytes in all; give less to each all_gather"));
             return;
         }
         ++done_;
@@ -1019,7 +1072,8 @@ class hub {
         }
         result_ = {};
         if (in.ok && in.rest.empty()) return;
-        set_failure(failure::make(errc::protocol, is_.rank, 0, operation, "its answer cannot be read; see that every rank runs the same build"));
+        set_failure(failure::make(errc::protocol, is_.rank, 0, operation,
+                                  "its answer cannot be read; see that every rank runs the same build"));
         throw_if_failed(operation);
     }
 
@@ -1038,9 +1092,10 @@ class hub {
     }
 
     failure gone(int rank, std::string_view operation) const noexcept {
-        return failure::make(errc::peer_lost, is_.rank, rank, operation,
-                             "it left (its world was destroyed) while others still wait for it; let every rank make "
-                             "the same calls");
+        return failure::make(
+            errc::peer_lost, is_.rank, rank, operation,
+            "it left (its world was destroyed) while others still wait for it; let every rank make "
+            "the same calls");
     }
 
     /// The first one stays, and is told to whoever this rank is connected to.
@@ -1097,7 +1152,8 @@ class hub {
                 if (l.socket >= 0) return true;
             return false;
         };
-        while (open() && wait_until(deadline)) {}
+        while (open() && wait_until(deadline)) {
+        }
     }
 
     settings is_;

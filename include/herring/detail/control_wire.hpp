@@ -1,5 +1,5 @@
-// herring: the messages of the control connection, as bytes and back: pure, checked, no allocation by a wire length.
-// SPDX-License-Identifier: Apache-2.0
+// herring: the messages of the control connection, as bytes and back: pure, checked, no allocation by a wire
+// length. SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_DETAIL_CONTROL_WIRE_HPP
 #define HERRING_DETAIL_CONTROL_WIRE_HPP
 
@@ -19,22 +19,22 @@ namespace herring::detail::star {
 inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
 inline constexpr std::uint16_t protocol_version = 1;
 inline constexpr std::size_t head_bytes = 32;
-inline constexpr std::size_t hello_limit = 1024;           // head and body of what a stranger may send
+inline constexpr std::size_t hello_limit = 1024;                 // head and body of what a stranger may send
 inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // what one rank may give to one all_gather
 inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 
 enum class message : std::uint16_t {
-    hello = 1,     // rank → 0: who I am
-    refuse = 2,    // 0 → rank: you may not join (sequence 1: not now), and why (a failure)
-    missing = 3,   // 0 → rank, while joining: text that names who is still missing
-    welcome = 4,   // 0 → rank: everyone is here
-    barrier = 5,   // rank → 0: I am at barrier `sequence`
-    give = 6,      // rank → 0: my bytes for all_gather `sequence`
-    done = 7,      // 0 → rank: collective `sequence` is complete; sizes and bytes of all
-    late = 8,      // rank → 0: my deadline for `sequence` has passed: name who is missing
-    fail = 9,      // either way: a failure
-    goodbye = 10,  // either way: I leave in order
-    alive = 11     // either way: reserved for heartbeats; accepted and ignored
+    hello = 1,    // rank → 0: who I am
+    refuse = 2,   // 0 → rank: you may not join (sequence 1: not now), and why (a failure)
+    missing = 3,  // 0 → rank, while joining: text that names who is still missing
+    welcome = 4,  // 0 → rank: everyone is here
+    barrier = 5,  // rank → 0: I am at barrier `sequence`
+    give = 6,     // rank → 0: my bytes for all_gather `sequence`
+    done = 7,     // 0 → rank: collective `sequence` is complete; sizes and bytes of all
+    late = 8,     // rank → 0: my deadline for `sequence` has passed: name who is missing
+    fail = 9,     // either way: a failure
+    goodbye = 10, // either way: I leave in order
+    alive = 11    // either way: reserved for heartbeats; accepted and ignored
 };
 
 /// Little-endian, whatever the machine.
@@ -77,8 +77,9 @@ struct reader {
 };
 
 /// The fixed front of every message.
-// Layout: magic 0, version 4, type 6, rank 8, length 12, sequence 16, crc of the body 24, crc of bytes 0..27 28.
-// Magic, version and both CRCs keep their places in every later version, so that versions can refuse each other.
+// Layout: magic 0, version 4, type 6, rank 8, length 12, sequence 16, crc of the body 24, crc of bytes
+// 0..27 28. Magic, version and both CRCs keep their places in every later version, so that versions can
+// refuse each other.
 struct head {
     std::uint16_t version = protocol_version;
     message type = message::alive;
@@ -103,8 +104,9 @@ struct head {
 };
 
 /// Appends a whole message.
-inline void append_message(std::vector<std::byte>& to, message type, std::uint32_t rank, std::uint64_t sequence,
-                           std::span<std::byte const> body, std::uint16_t version = protocol_version) {
+inline void append_message(std::vector<std::byte>& to, message type, std::uint32_t rank,
+                           std::uint64_t sequence, std::span<std::byte const> body,
+                           std::uint16_t version = protocol_version) {
     std::size_t const at = to.size();
     to.reserve(at + head_bytes + body.size());
     append(to, magic, 4);

@@ -15,12 +15,12 @@ namespace herring {
 
 /// What `join` is told by the program; what is left at its default comes from the variables.
 struct join_options {
-    int rank = -1;           ///< instead of HERRING_RANK
-    int size = -1;           ///< instead of HERRING_SIZE
-    std::string address{};   ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
-    std::string node{};      ///< instead of HERRING_NODE: ranks of one name share memory
-    std::string secret{};    ///< instead of HERRING_SECRET: equal on every rank
-    std::string interface{}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
+    int rank = -1;            ///< instead of HERRING_RANK
+    int size = -1;            ///< instead of HERRING_SIZE
+    std::string address{};    ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
+    std::string node{};       ///< instead of HERRING_NODE: ranks of one name share memory
+    std::string secret{};     ///< instead of HERRING_SECRET: equal on every rank
+    std::string interface {}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.
     std::chrono::milliseconds timeout{60'000};
 };
@@ -35,7 +35,7 @@ struct rendezvous {
     int size = 1;
     std::string host{}; // of rank 0; empty where nobody said it
     std::uint16_t port = 0;
-    std::string node{}, secret{}, interface{};
+    std::string node{}, secret{}, interface {};
     std::string source = "no launcher"; // who said the rank
 };
 
@@ -106,8 +106,8 @@ inline std::uint16_t port_for(std::string_view job) noexcept {
     return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
-/// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order, through `get(name)` →
-/// text or nullptr; an empty text is as good as none. `options` go before all of them.
+/// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order, through
+/// `get(name)` → text or nullptr; an empty text is as good as none. `options` go before all of them.
 ///
 /// `parent` names the process that started the ranks, for launchers on one machine that say no job's name.
 /// Errors: `bad_argument` naming the variable and its value.
@@ -145,7 +145,7 @@ template <class Get> rendezvous read_environment(join_options const& options, Ge
         return true;
     };
 
-    std::string job;        // a name that all ranks of the job know
+    std::string job; // a name that all ranks of the job know
     bool one_machine = false;
     bool slurm = false;
     if (options.rank >= 0 || options.size >= 0) {
@@ -182,10 +182,12 @@ template <class Get> rendezvous read_environment(join_options const& options, Ge
                       has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
         slurm = true;
     } else if (!options.address.empty() || has("HERRING_ADDR")) {
-        std::string const told = !options.address.empty() ? "join_options::address is '" + options.address + "'"
-                                                          : "HERRING_ADDR is '" + text_of("HERRING_ADDR") + "'";
-        bad_setting(told + " but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
-                           "torchrun, mpirun or srun");
+        std::string const told = !options.address.empty()
+                                     ? "join_options::address is '" + options.address + "'"
+                                     : "HERRING_ADDR is '" + text_of("HERRING_ADDR") + "'";
+        bad_setting(told +
+                    " but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
+                    "torchrun, mpirun or srun");
     } else {
         return found; // alone
     }
@@ -205,7 +207,8 @@ template <class Get> rendezvous read_environment(join_options const& options, Ge
     }
     bool const own = found.source == "join_options" || found.source.starts_with("HERRING_");
     if (slurm) {
-        job = "slurm " + text_of("SLURM_JOB_ID") + "." + text_of(has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID");
+        job = "slurm " + text_of("SLURM_JOB_ID") + "." +
+              text_of(has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID");
         char const* const nodes = has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
         char const* const list = has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
         one_machine = has(nodes) && number(nodes, 1, most_ranks) == 1;

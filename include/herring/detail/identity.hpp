@@ -24,7 +24,8 @@ inline std::uint64_t random_bits() noexcept {
     while (bits == 0) {
         if (::getrandom(&bits, sizeof bits, 0) == static_cast<ssize_t>(sizeof bits)) continue;
         if (errno == EINTR) continue;
-        // No such call (a seccomp filter): time and process are unlike anyone else's, which is what is needed.
+        // No such call (a seccomp filter): time and process are unlike anyone else's, which is what is
+        // needed.
         bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) *
                    0x9E3779B97F4A7C15u ^
                static_cast<std::uint64_t>(::getpid()) << 32;

@@ -76,6 +76,12 @@ template <class Engine, class Waiting> class patience {
             if (now - suspected_ > hearsay) engine_.fail(engine_.suspicion());
             return;
         }
+        if (who.gone) {
+            engine_.fail(failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
+                                       "it left (its reducer was destroyed) while others still wait for it; let every "
+                                       "rank make the same calls"));
+            return;
+        }
         if (now < deadline) return;
         // Who only knows of somebody that may itself be waiting lets those speak first who know more.
         if (!who.certain && now < deadline + 2 * hearsay) return;
@@ -180,27 +186,26 @@ template <class Engine, class Waiting> class thread_driver {
 
     void run() noexcept {
         patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
+        bool asleep = false;
         while (!stop_.load()) {
+            std::uint32_t const heard = work_.load();
             std::uint64_t const before = engine_.released();
             std::size_t const moved = engine_.poll();
             if ((engine_.released() != before || engine_.failed() != nullptr) && waiting_.load()) {
                 done_.fetch_add(1);
                 futex_wake(done_);
             }
-            if (moved > 0) {
-                patient.reset();
-                continue;
-            }
-            std::uint32_t const heard = work_.load();
-            asleep_.store(true);
-            bool const idle = engine_.released() == engine_.requested() || engine_.failed() != nullptr;
-            if (idle && !stop_.load()) {
+            if (moved > 0 || !asleep) {
+                // Before the first sleep one more poll, with the flag up: who submits from now on wakes.
+                if (moved > 0) patient.reset();
+                asleep = moved == 0;
+                asleep_.store(asleep);
+            } else if (engine_.released() == engine_.requested() || engine_.failed() != nullptr) {
                 futex_wait(work_, heard, std::chrono::seconds(1));
                 patient.reset();
-            } else if (!idle) {
+            } else {
                 patient.wait(time_point(clock::duration(deadline_.load())));
             }
-            asleep_.store(false);
         }
     }
 

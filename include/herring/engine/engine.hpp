@@ -28,6 +28,7 @@ namespace herring {
 struct blame {
     int rank = -1;
     bool certain = false; ///< that rank has not called; else it may itself be waiting for somebody
+    bool gone = false;    ///< and it never will: it has left
     char const* text = "";
 };
 
@@ -165,15 +166,15 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         if (e >= submitted_) return {};
         if (gathered_ < submitted_)
             if (int const l = node_.absent(gathered_); l >= 0)
-                return {map_.rank_of(my_node_, l), true, "it has not submitted this operation"};
-        if (awaited_server_ >= 0) return {awaited_server_, false, "its part has not come"};
-        if (awaited_hop_ >= 0) return {awaited_hop_, false, "its part has not come"};
+                return local_blame(l, true, "it has not submitted this operation");
+        if (awaited_server_ >= 0) return {awaited_server_, false, false, "its part has not come"};
+        if (awaited_hop_ >= 0) return {awaited_hop_, false, false, "its part has not come"};
         for (peer const& p : peers_)
-            if (p.oldest < p.pushed || (p.push.at < submitted_ && p.lost)) return {p.rank, false, "it has not returned the sum"};
+            if (p.oldest < p.pushed || (p.push.at < submitted_ && p.lost)) return {p.rank, false, false, "it has not returned the sum"};
         for (peer const& p : peers_)
-            if (p.sends > 0) return {p.rank, false, "it takes no data"};
+            if (p.sends > 0) return {p.rank, false, false, "it takes no data"};
         if (int const l = node_.unfinished(e); l >= 0)
-            return {map_.rank_of(my_node_, l), false, "it has not finished its share of the node's sum"};
+            return local_blame(l, false, "it has not finished its share of the node's sum");
         return {};
     }
 
@@ -219,6 +220,10 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     execution& at(std::uint64_t number) noexcept { return ring_[number & ring_mask_]; }
     T* element(execution const& e, std::size_t offset) const noexcept { return reinterpret_cast<T*>(e.own) + offset; }
+
+    blame local_blame(int l, bool certain, char const* text) noexcept {
+        return {map_.rank_of(my_node_, l), certain, node_.gone(l), text};
+    }
 
     // ---- what the transport reports -------------------------------------------------------------------------------
 
@@ -284,6 +289,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     // A slot may be written again once every local rank is done with what it held.
     bool into_mailbox(execution const& e) noexcept {
+        if (mailbox_out_ - mailbox_in_ >= mailbox_slots) return false; // this rank has not read it yet
         std::uint64_t const before = mailbox_of_[mailbox_out_ % mailbox_slots];
         if (before != 0 && node_.unfinished(before - 1) >= 0) return false;
         std::memcpy(mailbox(mailbox_out_), e.own, e.elements * sizeof(T));

@@ -30,12 +30,13 @@ template <class P> concept maps = requires(P& p, int local, std::byte* own) {
     { p.memory() } noexcept -> std::same_as<std::byte*>;
     { p.peer(local, own) } noexcept -> std::same_as<std::byte*>;
 };
-template <class P> concept tells = requires(P& p, std::uint64_t execution, std::uint32_t what, bool awaited) {
+template <class P> concept tells = requires(P& p, int local, std::uint64_t execution, std::uint32_t what, bool awaited) {
     { p.arrive(execution, what) } noexcept;
     { p.absent(execution) } noexcept -> std::same_as<int>;
     { p.differs(execution, what) } noexcept -> std::same_as<int>;
     { p.finish(execution, awaited) } noexcept;
     { p.unfinished(execution) } noexcept -> std::same_as<int>;
+    { p.gone(local) } noexcept -> std::same_as<bool>;
 };
 template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
     { p.listen() } noexcept -> std::same_as<std::uint32_t>;
@@ -55,6 +56,7 @@ template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_poi
 /// - `finish(e, awaited)`: this rank has done its chunks of every execution up to e, in every region; `awaited`: others
 ///   may sleep until then. `unfinished(e)`: a local rank that has not, or −1; then the results of e lie in this rank's
 ///   memory.
+/// - `gone(l)`: local rank l has left, and neither arrives nor finishes any more than it has.
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
 template <class P>
@@ -74,8 +76,8 @@ template <class P> struct check<axes::intra_node, P> {
                                "slip is to take world by value");
     static_assert(broken != 2, "[HRG-I03] intra_node: needs 'memory() noexcept' and 'peer(local, own) noexcept' that "
                                "return std::byte*; a common slip is to forget noexcept");
-    static_assert(broken != 3, "[HRG-I04] intra_node: needs 'arrive', 'absent', 'differs', 'finish' and 'unfinished', "
-                               "all noexcept; a common slip is to return bool instead of the local rank");
+    static_assert(broken != 3, "[HRG-I04] intra_node: needs 'arrive', 'absent', 'differs', 'finish', 'unfinished' "
+                               "and 'gone', all noexcept; a common slip is to return bool instead of the local rank");
     static_assert(broken != 4, "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
                                "a common slip is to take a duration");
 };

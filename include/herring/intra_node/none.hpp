@@ -29,6 +29,7 @@ class none {
     int differs(std::uint64_t, std::uint32_t) noexcept { return -1; }
     void finish(std::uint64_t, bool) noexcept {}
     int unfinished(std::uint64_t) noexcept { return -1; }
+    bool gone(int) noexcept { return false; }
     std::uint32_t listen() noexcept { return 0; }
     void sleep(std::uint32_t, time_point) noexcept {}
     void wake() noexcept {}

@@ -47,6 +47,13 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
           cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
           regions_(mapping_.bytes().data() + head()), seen_(std::make_unique<seen[]>(static_cast<std::size_t>(size_))) {}
 
+    basic_shared_memory(basic_shared_memory const&) = delete;
+    basic_shared_memory& operator=(basic_shared_memory const&) = delete;
+    ~basic_shared_memory() {
+        cells_[local_].left.store(1, std::memory_order_release);
+        wake();
+    }
+
     std::byte* memory() noexcept { return regions_ + stride_ * static_cast<std::size_t>(local_); }
     std::byte* peer(int local, std::byte* own) noexcept {
         return own + static_cast<std::ptrdiff_t>(stride_) * (local - local_);
@@ -80,6 +87,13 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
         return -1;
     }
 
+    bool gone(int local) noexcept {
+        if (cells_[local].left.load(std::memory_order_acquire) == 0) return false;
+        seen const before = seen_[local]; // what it did last may have been seen only now
+        seen const& now = look(local);
+        return now.arrived == before.arrived && now.finished == before.finished;
+    }
+
     std::uint32_t listen() noexcept {
         gate().sleepers.fetch_add(1, std::memory_order_seq_cst);
         return gate().bell.load(std::memory_order_acquire);
@@ -107,6 +121,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     struct alignas(128) cell { // one a rank, written by it alone
         std::atomic<std::uint64_t> arrived;  // executions that its data is in place for, and the last one's fingerprint
         std::atomic<std::uint64_t> finished; // executions that its chunks are done of
+        std::atomic<std::uint32_t> left;     // its reducer is gone
     };
     struct seen { // what was last read from a cell: counts only grow, so an old value may say enough
         std::uint64_t arrived = 0;

@@ -1,5 +1,5 @@
-// herring: becomes one rank of a world inside an MPI program: MPI says who is who, the rest is a world as any other.
-// SPDX-License-Identifier: Apache-2.0
+// herring: becomes one rank of a world inside an MPI program: MPI says who is who, the rest is a world as any
+// other. SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 
@@ -40,7 +40,8 @@ inline void mpi_check(int rc, int rank, char const* call) {
 }
 
 /// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
-inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby, time_point deadline) {
+inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
+                                   time_point deadline) {
     if (!address.empty()) {
         host_and_port const at = split_address(address, "HERRING_ADDR");
         who.host = at.host;
@@ -65,12 +66,11 @@ inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, 
 
 /// Joins the ranks of `communicator`, in their order there; collective over it.
 ///
-/// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR where that is
-/// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
-/// not loopback.
-/// Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is not used, and may be finalised before the world ends.
-/// Errors:   as `join()`.
-/// Example:  MPI_Init(&argc, &argv); herring::world world = herring::join(MPI_COMM_WORLD);
+/// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR
+/// where that is set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of
+/// its first address that is not loopback. Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is
+/// not used, and may be finalised before the world ends. Errors:   as `join()`. Example:  MPI_Init(&argc,
+/// &argv); herring::world world = herring::join(MPI_COMM_WORLD);
 inline world join(MPI_Comm communicator, join_options const& options = {}) {
     detail::rendezvous who;
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
@@ -101,8 +101,9 @@ inline world join(MPI_Comm communicator, join_options const& options = {}) {
         mine.healthy = 0;
     }
     std::vector<about> all(static_cast<std::size_t>(who.size));
-    detail::mpi_check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator),
-                      who.rank, "MPI_Allgather");
+    detail::mpi_check(
+        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator),
+        who.rank, "MPI_Allgather");
     if (mine.healthy == 0) throw error(own);
     bool nearby = true;
     for (std::size_t r = 0; r < all.size(); ++r) {
@@ -127,7 +128,8 @@ inline world join(MPI_Comm communicator, join_options const& options = {}) {
             invitation.why.local_rank = 0;
         }
     }
-    detail::mpi_check(MPI_Bcast(&invitation, sizeof invitation, MPI_BYTE, 0, communicator), who.rank, "MPI_Bcast");
+    detail::mpi_check(MPI_Bcast(&invitation, sizeof invitation, MPI_BYTE, 0, communicator), who.rank,
+                      "MPI_Bcast");
     if (invitation.listens == 0) throw error(detail::as_seen_by(invitation.why, who.rank));
     if (who.rank != 0) {
         detail::host_and_port const at = detail::split_address(invitation.address, "rank 0's address");

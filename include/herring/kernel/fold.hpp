@@ -110,7 +110,7 @@ template <class T, class Finish> struct target_sink {
     }
     target_sink from(std::size_t base) const noexcept { return {to + base, finish}; }
 
-    static HERRING_ALWAYS_INLINE typename block<T>::rounded result(block<T> const& total, Finish const& finish) noexcept {
+    HERRING_ALWAYS_INLINE static typename block<T>::rounded result(block<T> const& total, Finish const& finish) noexcept {
         block<T> last = total.finished(finish);
         if (last.any_nan()) [[unlikely]]
             last = last.canonical();
@@ -135,17 +135,46 @@ template <class T, class Finish> struct targets_sink {
     targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
 };
 
-// Up to `fan_in` operands of one tile; more are folded into the tile's accumulators as they come.
-template <class Update, class T> struct operands {
-    std::size_t base, count;
-    accumulator<T>* spill;
+// The lists of sources, cut into tiles; whatever does not depend on where results go, so that it is there once.
+template <class Update, class T> struct tiling {
+    std::span<source const> before, group, after;
+
+    static constexpr std::size_t tile = tile_bytes / sizeof(accumulator<T>);
+    static_assert(tile % block<T>::size == 0);
+    alignas(64) accumulator<T> main[tile]; // not initialised: 32 KiB that few calls need
+    alignas(64) accumulator<T> inner[tile];
     std::size_t held;
-    source at[fan_in];
+    source at[fan_in]; // the operands that are left for the last pass over the tile
 
-    operands(std::size_t base_element, std::size_t elements, accumulator<T>* spill_to) noexcept
-        : base(base_element), count(elements), spill(spill_to), held(0) {}
+    tiling(std::span<source const> first, std::span<source const> nested, std::span<source const> last) noexcept
+        : before(first), group(nested), after(last), held(0) {}
 
-    void add(source from) noexcept {
+    // Else a plain left fold is the same.
+    bool nested() const noexcept { return !before.empty() && group.size() > 1; }
+
+    // Elements a tile: all of them where everything fits the registers.
+    std::size_t step(std::size_t count) const noexcept {
+        return nested() || before.size() + group.size() + after.size() > fan_in ? tile : count;
+    }
+
+    // Leaves at most `fan_in` operands in `at`; the others are folded into the tile's accumulators by then.
+    [[gnu::noinline]] void prepare(std::size_t base, std::size_t count) noexcept {
+        held = 0;
+        if (nested()) {
+            add(group, base, count, inner);
+            pass<Update, T>(at, held, count, wide_sink<T>{inner});
+            held = 0;
+        }
+        add(before, base, count, main);
+        if (nested())
+            add(source{inner, true}, count, main);
+        else
+            add(group, base, count, main);
+        add(after, base, count, main);
+    }
+
+  private:
+    void add(source from, std::size_t count, accumulator<T>* spill) noexcept {
         if (held == fan_in) {
             pass<Update, T>(at, held, count, wide_sink<T>{spill});
             at[0] = {spill, true};
@@ -153,40 +182,23 @@ template <class Update, class T> struct operands {
         }
         at[held++] = from;
     }
-    void add(std::span<source const> sources) noexcept {
+    void add(std::span<source const> sources, std::size_t base, std::size_t count, accumulator<T>* spill) noexcept {
         for (auto const& from : sources) {
             std::size_t const size = from.wide ? sizeof(accumulator<T>) : sizeof(T);
-            add(source{static_cast<std::byte const*>(from.data) + base * size, from.wide});
+            add(source{static_cast<std::byte const*>(from.data) + base * size, from.wide}, count, spill);
         }
-    }
-    template <class Sink> void end(Sink const& sink) noexcept {
-        if (held != 0) pass<Update, T>(at, held, count, sink);
     }
 };
 
 template <class Update, class T, class Sink>
 void fold_tiles(std::span<source const> before, std::span<source const> group, std::span<source const> after,
                 std::size_t count, Sink const& sink) noexcept {
-    constexpr std::size_t tile = tile_bytes / sizeof(accumulator<T>);
-    static_assert(tile % block<T>::size == 0);
-    alignas(64) accumulator<T> main[tile], inner[tile];
-    bool const nested = !before.empty() && group.size() > 1; // else a plain left fold is the same
-    std::size_t const operand_count = before.size() + group.size() + after.size();
-    std::size_t const step = nested || operand_count > fan_in ? tile : count;
+    tiling<Update, T> tiles(before, group, after);
+    std::size_t const step = tiles.step(count);
     for (std::size_t base = 0; base < count; base += step) {
         std::size_t const n = count - base < step ? count - base : step;
-        operands<Update, T> outer(base, n, main);
-        outer.add(before);
-        if (nested) {
-            operands<Update, T> local(base, n, inner);
-            local.add(group);
-            local.end(wide_sink<T>{inner});
-            outer.add(source{inner, true});
-        } else {
-            outer.add(group);
-        }
-        outer.add(after);
-        outer.end(sink.from(base));
+        tiles.prepare(base, n);
+        if (tiles.held != 0) pass<Update, T>(tiles.at, tiles.held, n, sink.from(base));
     }
 }
 

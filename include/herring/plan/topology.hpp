@@ -22,7 +22,8 @@ struct topology {
     std::vector<int> node_of; ///< rank → node, dense
 
   private:
-    // Before its callers, and without vector(n) and resize: clang 14 takes it in constant expressions only so.
+    // Before its callers, and without vector(n) and resize: clang 14 takes it in constant expressions only
+    // so.
     template <class Ids> constexpr void number(Ids const& ids) {
         std::size_t const ranks = ids.size();
         std::vector<std::size_t> sorted; // ranks of one node side by side, ascending
@@ -32,7 +33,8 @@ struct topology {
         });
         std::vector<std::size_t> leader = sorted; // rank → first rank of its node
         for (std::size_t i = 0; i < ranks; ++i)
-            leader[sorted[i]] = i > 0 && ids[sorted[i - 1]] == ids[sorted[i]] ? leader[sorted[i - 1]] : sorted[i];
+            leader[sorted[i]] =
+                i > 0 && ids[sorted[i - 1]] == ids[sorted[i]] ? leader[sorted[i - 1]] : sorted[i];
         std::vector<int> count; // node → ranks so far
         for (std::size_t r = 0; r < ranks; ++r) {
             bool const first = leader[r] == r;

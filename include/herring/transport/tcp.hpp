@@ -52,8 +52,10 @@ enum class congestion : std::uint8_t { unpaced, system, reno, cubic, bbr };
 
 /// What may be tuned about TCP; docs/performance.md tells which settings mattered where.
 struct tcp_tuning {
-    std::size_t chunk_bytes = 128_KiB;   ///< pushed, summed and returned at a time
-    std::size_t window_bytes = 256_KiB;  ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
+    std::size_t chunk_bytes = 64_KiB;    ///< pushed, summed and returned at a time
+    std::size_t window_bytes = 128_KiB;  ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
+    std::size_t loopback_chunk_bytes = 256_KiB;  ///< the same where all ranks share a host: no queue to overflow,
+    std::size_t loopback_window_bytes = 512_KiB; ///< and every message costs a wake-up
     std::size_t one_hop_bytes = 16_KiB;  ///< buckets up to this take one hop
     std::size_t pair_bytes = 1_MiB;      ///< the same between two nodes
     int connections = 1;                 ///< a peer; more pays only where one flow cannot fill the link
@@ -84,6 +86,10 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                                             .window_bytes = Tuning.window_bytes,
                                             .one_hop_bytes = Tuning.one_hop_bytes,
                                             .pair_bytes = Tuning.pair_bytes};
+    static constexpr exchange_tuning same_host_tuning{.chunk_bytes = Tuning.loopback_chunk_bytes,
+                                                      .window_bytes = Tuning.loopback_window_bytes,
+                                                      .one_hop_bytes = Tuning.one_hop_bytes,
+                                                      .pair_bytes = Tuning.pair_bytes};
     using needs = herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes>>;
 
     basic_tcp(world& ranks, transport_needs const& wanted)
@@ -153,7 +159,6 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
     void wait(time_point until) noexcept {
         if (!done_.empty()) return;
-        asleep_.store(true);
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 if (!l.link.open()) continue;
@@ -162,11 +167,10 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             }
         if (context_->stopped()) context_->restart();
         context_->run_one_until(until);
-        asleep_.store(false);
     }
 
     void wake() noexcept {
-        if (!asleep_.load() || waking_.exchange(true)) return;
+        if (waking_.exchange(true)) return; // one that is on its way is enough
         boost::asio::post(context_->get_executor(), awakening{this});
     }
 
@@ -268,9 +272,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
         set(IPPROTO_TCP, TCP_KEEPCNT, 3);
         set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(wanted.timeout.count()));
-        auto const ask = [&](char const* wanted) {
-            return ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, wanted,
-                                static_cast<socklen_t>(std::strlen(wanted))) == 0;
+        auto const ask = [&](char const* algorithm) {
+            return ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, algorithm,
+                                static_cast<socklen_t>(std::strlen(algorithm))) == 0;
         };
         if constexpr (Tuning.control == congestion::unpaced) {
             char now[16] = "";
@@ -278,12 +282,12 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             (void)::getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, now, &size);
             if (std::strncmp(now, "bbr", 3) == 0 && !ask("cubic")) (void)ask("reno");
         } else if constexpr (Tuning.control != congestion::system) {
-            constexpr char const* wanted = Tuning.control == congestion::reno    ? "reno"
+            constexpr char const* algorithm = Tuning.control == congestion::reno    ? "reno"
                                            : Tuning.control == congestion::cubic ? "cubic"
                                                                                  : "bbr";
-            if (!ask(wanted))
+            if (!ask(algorithm))
                 throw error(errc::unsupported, rank_, -1, "connect",
-                            std::string("the kernel does not offer congestion control '") + wanted +
+                            std::string("the kernel does not offer congestion control '") + algorithm +
                                 "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use "
                                 "congestion::unpaced");
         }
@@ -462,7 +466,6 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     std::size_t armed_ = 0;
     std::byte nothing_{};
     handler_memory wake_memory_;
-    std::atomic<bool> asleep_{false};
     std::atomic<bool> waking_{false};
 };
 

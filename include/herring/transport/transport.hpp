@@ -83,7 +83,8 @@ template <class T> concept describes = requires(T const& t, int peer) {
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
 /// - Facts: `max_message`, `tag_bits`, `keeps_order`, `registers_memory` (posts must use registered memory),
-///   `device_memory`; `tuning`: the sizes that suit it.
+///   `device_memory`; `tuning`: the sizes that suit it; if given, `same_host_tuning`: those for a world whose ranks
+///   reach each other over the loopback interface.
 template <class T>
 concept transport_policy =
     std::same_as<typename T::axis, axes::transport> && clauses::transport::facts<T> && clauses::transport::tuned<T> &&

@@ -23,6 +23,10 @@ struct max {
             return (b > a) ? b : a;
     }
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept { return total; }
+    template <class Number, class Kernel>
+    HERRING_HOST_DEVICE static constexpr void with_finish(int, Kernel&& kernel) noexcept {
+        kernel(as_is{});
+    }
 };
 
 static_assert(update_policy<max>);

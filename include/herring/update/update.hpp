@@ -24,6 +24,11 @@ struct lane_of<Acc> {
 };
 template <class Acc> using lane = typename lane_of<Acc>::type;
 
+/// The finisher of policies whose total is the result.
+struct as_is {
+    template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept { return total; }
+};
+
 } // namespace update
 
 /// Clause: it says `using axis = herring::axes::update`.
@@ -62,7 +67,7 @@ concept update_finishes = requires(Acc total, int ranks) {
 /// policy that cannot be says `static constexpr bool lanewise = true` and is called element by element.
 /// Contributions are always folded from the left, in rank order, so `combine` need be neither commutative nor
 /// associative. A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how
-/// to finish and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
+/// to finish (ranks = 0: not at all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
 template <class Policy>
 concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
     update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy>;
