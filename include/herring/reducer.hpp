@@ -164,18 +164,19 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
     /// Errors: as `wait`; `bad_state` in the middle of a step.
-    void all_reduce(std::span<T> inout) {
-        if (failure const* const why = engine_->failed()) throw error(*why);
+    void all_reduce(std::span<T> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
+
+    /// The same with a deadline of the caller's; a failure is returned. A passed deadline ends the world.
+    status all_reduce(std::span<T> inout, time_point deadline) {
+        if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             throw error(errc::bad_state, ranks_.rank(), -1, "all_reduce",
                         "a step is under way: " + std::to_string(ready_) + " of " + std::to_string(size()) +
                             " tensors are ready; call wait() first");
-        if (inout.empty()) return;
-        time_point const deadline = clock::now() + default_timeout;
+        if (inout.empty()) return {};
         std::size_t const bytes = inout.size_bytes();
         bool const small = plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
-        status const ended = !needs_ring() || small ? reduce_in_place(inout, deadline) : reduce_by_ring(inout, deadline);
-        ended.value();
+        return !needs_ring() || small ? reduce_in_place(inout, deadline) : reduce_by_ring(inout, deadline);
     }
 
     /// The plan that this reducer runs; print it, or look up what a step costs.
@@ -423,7 +424,7 @@ template <class T> class basic_reducer<rejected<T>> {
     template <class... Anything> void ready(Anything&&...) {}
     template <class... Anything> status wait(Anything&&...) { return {}; }
     void poll() {}
-    void all_reduce(std::span<T>) {}
+    template <class... Anything> status all_reduce(Anything&&...) { return {}; }
 };
 
 } // namespace herring

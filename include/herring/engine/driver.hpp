@@ -76,7 +76,9 @@ template <class Engine, class Waiting> class patience {
             if (now - suspected_ > hearsay) engine_.fail(engine_.suspicion());
             return;
         }
-        if (who.gone) {
+        if (who.gone) { // because of a failure elsewhere, perhaps
+            if (suspected_ == time_point{}) suspected_ = now;
+            if (now - suspected_ <= hearsay) return;
             engine_.fail(failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
                                        "it left (its reducer was destroyed) while others still wait for it; let every "
                                        "rank make the same calls"));
@@ -84,12 +86,12 @@ template <class Engine, class Waiting> class patience {
         }
         if (now < deadline) return;
         // Who only knows of somebody that may itself be waiting lets those speak first who know more.
-        if (!who.certain && now < deadline + 2 * hearsay) return;
+        if (now < deadline + who.doubt * hearsay) return;
         char text[200];
         std::snprintf(text, sizeof text,
                       "%s within the deadline; look at that rank: is it stopped, slow, or in another call%s",
                       who.rank >= 0 ? who.text : "an operation did not end",
-                      who.certain || who.rank < 0 ? "?" : ", or does it wait for a third one?");
+                      who.doubt == 0 || who.rank < 0 ? "?" : ", or does it wait for a third one?");
         engine_.fail(failure::make(errc::timeout, ranks_.rank(), who.rank, "wait", text));
     }
 

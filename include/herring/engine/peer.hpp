@@ -14,19 +14,19 @@
 namespace herring::detail {
 
 /// A pushed chunk whose result is not here yet.
-struct in_flight {
+struct flight {
     chunk what;
     std::uint64_t execution = 0;
     bool returned = false;
 };
 
-/// Messages of a kind are numbered from 0 for every pair; a number's slot is number mod window.
+/// Messages of a kind are numbered from 0 for every pair; a message's slot is its number mod its window.
 struct peer {
-    peer(int r, chunk_stream shared, int node, std::uint32_t window, plan const& made, bool staged,
-         std::span<std::byte>& memory)
-        : rank(r), push(shared, node), window_(window), slot_size_(made.slot_elements() * made.partial_bytes),
-          hop_size_(made.hop_slot_elements() * made.partial_bytes), arrivals(window, 0),
-          flights(window), hop_arrivals(plan::one_hop_window(), 0) {
+    peer(int of, chunk_stream shared, int node, plan const& made, bool staged, std::span<std::byte>& memory)
+        : rank(of), push(shared, node), arrivals(made.window(), 0), flights(made.window()),
+          hop_arrivals(plan::one_hop_window(), 0), slot_size_(made.slot_elements() * made.partial_bytes),
+          hop_size_(made.hop_slot_elements() * made.partial_bytes) {
+        std::size_t const window = made.window();
         slots_ = take(memory, window * slot_size_);
         hop_slots_ = take(memory, plan::one_hop_window() * hop_size_);
         if (!staged) return;
@@ -34,9 +34,9 @@ struct peer {
         hop_stages_ = take(memory, plan::one_hop_window() * hop_size_);
     }
 
-    std::byte* slot(std::uint64_t number) const noexcept { return slots_ + number % window_ * slot_size_; }
+    std::byte* slot(std::uint64_t number) const noexcept { return slots_ + number % flights.size() * slot_size_; }
     std::span<std::byte> slot_bytes(std::uint64_t number) const noexcept { return {slot(number), slot_size_}; }
-    std::byte* stage(std::uint64_t number) const noexcept { return stages_ + number % window_ * slot_size_; }
+    std::byte* stage(std::uint64_t number) const noexcept { return stages_ + number % flights.size() * slot_size_; }
     std::byte* hop_slot(std::uint64_t number) const noexcept {
         return hop_slots_ + number % plan::one_hop_window() * hop_size_;
     }
@@ -47,24 +47,27 @@ struct peer {
 
     int rank;
     bool lost = false;
-    errc why = errc::ok;
+    errc why = errc::ok;     // it was lost
     std::uint32_t sends = 0; // posted and not complete
 
-    // this rank pushes to the peer
+    // two hops: this rank pushes to the peer
     chunk_cursor push;
     std::uint64_t pushed = 0; // number of the next push
     std::uint64_t oldest = 0; // the first push whose result is not here
     bool prepared = false;    // the next push's result is awaited and its part is made, but it is not sent
 
-    // the peer pushes to this rank
+    // two hops: the peer pushes to this rank
     std::uint64_t served = 0; // number of the next push to be summed
     bool reposted = false;    // its slot's next receive is posted, but its result is not sent
 
     // one hop, both ways
     std::uint64_t hops_out = 0;
     std::uint64_t hops_in = 0;
-    std::uint64_t hops_posted = plan::one_hop_window();
-    std::uint64_t hops_to_post = plan::one_hop_window();
+    std::uint64_t hops_posted = 0;
+
+    std::vector<std::size_t> arrivals; // slot → bytes + 1 of the push that lies in it; 0: none
+    std::vector<flight> flights;       // slot → this rank's push
+    std::vector<std::size_t> hop_arrivals;
 
   private:
     static std::byte* take(std::span<std::byte>& memory, std::size_t bytes) noexcept {
@@ -73,18 +76,12 @@ struct peer {
         return taken;
     }
 
-    std::uint32_t window_;
     std::size_t slot_size_;
     std::size_t hop_size_;
     std::byte* slots_ = nullptr;
     std::byte* hop_slots_ = nullptr;
     std::byte* stages_ = nullptr;
     std::byte* hop_stages_ = nullptr;
-
-  public:
-    std::vector<std::size_t> arrivals; // slot → bytes + 1 of the push that lies in it; 0: none
-    std::vector<in_flight> flights;
-    std::vector<std::size_t> hop_arrivals;
 };
 
 } // namespace herring::detail

@@ -62,7 +62,7 @@ HERRING_ALWAYS_INLINE word_pair widen(half_vector half) noexcept {
     return {(word_vector)_mm_unpacklo_epi16(zero, (__m128i)half),
             (word_vector)_mm_unpackhi_epi16(zero, (__m128i)half)};
 #else
-    word_pair made;
+    word_pair made{};
     for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
         made.low[i] = static_cast<std::uint32_t>(half[i]) << 16;
         made.high[i] = static_cast<std::uint32_t>(half[i + vector_bytes / 4]) << 16;
@@ -106,7 +106,7 @@ HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexce
 #elif defined(__SSE2__) && !defined(__AVX__)
     return (half_vector)_mm_packs_epi32((__m128i)low, (__m128i)high);
 #else
-    half_vector made;
+    half_vector made{};
     for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
         made[i] = static_cast<std::uint16_t>(low[i]);
         made[i + vector_bytes / 4] = static_cast<std::uint16_t>(high[i]);

@@ -34,57 +34,32 @@ class inproc {
     static constexpr bool device_memory = false;    // the copy is a memcpy
     static constexpr exchange_tuning tuning{.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10};
 
-    inproc(world& ranks, transport_needs const& needs) : rank_(ranks.rank()) {
-        if (needs.peers.empty()) return;
-        // The lowest rank among all who need the hub makes it; every rank tells where its hub would be.
-        hub* const made = new hub(static_cast<std::size_t>(ranks.size()));
-        introduction const me{static_cast<long>(getpid()), made};
-        auto const all = ranks.all_gather(std::as_bytes(std::span(&me, 1)));
-        for (int const peer : needs.peers) {
-            if (read(all, peer).process == me.process) continue;
-            delete made;
-            throw error(errc::unsupported, rank_, peer, "inproc",
-                        "that rank runs in another process, and inproc joins threads of one: use launch_threads(), "
-                        "or transport::tcp between processes");
+    inproc(world& ranks, transport_needs const& needs)
+        : rank_(ranks.rank()), peers_(needs.peers.begin(), needs.peers.end()) {
+        if (peers_.empty()) return;
+        process const mine = this_process();
+        auto const processes = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), needs.timeout);
+        for (int rank = 0; rank < ranks.size(); ++rank)
+            if (!(read<process>(processes, rank) == mine))
+                throw error(errc::unsupported, rank_, rank, "inproc",
+                            "that rank runs in another process, and inproc joins threads of one: use launch_threads(), "
+                            "or transport::tcp between processes");
+        // Rank 0 makes the hub; it goes when every rank has let go of it.
+        hub_ = rank_ == 0 ? new hub(ranks.size()) : nullptr;
+        try {
+            auto const hubs = ranks.all_gather(std::as_bytes(std::span(&hub_, 1)), needs.timeout);
+            hub_ = read<hub*>(hubs, 0);
+            enter(needs);
+            ranks.barrier(needs.timeout); // nobody sends to, or leaves, who has not entered
+        } catch (...) {
+            leave();
+            throw;
         }
-        // Rank 0's hub serves all; the others' were only placeholders, kept alive until all have looked.
-        hub_ = read(all, 0).where;
-        ranks.barrier(needs.timeout);
-        if (hub_ != made) delete made;
-        std::lock_guard const lock(hub_->guard);
-        ++hub_->members;
-        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
-        mine.open = true;
-        // Capacity for all that may be posted: from here on, the expected path does not allocate.
-        std::size_t const peers = needs.peers.size();
-        mine.receives.reserve(peers * needs.receives_per_peer);
-        mine.arrivals.reserve(peers * needs.sends_per_peer);
-        mine.done.reserve(peers * (needs.receives_per_peer + needs.sends_per_peer + 1));
-        taken_.reserve(mine.done.capacity());
     }
     inproc(inproc const&) = delete;
     inproc& operator=(inproc const&) = delete;
 
-    ~inproc() {
-        if (hub_ == nullptr) return;
-        bool last = false;
-        {
-            std::lock_guard const lock(hub_->guard);
-            box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
-            mine.open = false;
-            mine.receives.clear();
-            mine.arrivals.clear();
-            for (std::size_t other = 0; other < hub_->boxes.size(); ++other) {
-                if (static_cast<int>(other) == rank_) continue;
-                box& theirs = hub_->boxes[other];
-                // What we sent and nobody took points into memory that may now go: withdraw it.
-                std::erase_if(theirs.arrivals, [&](arrival const& a) { return a.from_rank == rank_; });
-                if (theirs.open) finish(theirs, {0, 0, rank_, completion::lost, errc::peer_lost});
-            }
-            last = --hub_->members == 0;
-        }
-        if (last) delete hub_;
-    }
+    ~inproc() { leave(); }
 
     /// False never: a send waits in the peer's box until its receive is posted.
     bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
@@ -173,21 +148,58 @@ class inproc {
         bool woken = false;
     };
     struct hub {
-        explicit hub(std::size_t ranks) : boxes(ranks) {}
+        explicit hub(int ranks) : boxes(static_cast<std::size_t>(ranks)), members(ranks) {}
         std::mutex guard;
         std::vector<box> boxes;
-        int members = 0;
-    };
-    struct introduction {
-        long process;
-        hub* where;
+        int members; // ranks that have not left yet
     };
 
-    static introduction read(std::vector<std::vector<std::byte>> const& all, int peer) noexcept {
-        introduction theirs{};
-        auto const& bytes = all[static_cast<std::size_t>(peer)];
+    // A process id alone may be that of another process, on another machine or in another container.
+    struct process {
+        long id;
+        std::uint64_t token;
+        friend bool operator==(process const&, process const&) = default;
+    };
+    static process this_process() noexcept {
+        static std::uint64_t const token = detail::random_bits();
+        return {static_cast<long>(::getpid()), token};
+    }
+    template <class Value> static Value read(std::vector<std::vector<std::byte>> const& all, int rank) noexcept {
+        Value theirs{};
+        auto const& bytes = all[static_cast<std::size_t>(rank)];
         std::memcpy(&theirs, bytes.data(), std::min(bytes.size(), sizeof theirs));
         return theirs;
+    }
+
+    void enter(transport_needs const& needs) {
+        std::lock_guard const lock(hub_->guard);
+        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+        mine.open = true;
+        // Capacity for all that may be posted: from here on, the expected path does not allocate.
+        mine.receives.reserve(peers_.size() * needs.receives_per_peer);
+        mine.arrivals.reserve(peers_.size() * needs.sends_per_peer);
+        mine.done.reserve(peers_.size() * (needs.receives_per_peer + needs.sends_per_peer + 1));
+        taken_.reserve(mine.done.capacity());
+    }
+
+    void leave() noexcept {
+        if (hub_ == nullptr) return;
+        bool last = false;
+        {
+            std::lock_guard const lock(hub_->guard);
+            box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+            mine.open = false;
+            mine.receives.clear();
+            mine.arrivals.clear();
+            for (int const peer : peers_) {
+                box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
+                // What we sent and nobody took points into memory that may now go: withdraw it.
+                std::erase_if(theirs.arrivals, [&](arrival const& a) { return a.from_rank == rank_; });
+                if (theirs.open) finish(theirs, {0, 0, rank_, completion::lost, errc::peer_lost});
+            }
+            last = --hub_->members == 0;
+        }
+        if (last) delete hub_;
     }
 
     static void finish(box& of, completion const& done) noexcept {
@@ -207,6 +219,7 @@ class inproc {
     }
 
     int rank_;
+    std::vector<int> peers_;
     hub* hub_ = nullptr;
     std::vector<completion> taken_;
 };

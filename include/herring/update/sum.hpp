@@ -19,6 +19,9 @@ struct sum {
         if constexpr (std::is_integral_v<Acc>) {
             using bits = std::make_unsigned_t<Acc>;
             return static_cast<Acc>(static_cast<bits>(a) + static_cast<bits>(b));
+        } else if constexpr (std::is_integral_v<lane<Acc>>) {
+            typedef std::make_unsigned_t<lane<Acc>> bits __attribute__((vector_size(sizeof(Acc))));
+            return (Acc)((bits)a + (bits)b);
         } else {
             return a + b;
         }

@@ -1,0 +1,249 @@
+// herring: what the routes of an engine share: who is who, the executions, the peers, and how chunks are summed.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_CONTEXT_HPP
+#define HERRING_ENGINE_CONTEXT_HPP
+
+#include "herring/element.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/engine/peer.hpp"
+#include "herring/intra_node/intra_node.hpp"
+#include "herring/kernel/fold.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/transport/transport.hpp"
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace herring::detail {
+
+/// What a message carries. Part of its tag, and of the token of its completion.
+enum class message : std::uint64_t { push = 1, result, hop };
+
+/// A message's tag: its kind, and its number among the pair's messages of that kind.
+constexpr std::uint64_t tag_of(message what, std::uint64_t number) noexcept {
+    return (static_cast<std::uint64_t>(what) << 60) | number;
+}
+
+/// What the completion of a post says to its engine. At most 2^20 peers, slots, and executions at once.
+struct token {
+    message what;
+    std::size_t peer;        ///< place in the engine's peers
+    std::size_t slot;        ///< of a window
+    std::uint64_t execution; ///< place in the ring
+
+    static constexpr std::uint64_t low = (1u << 20) - 1;
+    constexpr std::uint64_t packed() const noexcept {
+        return (static_cast<std::uint64_t>(what) << 60) | (peer << 40) | (slot << 20) | (execution & low);
+    }
+    static constexpr token unpacked(std::uint64_t bits) noexcept {
+        return {static_cast<message>(bits >> 60), static_cast<std::size_t>((bits >> 40) & low),
+                static_cast<std::size_t>((bits >> 20) & low), bits & low};
+    }
+};
+
+/// Shared by the routes of one engine. Knows how to sum a chunk, not when.
+template <class T, class Transport, class IntraNode, class Update> struct engine_context {
+    using accumulator = herring::accumulator<T>;
+    using source = kernel::source;
+
+    engine_context(world& all, topology const& where, plan const& made, Transport& messages, IntraNode& local_ranks,
+                   std::span<int const> with, std::size_t executions, std::span<std::byte> staging)
+        : ranks(all), map(where), transport(messages), node(local_ranks), rank(all.rank()), my_node(map.node(rank)),
+          local(map.local_rank(rank)), local_size(map.local_size(my_node)),
+          wide(made.partial_bytes != made.element_bytes), staged(wide || local_size > 1), window(made.window()),
+          ring_mask(std::bit_ceil(executions + 1) - 1), ring(std::make_unique<execution[]>(ring_mask + 1)),
+          index(static_cast<std::size_t>(map.size()), -1), group(static_cast<std::size_t>(local_size)),
+          remote(static_cast<std::size_t>(map.nodes())), targets(static_cast<std::size_t>(local_size)) {
+        peers.reserve(with.size());
+        for (int const other : with) {
+            index[static_cast<std::size_t>(other)] = static_cast<int>(peers.size());
+            peers.emplace_back(other,
+                               chunk_stream::between(local, local_size, map.local_rank(other),
+                                                     map.local_size(map.node(other))),
+                               map.node(other), made, staged, staging);
+        }
+    }
+    engine_context(engine_context const&) = delete;
+    engine_context& operator=(engine_context const&) = delete;
+
+    // ---- executions and who handles their chunks ------------------------------------------------------------------
+
+    execution& at(std::uint64_t number) noexcept { return ring[number & ring_mask]; }
+
+    /// The chunks that this rank handles on its node.
+    chunk_stream own_chunks() const noexcept {
+        return {static_cast<std::uint32_t>(local), static_cast<std::uint32_t>(local_size)};
+    }
+
+    /// Place in `peers` of the rank that handles chunk k on a node.
+    std::size_t handler(int of_node, std::uint32_t k) const noexcept {
+        return place(map.rank_of(of_node, static_cast<int>(k) % map.local_size(of_node)));
+    }
+    std::size_t place(int of_rank) const noexcept {
+        return static_cast<std::size_t>(index[static_cast<std::size_t>(of_rank)]);
+    }
+
+    /// Brings a cursor to its next chunk in an execution of its route that all local ranks have arrived at; calls
+    /// `left(execution)` for each one of that route that it has no more chunks of.
+    template <class Left> bool seek(chunk_cursor& cursor, route path, Left&& left) noexcept {
+        for (; cursor.at < gathered; cursor.next_execution()) {
+            execution& e = at(cursor.at);
+            if (e.path != path) continue;
+            if (cursor.stream.any() && cursor.settle(e)) return true;
+            left(e);
+        }
+        return false;
+    }
+    bool seek(chunk_cursor& cursor, route path) noexcept {
+        return seek(cursor, path, [](execution& e) { --e.open; });
+    }
+
+    // ---- where a chunk lies, and its sum --------------------------------------------------------------------------
+
+    T* element(execution const& e, std::size_t offset) const noexcept { return reinterpret_cast<T*>(e.own) + offset; }
+    std::span<T> elements(execution const& e, chunk const& c) const noexcept { return {element(e, c.offset), c.elements}; }
+    std::span<std::byte const> bytes(execution const& e, chunk const& c) const noexcept {
+        return std::as_bytes(elements(e, c));
+    }
+
+    /// Bytes of an element of a node's part, as it travels.
+    std::size_t partial_bytes() const noexcept { return wide ? sizeof(accumulator) : sizeof(T); }
+
+    std::span<source const> local_sources(execution const& e, chunk const& c) noexcept {
+        auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
+        for (int l = 0; l < local_size; ++l) group[static_cast<std::size_t>(l)] = {node.peer(l, own), false};
+        return group;
+    }
+    std::span<T* const> local_targets(execution const& e, chunk const& c) noexcept {
+        auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
+        for (int l = 0; l < local_size; ++l)
+            targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(node.peer(l, own));
+        return targets;
+    }
+
+    /// Sums the local ranks' parts into all local memories: the whole world is one node.
+    void fold_local(execution const& e, chunk const& c) noexcept {
+        kernel::fold<Update, T>(local_sources(e, c), local_targets(e, c), c.elements, map.size());
+    }
+
+    /// Sums what `group` names, in its order, for this rank alone.
+    void fold_group_into(T* target, std::size_t count) noexcept {
+        kernel::fold<Update, T>(group, std::span<T* const>(&target, 1), count, map.size());
+    }
+
+    /// This node's part of a chunk as it travels: where it lies, or summed into `stage`.
+    std::span<std::byte const> part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        return staged ? std::span<std::byte const>(stage, c.elements * partial_bytes()) : bytes(e, c);
+    }
+    void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        if (staged)
+            kernel::fold_partial<Update, T>(local_sources(e, c), reinterpret_cast<accumulator*>(stage), c.elements);
+    }
+
+    /// Sums the parts of all nodes in their order, the local ranks' as one of them, into all local memories.
+    /// `slot(peer)` is where the part of a peer's node lies.
+    template <class Slot> void fold_all(execution const& e, chunk const& c, std::uint32_t k, Slot const& slot) noexcept {
+        std::size_t count = 0;
+        for (int n = 0; n < map.nodes(); ++n)
+            if (n != my_node) remote[count++] = {slot(peers[handler(n, k)]), wide};
+        std::span<source const> const parts(remote.data(), count);
+        auto const before = static_cast<std::size_t>(my_node);
+        kernel::fold<Update, T>(parts.first(before), local_sources(e, c), parts.subspan(before), local_targets(e, c),
+                                c.elements, map.size());
+    }
+
+    /// Copies this rank's result of a chunk into the memories of the other local ranks.
+    void spread(execution const& e, chunk const& c) noexcept {
+        auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
+        for (int l = 0; l < local_size; ++l)
+            if (l != local) std::memcpy(node.peer(l, own), own, c.elements * sizeof(T));
+    }
+
+    // ---- messages -------------------------------------------------------------------------------------------------
+
+    /// False: not now, or never because the peer is lost.
+    bool send(std::size_t to, message what, std::uint64_t number, std::span<std::byte const> from, std::size_t slot,
+              std::uint64_t number_of_execution) noexcept {
+        peer& p = peers[to];
+        execution& e = at(number_of_execution);
+        // Counted first: the completion may come before the post returns.
+        ++e.open;
+        ++p.sends;
+        if (transport.post_send(p.rank, tag_of(what, number), from, token{what, to, slot, number_of_execution}.packed()))
+            return true;
+        --e.open;
+        --p.sends;
+        need(p);
+        return false;
+    }
+    bool receive(std::size_t from, message what, std::uint64_t number, std::span<std::byte> into, std::size_t slot) noexcept {
+        peer& p = peers[from];
+        if (transport.post_receive(p.rank, tag_of(what, number), into, token{what, from, slot, 0}.packed())) return true;
+        need(p);
+        return false;
+    }
+
+    /// Called when nothing moves without this peer. If it is lost, that is the end, unless there is better news: the
+    /// peer may have left because of a failure elsewhere, and whoever waits looks for that first.
+    void need(peer const& p) noexcept {
+        if (p.lost && suspicion.what == errc::ok)
+            suspicion = failure::make(p.why, rank, p.rank, "reduce", transport.describe(p.rank));
+    }
+
+    /// Whether a part of `got` bytes fits the chunk; a misfit ends the engine.
+    bool fits(int from, std::size_t got, std::size_t expected) noexcept {
+        if (got == expected) return true;
+        mismatch(from, "the size of what it sent differs from what is due: do all ranks call the same operations with "
+                       "the same sizes?");
+        return false;
+    }
+    void mismatch(int with, char const* text) noexcept {
+        fail(failure::make(errc::mismatch, rank, with, "reduce", text), true);
+    }
+
+    /// Ends everything with this failure, here and, if `announce`, on every rank. The first one stays.
+    void fail(failure const& why, bool announce) noexcept {
+        if (failed.load(std::memory_order_relaxed)) return;
+        failed_with = why;
+        failed.store(true, std::memory_order_release);
+        if (announce) ranks.fail(why);
+    }
+
+    world& ranks;
+    topology const& map;
+    Transport& transport;
+    IntraNode& node;
+    int const rank;
+    int const my_node;
+    int const local;
+    int const local_size;
+    bool const wide;   ///< parts of a node travel in the accumulator's type, so that they are rounded once
+    bool const staged; ///< parts of a node are made in staging memory; else they are sent from where they lie
+    std::uint32_t const window;
+
+    std::uint64_t const ring_mask;
+    std::unique_ptr<execution[]> ring;
+    std::uint64_t gathered = 0; ///< executions that all local ranks have arrived at
+
+    std::vector<int> index; ///< rank → place in peers
+    std::vector<peer> peers;
+
+    std::atomic<bool> failed{false};
+    failure failed_with{};
+    failure suspicion{}; ///< a peer that is needed and lost
+
+    // Room for one call of the kernel.
+    std::vector<source> group;
+    std::vector<source> remote;
+    std::vector<T*> targets;
+};
+
+} // namespace herring::detail
+
+#endif // HERRING_ENGINE_CONTEXT_HPP
