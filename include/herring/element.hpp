@@ -15,8 +15,8 @@ namespace herring {
 
 /// The upper half of a `float`: 8 bits of exponent, 7 of fraction. Storage only: it computes as `float`.
 ///
-/// Rounds to nearest, ties to even; subnormals and infinities are kept, a NaN stays a NaN with its sign and the
-/// upper part of its payload, made quiet. Trivial, so that spans of it lie in shared memory and on the wire.
+/// Rounds to nearest, ties to even; subnormals and infinities are kept; a NaN stays a NaN with its sign and
+/// the upper part of its payload, made quiet. Trivial: spans of it lie in shared memory and on the wire.
 struct bfloat16 {
     std::uint16_t bits;
 
@@ -46,7 +46,8 @@ struct bfloat16 {
 
 /// IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Storage only: it computes as `float`.
 ///
-/// Rounds to nearest, ties to even; 65520 and more become infinite, subnormals are kept, NaNs as for `bfloat16`.
+/// Rounds to nearest, ties to even; 65520 and more become infinite, subnormals are kept, NaNs as for
+/// `bfloat16`.
 struct float16 {
     std::uint16_t bits;
 
@@ -75,17 +76,30 @@ struct float16 {
 };
 
 /// A type's number in digests and on the wire: never reused, never renumbered.
-enum class type_id : std::uint8_t { float32 = 1, float64 = 2, int32 = 3, int64 = 4, bfloat16 = 5, float16 = 6 };
+enum class type_id : std::uint8_t {
+    float32 = 1,
+    float64 = 2,
+    int32 = 3,
+    int64 = 4,
+    bfloat16 = 5,
+    float16 = 6
+};
 
 /// The type's name in error messages.
 constexpr char const* to_string(type_id id) noexcept {
     switch (id) {
-    case type_id::float32: return "float";
-    case type_id::float64: return "double";
-    case type_id::int32: return "std::int32_t";
-    case type_id::int64: return "std::int64_t";
-    case type_id::bfloat16: return "herring::bfloat16";
-    case type_id::float16: return "herring::float16";
+    case type_id::float32:
+        return "float";
+    case type_id::float64:
+        return "double";
+    case type_id::int32:
+        return "std::int32_t";
+    case type_id::int64:
+        return "std::int64_t";
+    case type_id::bfloat16:
+        return "herring::bfloat16";
+    case type_id::float16:
+        return "herring::float16";
     }
     return "unknown type";
 }

@@ -7,6 +7,7 @@
 #include "herring/detail/control_star.hpp"
 #include "herring/detail/environment.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/timespec.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
 
@@ -27,8 +28,7 @@ namespace herring {
 namespace detail {
 
 inline void rest(std::chrono::milliseconds time) noexcept {
-    timespec const span{static_cast<time_t>(time.count() / 1000),
-                        static_cast<long>(time.count() % 1000) * 1'000'000};
+    timespec const span = timespec_of(time);
     ::nanosleep(&span, nullptr);
 }
 

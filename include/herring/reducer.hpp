@@ -191,11 +191,24 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     using driver_type = std::conditional_t<background, detail::thread_driver<engine_type, Waiting>,
                                            detail::caller_driver<engine_type, Waiting>>;
     static constexpr std::size_t ring_pieces = 4;
+    static constexpr std::size_t most_elements = (std::size_t{1} << 47) / sizeof(T); // so that no sum of sizes overflows
 
     herring::plan make() const {
         std::vector<std::size_t> counts;
         counts.reserve(layout_.size());
-        for (tensor_spec const& tensor : layout_) counts.push_back(tensor.elements);
+        std::size_t left = most_elements;
+        for (tensor_spec const& tensor : layout_) {
+            if (tensor.elements > left) {
+                error const refused(errc::bad_argument, ranks_.rank(), -1, "construction",
+                                    "tensor " + std::to_string(counts.size()) + " ('" + tensor.name + "') of " +
+                                        std::to_string(tensor.elements) + " elements: with it the layout is larger than "
+                                        "any memory; look where its sizes come from");
+                ranks_.fail(refused.why()); // the others must not wait for this rank
+                throw refused;
+            }
+            left -= tensor.elements;
+            counts.push_back(tensor.elements);
+        }
         exchange_tuning tuning = Transport::tuning;
         if constexpr (requires { Transport::same_host_tuning; }) {
             std::string const& address = ranks_.local_address();
@@ -231,12 +244,14 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                     .any())
                 peers.push_back(rank);
 
-        // A rank's region: tensors, then the ring for buffers of the caller's, then mailboxes.
+        // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
         std::size_t const tensors = detail::round_up(plan_.tensor_bytes(), 4096);
         piece_ = needs_ring() ? ring_piece() : 0;
         std::size_t const ring = ring_pieces * piece_ * sizeof(T);
-        std::size_t const mailboxes = map_.largest_node() > 1 ? engine_type::mailboxes_bytes(plan_.tuning.mailbox_bytes) : 0;
-        std::size_t const region = detail::round_up(tensors + ring + mailboxes, 64);
+        std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
+        std::size_t const flags =
+            map_.largest_node() > 1 ? engine_type::local_bytes(executions, plan_.tuning.mailbox_bytes) : 0;
+        std::size_t const region = detail::round_up(tensors + ring + flags, 64);
         node_.emplace(ranks_, region);
         ring_ = node_->memory() + tensors;
         staging_ = detail::private_memory(plan_.staging_bytes(peers.size()), ranks_.rank());
@@ -252,7 +267,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             transport_->register_memory(staging_.bytes());
         }
         engine_.emplace(ranks_, map_, plan_, *transport_, *node_, trace_, peers,
-                        std::max(plan_.buckets.size(), ring_pieces), std::span(ring_ + ring, mailboxes), staging_.bytes());
+                        executions, ring_ + ring, staging_.bytes());
         engine_->open();
 
         scratch_.reserve(static_cast<std::size_t>(plan_.nodes) + 8);
@@ -311,20 +326,21 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             bucket const& full = plan_.buckets[next_bucket_];
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
             step_end_ = submit(full, plan_.shards.data(), reinterpret_cast<std::byte*>(memory() + full.offset),
-                               static_cast<std::uint32_t>(next_bucket_));
+                               next_bucket_, fingerprint_of(full.elements, next_bucket_));
             ++next_bucket_;
         }
     }
 
     /// Returns how many executions are submitted with this one.
-    std::uint64_t submit(bucket const& b, shard const* shards, std::byte* own, std::uint32_t label) noexcept {
+    std::uint64_t submit(bucket const& b, shard const* shards, std::byte* own, std::size_t label,
+                         std::uint32_t fingerprint) noexcept {
         std::uint64_t const number = engine_->submit({.shards = shards + b.first_shard,
                                                       .shard_count = b.shards,
                                                       .path = b.path,
                                                       .own = own,
                                                       .elements = b.elements,
-                                                      .fingerprint = static_cast<std::uint32_t>(b.elements * 31 + label),
-                                                      .label = label});
+                                                      .fingerprint = fingerprint,
+                                                      .label = static_cast<std::uint32_t>(label)});
         driver_->submitted();
         return number + 1;
     }
@@ -359,7 +375,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         bucket whole;
         divide(inout.size(), whole, scratch_);
         if (needs_ring()) whole.path = route::mailbox; // memory that the others do not see
-        return finish(submit(whole, scratch_.data(), reinterpret_cast<std::byte*>(inout.data()), no_bucket), deadline);
+        return finish(submit(whole, scratch_.data(), reinterpret_cast<std::byte*>(inout.data()), no_bucket,
+                             fingerprint_of(inout.size(), no_bucket)),
+                      deadline);
     }
 
     status reduce_by_ring(std::span<T> inout, time_point deadline) {
@@ -376,7 +394,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                 std::memcpy(slot(in), inout.data() + in * piece_, count(in) * sizeof(T));
                 bool const whole = count(in) == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
-                             reinterpret_cast<std::byte*>(slot(in)), no_bucket);
+                             reinterpret_cast<std::byte*>(slot(in)), no_bucket, fingerprint_of(inout.size(), no_bucket - in));
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
@@ -385,7 +403,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         return finish(before + pieces, deadline);
     }
 
-    static constexpr std::uint32_t no_bucket = 0xffffffff;
+    static constexpr std::size_t no_bucket = 0xffffffff; // in traces, and apart from buckets in fingerprints
 
     world& ranks_;
     layout layout_;

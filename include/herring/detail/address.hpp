@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_ADDRESS_HPP
 
 #include "herring/detail/control.hpp"
+#include "herring/detail/monitor.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>
@@ -98,60 +99,50 @@ inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port
                                      std::string& why) {
     struct question {
         std::atomic<int> holders{2};
-        pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-        pthread_cond_t answered{};
+        monitor lock{};
         std::string host{}, port{};
         int rc = EAI_AGAIN;
         bool done = false;
         addrinfo* found = nullptr;
 
-        int ask(int flags) {
+        int ask(int flags, addrinfo** into) const {
             addrinfo hints{};
             hints.ai_family = AF_UNSPEC;
             hints.ai_socktype = SOCK_STREAM;
             hints.ai_flags = flags | AI_NUMERICSERV;
-            return ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+            return ::getaddrinfo(host.c_str(), port.c_str(), &hints, into);
         }
         void release() {
             if (holders.fetch_sub(1) != 1) return;
             if (found != nullptr) ::freeaddrinfo(found);
-            ::pthread_cond_destroy(&answered);
             delete this;
         }
     };
     auto* const asked = new question;
-    pthread_condattr_t monotonic;
-    ::pthread_condattr_init(&monotonic);
-    ::pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    ::pthread_cond_init(&asked->answered, &monotonic);
-    ::pthread_condattr_destroy(&monotonic);
     asked->host = host;
     asked->port = std::to_string(port);
-    asked->rc = asked->ask(AI_NUMERICHOST);
+    asked->rc = asked->ask(AI_NUMERICHOST, &asked->found);
     asked->done = asked->rc == 0;
     if (!asked->done) {
         pthread_t thread;
         auto const body = +[](void* argument) -> void* {
             auto* const q = static_cast<question*>(argument);
             addrinfo* found = nullptr;
-            addrinfo hints{};
-            hints.ai_family = AF_UNSPEC;
-            hints.ai_socktype = SOCK_STREAM;
-            hints.ai_flags = AI_NUMERICSERV;
-            int const rc = ::getaddrinfo(q->host.c_str(), q->port.c_str(), &hints, &found);
-            ::pthread_mutex_lock(&q->lock);
-            q->rc = rc;
-            q->found = rc == 0 ? found : nullptr;
-            q->done = true;
-            ::pthread_cond_signal(&q->answered);
-            ::pthread_mutex_unlock(&q->lock);
+            int const rc = q->ask(0, &found);
+            {
+                monitor::guard const held(q->lock);
+                q->rc = rc;
+                q->found = rc == 0 ? found : nullptr;
+                q->done = true;
+                q->lock.notify_all();
+            }
             q->release();
             return nullptr;
         };
         int const refused = ::pthread_create(&thread, nullptr, body, asked);
         if (refused != 0) {
             asked->holders.store(1);
-            asked->rc = asked->ask(0);
+            asked->rc = asked->ask(0, &asked->found);
             asked->done = true;
         } else {
             ::pthread_detach(thread);
@@ -160,23 +151,21 @@ inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port
         asked->holders.store(1);
     }
     std::vector<endpoint> found;
-    auto const since = deadline.time_since_epoch();
-    auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
-    timespec const until{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-    ::pthread_mutex_lock(&asked->lock);
-    while (!asked->done && ::pthread_cond_timedwait(&asked->answered, &asked->lock, &until) != ETIMEDOUT) {
+    {
+        monitor::guard const held(asked->lock);
+        while (!asked->done && asked->lock.wait_until(deadline)) {
+        }
+        if (!asked->done) {
+            why = "the resolver did not answer in time";
+        } else if (asked->rc != 0) {
+            why = ::gai_strerror(asked->rc);
+        } else {
+            for (addrinfo const* a = asked->found; a != nullptr; a = a->ai_next)
+                if (a->ai_family == AF_INET || a->ai_family == AF_INET6)
+                    found.push_back(endpoint::of(a->ai_addr, a->ai_addrlen));
+            if (found.empty()) why = "it has no IPv4 or IPv6 address";
+        }
     }
-    if (!asked->done) {
-        why = "the resolver did not answer in time";
-    } else if (asked->rc != 0) {
-        why = ::gai_strerror(asked->rc);
-    } else {
-        for (addrinfo const* a = asked->found; a != nullptr; a = a->ai_next)
-            if (a->ai_family == AF_INET || a->ai_family == AF_INET6)
-                found.push_back(endpoint::of(a->ai_addr, a->ai_addrlen));
-        if (found.empty()) why = "it has no IPv4 or IPv6 address";
-    }
-    ::pthread_mutex_unlock(&asked->lock);
     asked->release();
     return found;
 }

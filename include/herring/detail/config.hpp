@@ -9,7 +9,8 @@
 #define HERRING_HOST_DEVICE
 #endif
 
-/// For the pieces of a kernel that must disappear into its loop: vectors that cross a call lose their registers.
+/// For the pieces of a kernel that must disappear into its loop: vectors that cross a call lose their
+/// registers.
 #define HERRING_ALWAYS_INLINE [[gnu::always_inline]] inline
 
 #endif // HERRING_DETAIL_CONFIG_HPP

@@ -4,12 +4,12 @@
 #define HERRING_DETAIL_CONTROL_SHARED_HPP
 
 #include "herring/detail/control.hpp"
+#include "herring/detail/futex.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,12 +19,8 @@
 #include <string_view>
 #include <vector>
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 namespace herring::detail {
 
@@ -215,7 +211,7 @@ class shared_region {
             time_point const now = clock::now();
             if (now >= deadline) late(at, operation, now - started);
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
-            futex_wait(heard, deadline - now);
+            futex_wait(bell_, heard, deadline - now, processes_);
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         }
     }
@@ -223,14 +219,7 @@ class shared_region {
     void ring() noexcept {
         bell_.fetch_add(1, std::memory_order_seq_cst);
         if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
-        ::syscall(SYS_futex, &bell_, processes_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
-                  0);
-    }
-
-    void futex_wait(std::uint32_t heard, clock::duration most) noexcept {
-        auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(most).count();
-        timespec const time{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-        ::syscall(SYS_futex, &bell_, processes_ ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, heard, &time, nullptr, 0);
+        futex_wake(bell_, processes_);
     }
 
     [[noreturn]] void throw_failure(place const& at, std::string_view operation) const {

@@ -1,9 +1,11 @@
-// herring: the messages of the control connection, as bytes and back: pure, checked, no allocation by a wire
-// length. SPDX-License-Identifier: Apache-2.0
+// herring: the messages of the control connection, as bytes and back: pure, and checked before it allocates.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_DETAIL_CONTROL_WIRE_HPP
 #define HERRING_DETAIL_CONTROL_WIRE_HPP
 
 #include "herring/detail/crc32c.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/detail/little_endian.hpp"
 #include "herring/error.hpp"
 
 #include <cstddef>
@@ -37,9 +39,20 @@ enum class message : std::uint16_t {
     alive = 11    // either way: reserved for heartbeats; accepted and ignored
 };
 
-/// Little-endian, whatever the machine.
-inline void append(std::vector<std::byte>& to, std::uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
+/// How many bytes may follow the head of a message in a world of `ranks`.
+constexpr std::size_t most_body(message type, std::size_t ranks) noexcept {
+    switch (type) {
+    case message::done: return body_limit;
+    case message::give: return blob_limit;
+    case message::welcome: return 8 + 8 * ranks;
+    default: return 8192;
+    }
+}
+
+template <class Integer, class Number> void append(std::vector<std::byte>& to, Number value) {
+    std::size_t const at = to.size();
+    to.resize(at + sizeof(Integer));
+    put(to.data() + at, static_cast<Integer>(value));
 }
 inline void append(std::vector<std::byte>& to, std::string_view text) {
     std::size_t const at = to.size();
@@ -52,16 +65,14 @@ struct reader {
     std::span<std::byte const> rest;
     bool ok = true;
 
-    std::uint64_t number(int bytes) noexcept {
-        if (rest.size() < static_cast<std::size_t>(bytes)) {
+    template <class Integer> Integer number() noexcept {
+        if (rest.size() < sizeof(Integer)) {
             ok = false;
             rest = {};
             return 0;
         }
-        std::uint64_t value = 0;
-        for (int i = 0; i < bytes; ++i)
-            value |= static_cast<std::uint64_t>(rest[static_cast<std::size_t>(i)]) << (8 * i);
-        rest = rest.subspan(static_cast<std::size_t>(bytes));
+        Integer const value = get<Integer>(rest.data());
+        rest = rest.subspan(sizeof(Integer));
         return value;
     }
     std::string_view text(std::size_t bytes) noexcept {
@@ -92,14 +103,14 @@ struct head {
     bool read(std::span<std::byte const> from) noexcept {
         if (from.size() < head_bytes) return false;
         reader in{from.first(head_bytes)};
-        if (in.number(4) != magic) return false;
-        version = static_cast<std::uint16_t>(in.number(2));
-        type = static_cast<message>(in.number(2));
-        rank = static_cast<std::uint32_t>(in.number(4));
-        length = static_cast<std::uint32_t>(in.number(4));
-        sequence = in.number(8);
-        body_crc = static_cast<std::uint32_t>(in.number(4));
-        return in.number(4) == crc32c(from.first(head_bytes - 4));
+        if (in.number<std::uint32_t>() != magic) return false;
+        version = in.number<std::uint16_t>();
+        type = static_cast<message>(in.number<std::uint16_t>());
+        rank = in.number<std::uint32_t>();
+        length = in.number<std::uint32_t>();
+        sequence = in.number<std::uint64_t>();
+        body_crc = in.number<std::uint32_t>();
+        return in.number<std::uint32_t>() == crc32c(from.first(head_bytes - 4));
     }
 };
 
@@ -109,15 +120,25 @@ inline void append_message(std::vector<std::byte>& to, message type, std::uint32
                            std::uint16_t version = protocol_version) {
     std::size_t const at = to.size();
     to.reserve(at + head_bytes + body.size());
-    append(to, magic, 4);
-    append(to, version, 2);
-    append(to, static_cast<std::uint64_t>(type), 2);
-    append(to, rank, 4);
-    append(to, body.size(), 4);
-    append(to, sequence, 8);
-    append(to, crc32c(body), 4);
-    append(to, crc32c(std::span<std::byte const>(to).subspan(at, head_bytes - 4)), 4);
+    append<std::uint32_t>(to, magic);
+    append<std::uint16_t>(to, version);
+    append<std::uint16_t>(to, type);
+    append<std::uint32_t>(to, rank);
+    append<std::uint32_t>(to, body.size());
+    append<std::uint64_t>(to, sequence);
+    append<std::uint32_t>(to, crc32c(body));
+    append<std::uint32_t>(to, crc32c(std::span<std::byte const>(to).subspan(at, head_bytes - 4)));
     to.insert(to.end(), body.begin(), body.end());
+}
+
+/// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic can
+/// replay it.
+inline std::uint64_t secret_check(std::string const& secret) noexcept {
+    if (secret.empty()) return 0;
+    std::uint64_t hash = hash_of("herring secret 1", 16);
+    for (int round = 0; round < 1000; ++round)
+        hash = hash_of(secret.data(), secret.size(), hash ^ (hash >> 29));
+    return hash | 1;
 }
 
 /// What a rank says first.
@@ -131,14 +152,14 @@ struct hello {
 
     std::vector<std::byte> write() const {
         std::vector<std::byte> out;
-        append(out, size, 4);
-        append(out, rank, 4);
-        append(out, incarnation, 8);
-        append(out, secret, 8);
+        append<std::uint32_t>(out, size);
+        append<std::uint32_t>(out, rank);
+        append<std::uint64_t>(out, incarnation);
+        append<std::uint64_t>(out, secret);
         std::string_view const n = std::string_view(node).substr(0, 600);
         std::string_view const b = std::string_view(boot).substr(0, 300);
-        append(out, n.size(), 2);
-        append(out, b.size(), 2);
+        append<std::uint16_t>(out, n.size());
+        append<std::uint16_t>(out, b.size());
         append(out, n);
         append(out, b);
         return out;
@@ -146,12 +167,12 @@ struct hello {
 
     bool read(std::span<std::byte const> from) {
         reader in{from};
-        size = static_cast<std::uint32_t>(in.number(4));
-        rank = static_cast<std::uint32_t>(in.number(4));
-        incarnation = in.number(8);
-        secret = in.number(8);
-        std::size_t const n = in.number(2);
-        std::size_t const b = in.number(2);
+        size = in.number<std::uint32_t>();
+        rank = in.number<std::uint32_t>();
+        incarnation = in.number<std::uint64_t>();
+        secret = in.number<std::uint64_t>();
+        std::size_t const n = in.number<std::uint16_t>();
+        std::size_t const b = in.number<std::uint16_t>();
         if (!in.ok || n + b != in.rest.size()) return false;
         node = in.text(n);
         boot = in.text(b);
@@ -162,11 +183,11 @@ struct hello {
 inline std::vector<std::byte> write_failure(failure const& why) {
     std::string_view const operation(why.operation), text(why.text);
     std::vector<std::byte> out;
-    append(out, static_cast<std::uint32_t>(why.what), 4);
-    append(out, static_cast<std::uint32_t>(why.local_rank), 4);
-    append(out, static_cast<std::uint32_t>(why.peer), 4);
-    append(out, operation.size(), 2);
-    append(out, text.size(), 2);
+    append<std::uint32_t>(out, why.what);
+    append<std::uint32_t>(out, why.local_rank);
+    append<std::uint32_t>(out, why.peer);
+    append<std::uint16_t>(out, operation.size());
+    append<std::uint16_t>(out, text.size());
     append(out, operation);
     append(out, text);
     return out;
@@ -174,11 +195,11 @@ inline std::vector<std::byte> write_failure(failure const& why) {
 
 inline bool read_failure(std::span<std::byte const> from, failure& why) noexcept {
     reader in{from};
-    auto const code = static_cast<std::uint32_t>(in.number(4));
-    auto const local = static_cast<int>(static_cast<std::uint32_t>(in.number(4)));
-    auto const peer = static_cast<int>(static_cast<std::uint32_t>(in.number(4)));
-    std::size_t const o = in.number(2);
-    std::size_t const t = in.number(2);
+    auto const code = in.number<std::uint32_t>();
+    auto const local = static_cast<int>(in.number<std::uint32_t>());
+    auto const peer = static_cast<int>(in.number<std::uint32_t>());
+    std::size_t const o = in.number<std::uint16_t>();
+    std::size_t const t = in.number<std::uint16_t>();
     if (!in.ok || o + t != in.rest.size()) return false;
     if (code == 0 || code > static_cast<std::uint32_t>(errc::internal)) return false;
     std::string_view const operation = in.text(o);

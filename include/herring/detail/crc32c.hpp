@@ -25,7 +25,8 @@ constexpr crc32c_tables make_crc32c_tables() noexcept {
     crc32c_tables made;
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
         std::uint32_t crc = byte;
-        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
+        for (int bit = 0; bit < 8; ++bit)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
         made.of[0][byte] = crc;
     }
     for (std::size_t k = 1; k < 8; ++k)
@@ -51,9 +52,9 @@ constexpr std::uint32_t crc32c_by_table(std::span<std::byte const> data, std::ui
     return ~crc;
 }
 
-/// CRC-32C of the data; or of what `crc` was of, followed by the data: crc32c(b, crc32c(a)) is that of a then b.
+/// CRC-32C of the data, or of data in pieces: crc32c(b, crc32c(a)) is that of a followed by b.
 ///
-/// Cost:    a frame header of 48 bytes: 10 ns by instruction (-msse4.2), 30 by table.
+/// Cost:    about 2 GB/s by table, 7 by instruction (-msse4.2); a frame header of 48 bytes some 50 ns.
 /// Source:  RFC 3720, appendix B.4.
 constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t crc = 0) noexcept {
 #if defined(__SSE4_2__) && defined(__x86_64__)

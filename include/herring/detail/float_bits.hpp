@@ -9,15 +9,17 @@
 
 namespace herring::detail {
 
-/// Formulas over `Unsigned` (32-bit lanes), its signed twin and its float twin: one lane, or a vector of them.
+/// Formulas over `Unsigned` (32-bit lanes), its signed twin and its float twin: a lane or a vector of them.
 ///
-/// Widening is exact. Narrowing rounds to nearest, ties to even, and supposes the default rounding mode; a 16-bit
-/// result lies in the low half of its lane, sign-extended, so that a signed saturating pack leaves it as it is.
-/// Source: the subnormal and rounding tricks are the well-known ones of integer-only half conversion.
+/// Widening is exact. Narrowing rounds to nearest, ties to even, and supposes the default rounding mode; a
+/// 16-bit result lies in the low half of its lane, sign-extended, so that a signed saturating pack leaves it
+/// as it is. A subnormal is made by an addition that shifts its bits to the end of the fraction.
 template <class Unsigned, class Signed, class Float> struct float_bits {
     static constexpr std::uint32_t infinity = 0x7f80'0000u;
 
-    HERRING_HOST_DEVICE static constexpr Unsigned widen_bfloat16(Unsigned half) noexcept { return half << 16; }
+    HERRING_HOST_DEVICE static constexpr Unsigned widen_bfloat16(Unsigned half) noexcept {
+        return half << 16;
+    }
 
     /// Not for a NaN whose payload lies in the low half: that could round to an infinity.
     HERRING_HOST_DEVICE static constexpr Signed narrow_bfloat16(Unsigned bits) noexcept {
@@ -29,7 +31,7 @@ template <class Unsigned, class Signed, class Float> struct float_bits {
         Unsigned const magnitude = half & 0x7fffu;
         Unsigned const moved = magnitude << 13;
         Unsigned const normal = moved + 0x3800'0000u;
-        Unsigned const special = moved + 0x7000'0000u; // infinity and NaN
+        Unsigned const special = moved + 0x7000'0000u;    // infinity and NaN
         Unsigned const magic = Unsigned{} + 0x3880'0000u; // 2^-14
         Unsigned const subnormal = as<Unsigned>(as<Float>(moved + magic) - as<Float>(magic));
         Signed const order = as<Signed>(magnitude);

@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_FRAME_HPP
 
 #include "herring/detail/crc32c.hpp"
+#include "herring/detail/little_endian.hpp"
 
 #include <array>
 #include <cstddef>
@@ -26,17 +27,6 @@ inline constexpr std::size_t frame_bytes = 48;
 inline constexpr std::uint32_t frame_magic = 0x31475248; // "HRG1": the protocol's version is part of it
 
 using frame_buffer = std::array<std::byte, frame_bytes>;
-
-/// Little-endian whatever the host; compilers make one store or load of it.
-template <class Integer> constexpr void put(std::byte* to, Integer value) noexcept {
-    for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
-}
-template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
-    Integer value = 0;
-    for (std::size_t i = 0; i < sizeof(Integer); ++i)
-        value = static_cast<Integer>(value | static_cast<Integer>(std::to_integer<Integer>(from[i]) << (8 * i)));
-    return value;
-}
 
 // Layout: magic 0, crc 4 (over bytes 8..47), job 8, epoch 16, incarnation 20, tag 24, length 32, source 40, zero 44.
 inline void encode(frame const& f, std::byte* to) noexcept {

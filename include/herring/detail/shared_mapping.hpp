@@ -54,19 +54,21 @@ class unique_descriptor {
 
 /// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
 ///
-/// The node's first rank makes a file without a name (memfd) and hands its descriptor to the others over datagram
-/// sockets in the abstract namespace. Nothing of it is in any file system: when the last rank that maps it ends,
-/// by SIGKILL too, the kernel frees it. Every rank allocates its share of the pages itself, so that they lie near the
-/// core it runs on and a lack of memory is an error here instead of a SIGBUS later. The file cannot be shrunk.
+/// The node's first rank makes a file without a name (memfd) and hands its descriptor to the others over
+/// datagram sockets in the abstract namespace. Nothing of it is in any file system: when the last rank that
+/// maps it ends, by SIGKILL too, the kernel frees it. Every rank allocates its share of the pages itself, so
+/// that they lie near the core it runs on and a lack of memory is an error here instead of a SIGBUS later.
+/// The file cannot be shrunk. A socket takes datagrams of the node's first rank only, and of this user only.
+///
 /// Blocks:   collective over all ranks of the world, four all_gathers; nothing else in it waits.
-/// Strangers: each socket takes datagrams of the node's first rank only, of this user only.
-/// Errors:   `no_resources` with the size and what to do; a failure on any rank becomes an error on every rank that names
-///           it, and leaves nothing behind.
-/// Lifetime: needs no world after construction. The address differs from rank to rank: share offsets, not pointers.
+/// Errors:   `no_resources` with the size and what to do; a failure on any rank becomes an error on every
+///           rank that names it, leaves nothing behind, and leaves the world usable.
+/// Lifetime: needs no world after construction. Addresses differ from rank to rank: share offsets.
 class shared_mapping {
   public:
     shared_mapping() = default;
-    shared_mapping(world& all, std::size_t bytes, std::chrono::milliseconds timeout = world::default_timeout) {
+    shared_mapping(world& all, std::size_t bytes,
+                   std::chrono::milliseconds timeout = world::default_timeout) {
         building made{all, timeout};
         made.exchange_names(bytes);
         made.agree([&] { made.hear_the_first_only(); });
@@ -87,7 +89,7 @@ class shared_mapping {
     /// All of it: as many bytes as the node's largest request, from the start of a page on.
     std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
 
-    /// Enters these pages into this process's page table now, so that first use does not fault; contents stay.
+    /// Enters these pages into this process's page table, so that first use does not fault; contents stay.
     void prefault(std::size_t offset, std::size_t size) const noexcept {
         if (offset >= bytes_) return;
         if (size > bytes_ - offset) size = bytes_ - offset;
@@ -96,9 +98,10 @@ class shared_mapping {
 #if defined(MADV_POPULATE_WRITE)
         if (::madvise(mapping_.at + begin, offset + size - begin, MADV_POPULATE_WRITE) == 0) return;
 #endif
-        for (std::size_t at = begin; at < offset + size; at += page) // adds nothing, but writes: other ranks may be at work
-            __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at), static_cast<unsigned char>(0),
-                              __ATOMIC_RELAXED);
+        for (std::size_t at = begin; at < offset + size;
+             at += page) // adds nothing, but writes: other ranks may be at work
+            __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at),
+                              static_cast<unsigned char>(0), __ATOMIC_RELAXED);
     }
 
   private:
@@ -110,7 +113,8 @@ class shared_mapping {
 
         pages() = default;
         pages(std::byte* where, std::size_t bytes) noexcept : at(where), size(bytes) {}
-        pages(pages&& other) noexcept : at(std::exchange(other.at, nullptr)), size(std::exchange(other.size, 0)) {}
+        pages(pages&& other) noexcept
+            : at(std::exchange(other.at, nullptr)), size(std::exchange(other.size, 0)) {}
         pages& operator=(pages&& other) noexcept {
             if (this != &other) {
                 release();
@@ -142,7 +146,7 @@ class shared_mapping {
         unique_descriptor socket{};
         unique_descriptor file{};
 
-        // Runs one rank's part of a step and ends it together: all ranks go on, or all throw the same failure.
+        // Runs one rank's part of a step and ends it together: all go on, or all throw the same failure.
         template <class Step> void agree(Step&& step) {
             failure mine;
             try {
@@ -188,8 +192,9 @@ class shared_mapping {
                     throw error(as_seen_by(theirs, all.rank()));
                 }
                 if (said[rank].size() != sizeof me)
-                    throw error(errc::mismatch, all.rank(), static_cast<int>(rank), "shared_mapping",
-                                "it is in another collective; let every rank make the same calls in the same order");
+                    throw error(
+                        errc::mismatch, all.rank(), static_cast<int>(rank), "shared_mapping",
+                        "it is in another collective; let every rank make the same calls in the same order");
                 std::memcpy(static_cast<void*>(&answers[rank]), said[rank].data(), sizeof me);
             }
             return answers;
@@ -207,10 +212,12 @@ class shared_mapping {
         socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
             to = {};
             to.sun_family = AF_UNIX;
-            int const length = std::snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "herring.%016llx.%d.%016llx",
-                                             static_cast<unsigned long long>(all.job()), local_rank,
-                                             static_cast<unsigned long long>(random));
-            return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+            int const length =
+                std::snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "herring.%016llx.%d.%016llx",
+                              static_cast<unsigned long long>(all.job()), local_rank,
+                              static_cast<unsigned long long>(random));
+            return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                          static_cast<std::size_t>(length));
         }
 
         void open_socket(std::uint64_t random) {
@@ -224,7 +231,7 @@ class shared_mapping {
                 give_up_errno("bind of an abstract socket", "check that AF_UNIX sockets are allowed here");
         }
 
-        // A connected datagram socket takes nothing from anybody else; what strangers sent before is thrown away.
+        // A connected datagram socket hears nobody else; what strangers sent before is thrown away.
         void hear_the_first_only() {
             if (all.local_rank() == 0 || bytes == 0) return;
             sockaddr_un first;
@@ -232,10 +239,12 @@ class shared_mapping {
             if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&first), length) != 0)
                 give_up(errc::unreachable, first_rank(),
                         std::string("the socket of the node's first rank: ") + std::strerror(errno) +
-                            "; ranks of one node must share a network namespace: give ranks that do not different "
+                            "; ranks of one node must share a network namespace: give ranks that do not "
+                            "different "
                             "values of HERRING_NODE");
             std::byte junk[64];
-            while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {}
+            while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {
+            }
         }
 
         static std::string in_words(std::uint64_t size) {
@@ -251,9 +260,10 @@ class shared_mapping {
             if (bytes == 0) return;
             std::string const needed = "this node's ranks need " + in_words(bytes) + " of shared memory";
             std::string const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
-            // Neither is refused by the kernel in an orderly way: the first ends in SIGXFSZ, the second in the OOM killer.
+            // The kernel would refuse neither in an orderly way: by SIGXFSZ the one, by OOM killer the other.
             rlimit most{};
-            if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
+            if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+                bytes > most.rlim_cur)
                 give_up(errc::no_resources, -1,
                         needed + ", the limit of file sizes is " + in_words(most.rlim_cur) + "; " + cure +
                             "raise it (ulimit -f)");
@@ -262,7 +272,8 @@ class shared_mapping {
                         needed + ", " + in_words(free) + " of memory are free; " + cure +
                             "raise the memory limit of the machine's job, container or control group");
             file = unique_descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-            if (file.get() < 0) give_up_errno("memfd_create", needed + "; raise the limit of open files (ulimit -n)");
+            if (file.get() < 0)
+                give_up_errno("memfd_create", needed + "; raise the limit of open files (ulimit -n)");
             int truncated = 0;
             do truncated = ::ftruncate(file.get(), static_cast<off_t>(whole_pages * page_bytes()));
             while (truncated != 0 && errno == EINTR);
@@ -293,9 +304,10 @@ class shared_mapping {
             do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
             while (sent < 0 && errno == EINTR);
             if (sent != static_cast<ssize_t>(sizeof token))
-                give_up(errc::unreachable, all.map().rank_of(all.node(), local_rank),
-                        std::string("could not hand it the shared memory: ") + std::strerror(errno) +
-                            "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)");
+                give_up(
+                    errc::unreachable, all.map().rank_of(all.node(), local_rank),
+                    std::string("could not hand it the shared memory: ") + std::strerror(errno) +
+                        "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)");
         }
 
         // By now the first rank has sent to everybody, so there is nothing to wait for.
@@ -316,7 +328,8 @@ class shared_mapping {
             for (cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message); header != nullptr;
                  header = CMSG_NXTHDR(&message, header)) {
                 if (header->cmsg_level != SOL_SOCKET) continue;
-                if (header->cmsg_type == SCM_CREDENTIALS) std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+                if (header->cmsg_type == SCM_CREDENTIALS)
+                    std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
                 if (header->cmsg_type == SCM_RIGHTS) {
                     int passed = -1;
                     std::memcpy(&passed, CMSG_DATA(header), sizeof passed);
@@ -325,10 +338,12 @@ class shared_mapping {
             }
             if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
                 give_up(errc::no_resources, first_rank(),
-                        "the descriptor of the shared memory did not arrive; raise the limit of open files (ulimit -n)");
+                        "the descriptor of the shared memory did not arrive; raise the limit of open files "
+                        "(ulimit -n)");
             if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])
-                give_up(errc::refused, first_rank(), "a process of another user or job sent shared memory; ranks of a node "
-                                                     "must run as one user");
+                give_up(errc::refused, first_rank(),
+                        "a process of another user or job sent shared memory; ranks of a node "
+                        "must run as one user");
         }
 
         pages map() {
@@ -337,25 +352,31 @@ class shared_mapping {
             socket.reset();
             std::size_t const page = page_bytes();
             struct ::stat about {};
-            if (::fstat(file.get(), &about) != 0 || static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
+            if (::fstat(file.get(), &about) != 0 ||
+                static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
                 give_up(errc::mismatch, first_rank(), "the shared memory has another size than agreed");
             // Its share of the pages, from the core it runs on.
             auto const local = static_cast<std::size_t>(all.local_rank());
             auto const ranks = static_cast<std::size_t>(all.local_size());
-            std::size_t const begin = whole_pages * local / ranks * page, end = whole_pages * (local + 1) / ranks * page;
+            std::size_t const begin = whole_pages * local / ranks * page,
+                              end = whole_pages * (local + 1) / ranks * page;
             int allocated = 0;
             if (begin != end) do
-                    allocated = ::fallocate(file.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+                    allocated = ::fallocate(file.get(), 0, static_cast<off_t>(begin),
+                                            static_cast<off_t>(end - begin));
                 while (allocated != 0 && errno == EINTR);
             if (allocated != 0 && errno != EOPNOTSUPP)
-                give_up_errno("fallocate", "this node's ranks need " + in_words(bytes) +
-                                               " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
-                                               "raise the memory limit of the machine's job, container or control group");
+                give_up_errno(
+                    "fallocate",
+                    "this node's ranks need " + in_words(bytes) +
+                        " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
+                        "raise the memory limit of the machine's job, container or control group");
             void* const at =
                 ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
             if (at == MAP_FAILED)
-                give_up_errno("mmap", "this node's ranks need " + in_words(bytes) +
-                                          " of address space; raise the limit (ulimit -v) or reduce a smaller layout");
+                give_up_errno(
+                    "mmap", "this node's ranks need " + in_words(bytes) +
+                                " of address space; raise the limit (ulimit -v) or reduce a smaller layout");
             return {static_cast<std::byte*>(at), whole_pages * page};
         }
     };

@@ -25,9 +25,11 @@ namespace herring::detail {
 /// What a message carries. Part of its tag, and of the token of its completion.
 enum class message : std::uint64_t { push = 1, result, hop };
 
-/// A message's tag: its kind, and its number among the pair's messages of that kind.
-constexpr std::uint64_t tag_of(message what, std::uint64_t number) noexcept {
-    return (static_cast<std::uint64_t>(what) << 60) | number;
+/// A message's tag: its kind, its number among the pair's messages of that kind, and, carried along, the fingerprint
+/// of the operation that it belongs to.
+constexpr std::uint64_t tag_of(message what, std::uint64_t number, std::uint32_t fingerprint = 0) noexcept {
+    return (static_cast<std::uint64_t>(what) << 60) | (number & ~(carried_bits | std::uint64_t{0xf} << 60)) |
+           (static_cast<std::uint64_t>(fingerprint) << 40 & carried_bits);
 }
 
 /// What the completion of a post says to its engine. At most 2^20 peers, slots, and executions at once.
@@ -175,7 +177,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         // Counted first: the completion may come before the post returns.
         ++e.open;
         ++p.sends;
-        if (transport.post_send(p.rank, tag_of(what, number), from, token{what, to, slot, number_of_execution}.packed()))
+        if (transport.post_send(p.rank, tag_of(what, number, e.fingerprint), from, token{what, to, slot, number_of_execution}.packed()))
             return true;
         --e.open;
         --p.sends;
@@ -196,15 +198,20 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
             suspicion = failure::make(p.why, rank, p.rank, "reduce", transport.describe(p.rank));
     }
 
-    /// Whether a part of `got` bytes fits the chunk; a misfit ends the engine.
-    bool fits(int from, std::size_t got, std::size_t expected) noexcept {
-        if (got == expected) return true;
-        mismatch(from, "the size of what it sent differs from what is due: do all ranks call the same operations with "
-                       "the same sizes?");
+    /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.
+    bool fits(int from, arrival const& got, execution const& e, std::size_t bytes_due) noexcept {
+        if (got.fingerprint == e.fingerprint && got.bytes == bytes_due) return true;
+        mismatch(from, "it is in another operation, or in one of another size: do all ranks make the same calls with "
+                       "the same sizes, in the same order?");
         return false;
     }
     void mismatch(int with, char const* text) noexcept {
         fail(failure::make(errc::mismatch, rank, with, "reduce", text), true);
+    }
+
+    void mismatch_on_node(int with_local) noexcept {
+        mismatch(map.rank_of(my_node, with_local), "it is in another operation, or in one of another size: do all ranks "
+                                                   "make the same calls with the same sizes, in the same order?");
     }
 
     /// Ends everything with this failure, here and, if `announce`, on every rank. The first one stays.

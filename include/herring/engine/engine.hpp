@@ -45,17 +45,17 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
   public:
     engine(world& ranks, topology const& map, herring::plan const& made, Transport& transport, IntraNode& node,
-           Trace& trace, std::span<int const> peers, std::size_t executions, std::span<std::byte> mailboxes,
+           Trace& trace, std::span<int const> peers, std::size_t executions, std::byte* local_memory,
            std::span<std::byte> staging)
         : shared_(ranks, map, made, transport, node, peers, executions, staging), trace_(trace),
-          networked_(map.nodes() > 1), on_node_(shared_, made.tuning.mailbox_bytes, mailboxes.data()),
+          networked_(map.nodes() > 1), on_node_(shared_, made.tuning.mailbox_bytes, local_memory),
           one_hop_(shared_), two_hops_(shared_), lateness_(static_cast<std::size_t>(map.size())) {}
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
 
-    /// Bytes that mailboxes of this size take in every rank's region.
-    static constexpr std::size_t mailboxes_bytes(std::size_t each) noexcept {
-        return local_routes::mailboxes_bytes(each);
+    /// Bytes of every rank's region that an engine needs for its local ranks: `local_memory` at construction.
+    static constexpr std::size_t local_bytes(std::size_t executions, std::size_t mailbox_bytes) noexcept {
+        return local_routes::memory_bytes(executions, mailbox_bytes);
     }
 
     /// Posts the receives of the first window; the caller then waits for all ranks, so that nobody sends before.
@@ -185,10 +185,11 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         if (done.what == completion::received) {
             messages_received_.add(1);
             bytes_received_.add(done.bytes);
+            detail::arrival const what{done.bytes, static_cast<std::uint32_t>((done.tag & carried_bits) >> 40), true};
             switch (about.what) {
-            case detail::message::push: two_hops_.pushed(p, about.slot, done.bytes); break;
-            case detail::message::result: two_hops_.returned(p, about.slot, done.bytes); break;
-            case detail::message::hop: one_hop_.arrived(p, about.slot, done.bytes); break;
+            case detail::message::push: two_hops_.pushed(p, about.slot, what); break;
+            case detail::message::result: two_hops_.returned(p, about.slot, what); break;
+            case detail::message::hop: one_hop_.arrived(p, about.slot, what); break;
             }
         } else {
             messages_sent_.add(1);
@@ -205,13 +206,13 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
             execution& e = shared_.at(arrived_);
             if (e.path == route::mailbox && !on_node_.fill(e, arrived_)) break;
             e.open = e.path == route::two_hop ? two_hops_.cursors() : 1;
-            shared_.node.arrive(arrived_, e.fingerprint);
+            on_node_.declare(e, arrived_);
+            shared_.node.arrive(arrived_);
         }
         for (; shared_.gathered < arrived_ && shared_.node.absent(shared_.gathered) < 0; ++shared_.gathered, ++progress) {
-            int const other = shared_.node.differs(shared_.gathered, shared_.at(shared_.gathered).fingerprint);
+            int const other = on_node_.differs(shared_.at(shared_.gathered), shared_.gathered);
             if (other < 0) continue;
-            shared_.mismatch(shared_.map.rank_of(shared_.my_node, other),
-                             "it submitted another operation or another size at this point");
+            shared_.mismatch_on_node(other);
             break;
         }
         return progress;

@@ -17,10 +17,16 @@ struct execution {
     route path = route::local;
     std::byte* own = nullptr;      ///< start of the bucket in this rank's memory
     std::size_t elements = 0;
-    std::uint32_t fingerprint = 0; ///< of what every rank must have submitted here
+    std::uint32_t fingerprint = 0; ///< 20 bits, of the operation that every rank must be in here
     std::uint32_t label = 0;       ///< bucket number, for the trace
     std::uint32_t open = 0;        ///< things that this rank still has to do or to wait for
 };
+
+/// A fingerprint of an operation: which one it is, and of what size.
+constexpr std::uint32_t fingerprint_of(std::uint64_t elements, std::uint64_t label) noexcept {
+    std::uint64_t const mixed = (elements * 0x9e3779b97f4a7c15u) ^ ((label + 1) * 0xc2b2ae3d27d4eb4fu);
+    return static_cast<std::uint32_t>((mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u >> 44);
+}
 
 /// A range of one execution's bucket.
 struct chunk {

@@ -5,6 +5,7 @@
 
 #include "herring/engine/context.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,18 +18,36 @@ namespace herring::detail {
 /// Cost: local: each rank's bytes read once and written once. Mailbox: L·(L + 2) times the bucket, which is small.
 template <class Context> class local_routes {
   public:
-    local_routes(Context& shared, std::size_t mailbox_bytes, std::byte* mailboxes) noexcept
-        : shared_(shared), bytes_(mailbox_bytes), mailboxes_(mailboxes) {}
+    /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too.
+    local_routes(Context& shared, std::size_t mailbox_bytes, std::byte* memory) noexcept
+        : shared_(shared), bytes_(mailbox_bytes), stamps_(reinterpret_cast<stamp*>(memory)),
+          mailboxes_(memory + stamps_bytes(shared.ring_mask + 1)) {}
 
-    /// Bytes that mailboxes of this size take in every rank's region.
-    static constexpr std::size_t mailboxes_bytes(std::size_t each) noexcept { return shift + slots * (each + spacing); }
+    static constexpr std::size_t memory_bytes(std::size_t executions, std::size_t mailbox) noexcept {
+        return stamps_bytes(std::bit_ceil(executions + 1)) + shift + slots * (mailbox + spacing);
+    }
+
+    /// Says to the other local ranks what execution `number` is, before this rank arrives at it.
+    void declare(execution const& e, std::uint64_t number) noexcept {
+        if (shared_.local_size > 1) stamps_[number & shared_.ring_mask] = stamp_of(e, number);
+    }
+
+    /// A local rank that takes execution `number` for something else, or −1; once all have arrived at it. A stamp
+    /// stays until this rank has released the execution, but for mailboxes, which have their own.
+    int differs(execution const& e, std::uint64_t number) noexcept {
+        if (shared_.local_size == 1 || e.path == route::mailbox) return -1;
+        return find_other(reinterpret_cast<std::byte*>(&stamps_[number & shared_.ring_mask]), stamp_of(e, number));
+    }
 
     /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
     bool fill(execution const& e, std::uint64_t number) noexcept {
         if (filled_ - read_ >= slots) return false; // this rank itself has not read it
         std::uint64_t const before = holds_[filled_ % slots];
         if (before != 0 && shared_.node.unfinished(before - 1) >= 0) return false; // nor has another
-        if (e.elements > 0) std::memcpy(mailbox(filled_), e.own, shared_.bytes(e, {0, e.elements}).size());
+        std::byte* const box = mailbox(filled_);
+        stamp const mine = stamp_of(e, number);
+        std::memcpy(box - sizeof mine, &mine, sizeof mine);
+        if (e.elements > 0) std::memcpy(box, e.own, shared_.bytes(e, {0, e.elements}).size());
         holds_[filled_ % slots] = number + 1;
         ++filled_;
         return true;
@@ -38,7 +57,7 @@ template <class Context> class local_routes {
         std::size_t progress = 0;
         for (; at_ < shared_.gathered; ++at_) {
             execution& e = shared_.at(at_);
-            if (e.path == route::mailbox) sum_mailboxes(e);
+            if (e.path == route::mailbox) sum_mailboxes(e, at_);
             else if (e.path == route::local) sum_in_place(e);
             else continue;
             --e.open;
@@ -53,12 +72,29 @@ template <class Context> class local_routes {
     static constexpr std::size_t shift = 2112;
     static constexpr std::size_t spacing = 320;
 
+    // What a rank takes an execution for: its number and the operation's fingerprint.
+    using stamp = std::uint64_t;
+    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept { return number << 20 | e.fingerprint; }
+    static constexpr std::size_t stamps_bytes(std::size_t ring) noexcept {
+        return (ring * sizeof(stamp) + 4095) / 4096 * 4096;
+    }
+    int find_other(std::byte* own, stamp mine) noexcept {
+        for (int l = 0; l < shared_.local_size; ++l) {
+            stamp theirs;
+            std::memcpy(&theirs, shared_.node.peer(l, own), sizeof theirs);
+            if (theirs != mine) return l;
+        }
+        return -1;
+    }
+
     std::byte* mailbox(std::uint64_t number) const noexcept {
         return mailboxes_ + shift + (number % slots) * (bytes_ + spacing);
     }
 
-    void sum_mailboxes(execution const& e) noexcept {
+    void sum_mailboxes(execution const& e, std::uint64_t number) noexcept {
         std::byte* const box = mailbox(read_++);
+        if (int const other = find_other(box - sizeof(stamp), stamp_of(e, number)); other >= 0)
+            return shared_.mismatch_on_node(other);
         for (int l = 0; l < shared_.local_size; ++l)
             shared_.group[static_cast<std::size_t>(l)] = {shared_.node.peer(l, box), false};
         shared_.fold_group_into(shared_.element(e, 0), e.elements);
@@ -71,6 +107,7 @@ template <class Context> class local_routes {
 
     Context& shared_;
     std::size_t bytes_;
+    stamp* stamps_;
     std::byte* mailboxes_;
     std::uint64_t at_ = 0;     // next execution
     std::uint64_t filled_ = 0; // mailboxes

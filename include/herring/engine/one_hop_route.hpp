@@ -32,7 +32,7 @@ template <class Context> class one_hop_route {
     std::size_t step() noexcept { return send() + sum() + (owing_ ? repost() : 0); }
 
     /// A part has come in.
-    void arrived(peer& p, std::size_t slot, std::size_t bytes) noexcept { p.hop_arrivals[slot] = bytes + 1; }
+    void arrived(peer& p, std::size_t slot, arrival const& what) noexcept { p.hop_arrivals[slot] = what; }
     /// A part of this node's has left the memory that it was sent from.
     void sent(std::size_t slot) noexcept { --unsent_[slot]; }
 
@@ -84,19 +84,19 @@ template <class Context> class one_hop_route {
             for (int n = 0; n < shared_.map.nodes(); ++n) {
                 if (n == shared_.my_node) continue;
                 peer& p = shared_.peers[shared_.handler(n, summing_.k)];
-                std::size_t const got = p.hop_arrivals[p.hops_in % window];
-                if (got == 0) {
+                arrival const& got = p.hop_arrivals[p.hops_in % window];
+                if (!got.here) {
                     awaited_ = p.rank;
                     shared_.need(p);
                     return progress;
                 }
-                if (!shared_.fits(p.rank, got - 1, c.elements * shared_.partial_bytes())) return progress;
+                if (!shared_.fits(p.rank, got, e, c.elements * shared_.partial_bytes())) return progress;
             }
             shared_.fold_all(e, c, summing_.k, [](peer& p) { return p.hop_slot(p.hops_in); });
             for (int n = 0; n < shared_.map.nodes(); ++n) {
                 if (n == shared_.my_node) continue;
                 peer& p = shared_.peers[shared_.handler(n, summing_.k)];
-                p.hop_arrivals[p.hops_in % window] = 0;
+                p.hop_arrivals[p.hops_in % window].here = false;
                 ++p.hops_in;
             }
             owing_ = true;

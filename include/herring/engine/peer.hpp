@@ -20,11 +20,18 @@ struct flight {
     bool returned = false;
 };
 
+/// What lies in a slot.
+struct arrival {
+    std::size_t bytes = 0;
+    std::uint32_t fingerprint = 0;
+    bool here = false;
+};
+
 /// Messages of a kind are numbered from 0 for every pair; a message's slot is its number mod its window.
 struct peer {
     peer(int of, chunk_stream shared, int node, plan const& made, bool staged, std::span<std::byte>& memory)
-        : rank(of), push(shared, node), arrivals(made.window(), 0), flights(made.window()),
-          hop_arrivals(plan::one_hop_window(), 0), slot_size_(made.slot_elements() * made.partial_bytes),
+        : rank(of), push(shared, node), arrivals(made.window()), flights(made.window()),
+          hop_arrivals(plan::one_hop_window()), slot_size_(made.slot_elements() * made.partial_bytes),
           hop_size_(made.hop_slot_elements() * made.partial_bytes) {
         std::size_t const window = made.window();
         slots_ = take(memory, window * slot_size_);
@@ -65,9 +72,9 @@ struct peer {
     std::uint64_t hops_in = 0;
     std::uint64_t hops_posted = 0;
 
-    std::vector<std::size_t> arrivals; // slot → bytes + 1 of the push that lies in it; 0: none
-    std::vector<flight> flights;       // slot → this rank's push
-    std::vector<std::size_t> hop_arrivals;
+    std::vector<arrival> arrivals; // slot → the peer's push
+    std::vector<flight> flights;   // slot → this rank's push
+    std::vector<arrival> hop_arrivals;
 
   private:
     static std::byte* take(std::span<std::byte>& memory, std::size_t bytes) noexcept {

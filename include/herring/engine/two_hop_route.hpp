@@ -37,13 +37,13 @@ template <class Context> class two_hop_route {
     std::size_t step() noexcept { return serve() + push(); }
 
     /// A push has come in.
-    void pushed(peer& p, std::size_t slot, std::size_t bytes) noexcept { p.arrivals[slot] = bytes + 1; }
+    void pushed(peer& p, std::size_t slot, arrival const& what) noexcept { p.arrivals[slot] = what; }
 
     /// A result has come in, to where it belongs.
-    void returned(peer& p, std::size_t slot, std::size_t bytes) noexcept {
+    void returned(peer& p, std::size_t slot, arrival const& what) noexcept {
         flight& back = p.flights[slot];
         execution& e = shared_.at(back.execution);
-        if (!shared_.fits(p.rank, bytes, shared_.bytes(e, back.what).size())) return;
+        if (!shared_.fits(p.rank, what, e, shared_.bytes(e, back.what).size())) return;
         shared_.spread(e, back.what);
         back.returned = true;
         --e.open;
@@ -62,7 +62,7 @@ template <class Context> class two_hop_route {
             execution& e = shared_.at(serving_.at);
             chunk const c = serving_.here(e);
             if (!summed_) {
-                if (!complete(c)) return progress;
+                if (!complete(e, c)) return progress;
                 shared_.fold_all(e, c, serving_.k, [](peer& p) { return p.slot(p.served); });
                 summed_ = true;
                 ++progress;
@@ -83,17 +83,17 @@ template <class Context> class two_hop_route {
     }
 
     // Whether all parts of the chunk are here; looks only from whom was missing last time on.
-    bool complete(chunk const& c) noexcept {
+    bool complete(execution const& e, chunk const& c) noexcept {
         for (; looked_at_ < shared_.map.nodes(); ++looked_at_) {
             if (looked_at_ == shared_.my_node) continue;
             peer& p = shared_.peers[shared_.handler(looked_at_, serving_.k)];
-            std::size_t const got = p.arrivals[p.served % shared_.window];
-            if (got == 0) {
+            arrival const& got = p.arrivals[p.served % shared_.window];
+            if (!got.here) {
                 awaited_ = p.rank;
                 shared_.need(p);
                 return false;
             }
-            if (!shared_.fits(p.rank, got - 1, c.elements * shared_.partial_bytes())) return false;
+            if (!shared_.fits(p.rank, got, e, c.elements * shared_.partial_bytes())) return false;
         }
         return true;
     }
@@ -102,8 +102,8 @@ template <class Context> class two_hop_route {
         peer& p = shared_.peers[to];
         // First the receive for the push that this result allows.
         if (!p.reposted) {
+            p.arrivals[p.served % shared_.window].here = false;
             if (!expect(to, p.served + shared_.window)) return false;
-            p.arrivals[p.served % shared_.window] = 0;
             p.reposted = true;
         }
         if (!shared_.send(to, message::result, p.served, shared_.bytes(e, c), 0, serving_.at)) return false;

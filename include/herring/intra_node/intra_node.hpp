@@ -30,10 +30,9 @@ template <class P> concept maps = requires(P& p, int local, std::byte* own) {
     { p.memory() } noexcept -> std::same_as<std::byte*>;
     { p.peer(local, own) } noexcept -> std::same_as<std::byte*>;
 };
-template <class P> concept tells = requires(P& p, int local, std::uint64_t execution, std::uint32_t what, bool awaited) {
-    { p.arrive(execution, what) } noexcept;
+template <class P> concept tells = requires(P& p, int local, std::uint64_t execution, bool awaited) {
+    { p.arrive(execution) } noexcept;
     { p.absent(execution) } noexcept -> std::same_as<int>;
-    { p.differs(execution, what) } noexcept -> std::same_as<int>;
     { p.finish(execution, awaited) } noexcept;
     { p.unfinished(execution) } noexcept -> std::same_as<int>;
     { p.gone(local) } noexcept -> std::same_as<bool>;
@@ -50,9 +49,8 @@ template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_poi
 /// Executions of buckets are numbered 0, 1, 2, … in the same order on every rank.
 /// - constructed from (world&, bytes), collectively: `memory()` is this rank's zeroed region of that size,
 ///   `peer(l, p)` is the place in local rank l's region that corresponds to p in this rank's.
-/// - `arrive(e, what)`: this rank's data for execution e is in place; `what` is a fingerprint of the operation.
-///   `absent(e)`: the local rank that has not arrived yet, or −1 when all have. `differs(e, what)`: a local rank
-///   whose fingerprint is another one, or −1.
+/// - `arrive(e)`: this rank's data for execution e is in place, for the others to see. `absent(e)`: the local rank that
+///   has not arrived yet, or −1 when all have.
 /// - `finish(e, awaited)`: this rank has done its chunks of every execution up to e, in every region; `awaited`: others
 ///   may sleep until then. `unfinished(e)`: a local rank that has not, or −1; then the results of e lie in this rank's
 ///   memory.
@@ -76,7 +74,7 @@ template <class P> struct check<axes::intra_node, P> {
                                "slip is to take world by value");
     static_assert(broken != 2, "[HRG-I03] intra_node: needs 'memory() noexcept' and 'peer(local, own) noexcept' that "
                                "return std::byte*; a common slip is to forget noexcept");
-    static_assert(broken != 3, "[HRG-I04] intra_node: needs 'arrive', 'absent', 'differs', 'finish', 'unfinished' "
+    static_assert(broken != 3, "[HRG-I04] intra_node: needs 'arrive', 'absent', 'finish', 'unfinished' "
                                "and 'gone', all noexcept; a common slip is to return bool instead of the local rank");
     static_assert(broken != 4, "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
                                "a common slip is to take a duration");

@@ -24,9 +24,8 @@ class none {
 
     std::byte* memory() noexcept { return memory_.data(); }
     std::byte* peer(int, std::byte* own) noexcept { return own; }
-    void arrive(std::uint64_t, std::uint32_t) noexcept {}
+    void arrive(std::uint64_t) noexcept {}
     int absent(std::uint64_t) noexcept { return -1; }
-    int differs(std::uint64_t, std::uint32_t) noexcept { return -1; }
     void finish(std::uint64_t, bool) noexcept {}
     int unfinished(std::uint64_t) noexcept { return -1; }
     bool gone(int) noexcept { return false; }

@@ -59,20 +59,11 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
         return own + static_cast<std::ptrdiff_t>(stride_) * (local - local_);
     }
 
-    void arrive(std::uint64_t execution, std::uint32_t what) noexcept {
-        publish(cells_[local_].arrived, (execution + 1) << what_bits | (what & what_mask));
-    }
+    void arrive(std::uint64_t execution) noexcept { publish(cells_[local_].arrived, execution + 1); }
 
     int absent(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
             if (l != local_ && seen_[l].arrived <= execution && look(l).arrived <= execution) return l;
-        return -1;
-    }
-
-    int differs(std::uint64_t execution, std::uint32_t what) noexcept {
-        // Only the latest fingerprint is kept: a rank that is ahead is compared when the others catch up.
-        for (int l = 0; l < size_; ++l)
-            if (l != local_ && seen_[l].arrived == execution + 1 && seen_[l].what != (what & what_mask)) return l;
         return -1;
     }
 
@@ -110,23 +101,19 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     }
 
   private:
-    static constexpr int what_bits = 20;
-    static constexpr std::uint32_t what_mask = (1u << what_bits) - 1;
-
     // The mapping starts with zeroes, which is how all of these start.
     struct alignas(128) lobby {
         std::atomic<std::uint32_t> bell;
         std::atomic<std::uint32_t> sleepers;
     };
     struct alignas(128) cell { // one a rank, written by it alone
-        std::atomic<std::uint64_t> arrived;  // executions that its data is in place for, and the last one's fingerprint
+        std::atomic<std::uint64_t> arrived;  // executions that its data is in place for
         std::atomic<std::uint64_t> finished; // executions that its chunks are done of
         std::atomic<std::uint32_t> left;     // its reducer is gone
     };
     struct seen { // what was last read from a cell: counts only grow, so an old value may say enough
         std::uint64_t arrived = 0;
         std::uint64_t finished = 0;
-        std::uint32_t what = 0;
     };
     static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -137,9 +124,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 
     seen const& look(int l) noexcept {
-        std::uint64_t const arrived = cells_[l].arrived.load(std::memory_order_seq_cst);
-        seen_[l] = {arrived >> what_bits, cells_[l].finished.load(std::memory_order_seq_cst),
-                    static_cast<std::uint32_t>(arrived) & what_mask};
+        seen_[l] = {cells_[l].arrived.load(std::memory_order_seq_cst), cells_[l].finished.load(std::memory_order_seq_cst)};
         return seen_[l];
     }
 

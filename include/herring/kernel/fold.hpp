@@ -1,4 +1,4 @@
-// herring: the k-way fold: many contributions into one result, in rank order, reading and writing memory once.
+// herring: the k-way fold: many contributions into one result, in rank order, in one pass over memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_KERNEL_FOLD_HPP
 #define HERRING_KERNEL_FOLD_HPP
@@ -15,7 +15,7 @@
 
 namespace herring::kernel {
 
-/// One contribution: elements of T, or, if `wide`, of accumulator<T> (combined before, not rounded). Any alignment.
+/// One contribution, at any alignment: elements of T or, if `wide`, of accumulator<T> (a partial).
 struct source {
     void const* data;
     bool wide = false;
@@ -33,14 +33,17 @@ template <class T> HERRING_ALWAYS_INLINE block<T> load(source const& from, std::
     return block<T>::load_wide(static_cast<accumulator<T> const*>(from.data) + index);
 }
 
-template <class T> HERRING_ALWAYS_INLINE accumulator<T> load_element(source const& from, std::size_t index) noexcept {
+template <class T>
+HERRING_ALWAYS_INLINE accumulator<T> load_element(source const& from, std::size_t index) noexcept {
     if constexpr (!std::is_same_v<T, accumulator<T>>)
         if (!from.wide) return load_one<T>(static_cast<T const*>(from.data) + index);
     return load_one<accumulator<T>>(static_cast<accumulator<T> const*>(from.data) + index);
 }
 
 template <class Update>
-concept lanewise = requires { requires bool(Update::lanewise); };
+concept lanewise = requires {
+    requires bool(Update::lanewise);
+};
 
 // As many whole blocks as there are; returns where it ended. For K sources, known or (0) counted.
 template <class Update, class T, std::size_t K, class Sink>
@@ -73,11 +76,13 @@ void pass(source const* sources, std::size_t k, std::size_t count, Sink const si
     std::size_t i = 0;
     if constexpr (!lanewise<Update>) {
         switch (k) {
+        // clang-format off
         case 1: i = blocks<Update, T, 1>(sources, k, count, sink); break;
         case 2: i = blocks<Update, T, 2>(sources, k, count, sink); break;
         case 3: i = blocks<Update, T, 3>(sources, k, count, sink); break;
         case 4: i = blocks<Update, T, 4>(sources, k, count, sink); break;
         default: i = blocks<Update, T, 0>(sources, k, count, sink);
+            // clang-format on
         }
     }
     for (; i < count; ++i) {
@@ -90,7 +95,9 @@ void pass(source const* sources, std::size_t k, std::size_t count, Sink const si
 // Unfinished, unrounded, to one buffer of accumulators.
 template <class T> struct wide_sink {
     accumulator<T>* to;
-    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept { total.store_wide(to + i); }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
+        total.store_wide(to + i);
+    }
     HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
         std::memcpy(static_cast<void*>(to + i), &total, sizeof total);
     }
@@ -110,7 +117,8 @@ template <class T, class Finish> struct target_sink {
     }
     target_sink from(std::size_t base) const noexcept { return {to + base, finish}; }
 
-    HERRING_ALWAYS_INLINE static typename block<T>::rounded result(block<T> const& total, Finish const& finish) noexcept {
+    HERRING_ALWAYS_INLINE static typename block<T>::rounded result(block<T> const& total,
+                                                                   Finish const& finish) noexcept {
         block<T> last = total.finished(finish);
         if (last.any_nan()) [[unlikely]]
             last = last.canonical();
@@ -130,12 +138,14 @@ template <class T, class Finish> struct targets_sink {
     }
     HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
         T const last = round_one<T>(finish(total));
-        for (std::size_t t = 0; t < targets; ++t) std::memcpy(static_cast<void*>(to[t] + base + i), &last, sizeof last);
+        for (std::size_t t = 0; t < targets; ++t)
+            std::memcpy(static_cast<void*>(to[t] + base + i), &last, sizeof last);
     }
     targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
 };
 
-// The lists of sources, cut into tiles; whatever does not depend on where results go, so that it is there once.
+// The lists of sources, cut into tiles: what does not depend on where results go, so that it is compiled
+// once.
 template <class Update, class T> struct tiling {
     std::span<source const> before, group, after;
 
@@ -146,7 +156,8 @@ template <class Update, class T> struct tiling {
     std::size_t held;
     source at[fan_in]; // the operands that are left for the last pass over the tile
 
-    tiling(std::span<source const> first, std::span<source const> nested, std::span<source const> last) noexcept
+    tiling(std::span<source const> first, std::span<source const> nested,
+           std::span<source const> last) noexcept
         : before(first), group(nested), after(last), held(0) {}
 
     // Else a plain left fold is the same.
@@ -182,7 +193,8 @@ template <class Update, class T> struct tiling {
         }
         at[held++] = from;
     }
-    void add(std::span<source const> sources, std::size_t base, std::size_t count, accumulator<T>* spill) noexcept {
+    void add(std::span<source const> sources, std::size_t base, std::size_t count,
+             accumulator<T>* spill) noexcept {
         for (auto const& from : sources) {
             std::size_t const size = from.wide ? sizeof(accumulator<T>) : sizeof(T);
             add(source{static_cast<std::byte const*>(from.data) + base * size, from.wide}, count, spill);
@@ -227,13 +239,13 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 
 /// Folds contributions from the left, a group of them as one operand, and writes the result to every target.
 ///
-/// Shape:   target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; each list may be empty, not all.
-///          Combined in accumulator<T>, finished for `ranks` contributions (0: not finished), rounded to T once.
-///          Every NaN in a result is the one quiet NaN, so that results are the same bits whoever computes them.
-/// Cost:    reads each source once and writes each target once; in registers up to 16 sources,
-///          beyond and with a group by tiles of 16 KiB; 33 KiB of stack.
-/// Lifetime: a target may be a source of T (in place) at the same index, not shifted against one, and not the memory
-///          of a wide source of a wider type.
+/// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty.
+///           Combined in accumulator<T>, finished for `ranks` contributions (0: not finished), rounded to T
+///           once. Every NaN in a result is the one quiet NaN: the same bits, whoever computed them.
+/// Cost:     reads each source once and writes each target once: in registers up to 16 sources; beyond, and
+///           with a group, by tiles of 16 KiB that stay in the first-level cache. 33 KiB of stack.
+/// Lifetime: a target may be a source of T, in place; not shifted against one, and not the memory of a source
+///           that is wider than T.
 template <class Update, element_type T>
 void fold(std::span<source const> before, std::span<source const> group, std::span<source const> after,
           std::span<T* const> targets, std::size_t count, int ranks) noexcept {
@@ -250,7 +262,8 @@ void fold(std::span<source const> before, std::span<source const> group, std::sp
 
 /// The same without a group.
 template <class Update, element_type T>
-void fold(std::span<source const> sources, std::span<T* const> targets, std::size_t count, int ranks) noexcept {
+void fold(std::span<source const> sources, std::span<T* const> targets, std::size_t count,
+          int ranks) noexcept {
     fold<Update, T>(sources, {}, {}, targets, count, ranks);
 }
 
@@ -258,8 +271,8 @@ void fold(std::span<source const> sources, std::span<T* const> targets, std::siz
 ///
 /// Lifetime: `target` may be a wide source (in place) at the same index.
 template <class Update, element_type T>
-void fold_partial(std::span<source const> before, std::span<source const> group, std::span<source const> after,
-                  accumulator<T>* target, std::size_t count) noexcept {
+void fold_partial(std::span<source const> before, std::span<source const> group,
+                  std::span<source const> after, accumulator<T>* target, std::size_t count) noexcept {
     detail::fold_tiles<Update, T>(before, group, after, count, detail::wide_sink<T>{target});
 }
 

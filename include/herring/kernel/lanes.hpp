@@ -85,7 +85,8 @@ HERRING_ALWAYS_INLINE float_pair widen_float16(half_vector half) noexcept {
     // The exponent's new bias; a subnormal gets an implicit one, 2^-14, that is subtracted again.
     half_vector const upper = (magnitude >> 3) + (0x3800 + (subnormal & 0x80)) + (special & 0x3800);
     half_vector const lower = magnitude << 13;
-    __m128i const zero = _mm_setzero_si128(), one = (__m128i)(subnormal & 0x3880), sign = (__m128i)(half & 0x8000);
+    __m128i const zero = _mm_setzero_si128(), one = (__m128i)(subnormal & 0x3880),
+                  sign = (__m128i)(half & 0x8000);
     __m128 const low = _mm_sub_ps(_mm_castsi128_ps(_mm_unpacklo_epi16((__m128i)lower, (__m128i)upper)),
                                   _mm_castsi128_ps(_mm_unpacklo_epi16(zero, one)));
     __m128 const high = _mm_sub_ps(_mm_castsi128_ps(_mm_unpackhi_epi16((__m128i)lower, (__m128i)upper)),
@@ -116,7 +117,8 @@ HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexce
 }
 
 #if defined(__AVX__)
-HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c, vector<float> d) noexcept {
+HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c,
+                                   vector<float> d) noexcept {
     return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q),
                                            _mm256_cmp_ps((__m256)c, (__m256)d, _CMP_UNORD_Q))) != 0;
 }
@@ -126,8 +128,10 @@ HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<do
                                            _mm256_cmp_pd((__m256d)c, (__m256d)d, _CMP_UNORD_Q))) != 0;
 }
 #elif defined(__SSE2__)
-HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c, vector<float> d) noexcept {
-    return _mm_movemask_ps(_mm_or_ps(_mm_cmpunord_ps((__m128)a, (__m128)b), _mm_cmpunord_ps((__m128)c, (__m128)d))) != 0;
+HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c,
+                                   vector<float> d) noexcept {
+    return _mm_movemask_ps(
+               _mm_or_ps(_mm_cmpunord_ps((__m128)a, (__m128)b), _mm_cmpunord_ps((__m128)c, (__m128)d))) != 0;
 }
 HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
                                    vector<double> d) noexcept {
@@ -135,7 +139,9 @@ HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<do
                                      _mm_cmpunord_pd((__m128d)c, (__m128d)d))) != 0;
 }
 #else
-template <class V> HERRING_ALWAYS_INLINE bool any_nan(V, V, V, V) noexcept { return true; } // looked at lane by lane
+template <class V> HERRING_ALWAYS_INLINE bool any_nan(V, V, V, V) noexcept {
+    return true;
+} // looked at lane by lane
 #endif
 
 } // namespace detail
@@ -172,8 +178,8 @@ template <class T> struct block {
             auto const* const bytes = static_cast<std::byte const*>(from);
 #if defined(__F16C__)
             if constexpr (std::is_same_v<T, float16>)
-                return {from_f16c(bytes), from_f16c(bytes + vector_bytes / 2), from_f16c(bytes + vector_bytes),
-                        from_f16c(bytes + vector_bytes / 2 * 3)};
+                return {from_f16c(bytes), from_f16c(bytes + vector_bytes / 2),
+                        from_f16c(bytes + vector_bytes), from_f16c(bytes + vector_bytes / 2 * 3)};
 #endif
             auto const first = widen(detail::load_vector<detail::half_vector>(bytes));
             auto const second = widen(detail::load_vector<detail::half_vector>(bytes + vector_bytes));

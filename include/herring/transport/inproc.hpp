@@ -66,7 +66,7 @@ class inproc {
         std::lock_guard const lock(hub_->guard);
         box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
         auto const match = std::find_if(theirs.receives.begin(), theirs.receives.end(), [&](receive const& r) {
-            return r.from_rank == rank_ && r.tag == tag;
+            return r.from_rank == rank_ && matching(r.tag, tag);
         });
         if (match == theirs.receives.end()) {
             theirs.arrivals.push_back({rank_, tag, from, token});
@@ -82,7 +82,7 @@ class inproc {
         std::lock_guard const lock(hub_->guard);
         box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
         auto const match = std::find_if(mine.arrivals.begin(), mine.arrivals.end(), [&](arrival const& a) {
-            return a.from_rank == peer && a.tag == tag;
+            return a.from_rank == peer && matching(a.tag, tag);
         });
         if (match == mine.arrivals.end()) {
             mine.receives.push_back({peer, tag, into, token});
@@ -202,6 +202,8 @@ class inproc {
         if (last) delete hub_;
     }
 
+    static bool matching(std::uint64_t a, std::uint64_t b) noexcept { return ((a ^ b) & ~carried_bits) == 0; }
+
     static void finish(box& of, completion const& done) noexcept {
         of.done.push_back(done);
         of.changed.notify_all();
@@ -212,7 +214,7 @@ class inproc {
     void deliver(box& receiver, receive const& to, arrival const& what) noexcept {
         std::size_t const bytes = std::min(what.from.size(), to.into.size());
         if (bytes > 0) std::memcpy(to.into.data(), what.from.data(), bytes);
-        finish(receiver, {to.token, what.from.size(), what.from_rank, completion::received, errc::ok});
+        finish(receiver, {to.token, what.from.size(), what.from_rank, completion::received, errc::ok, what.tag});
         int const receiver_rank = static_cast<int>(&receiver - hub_->boxes.data());
         finish(hub_->boxes[static_cast<std::size_t>(what.from_rank)],
                {what.token, what.from.size(), receiver_rank, completion::sent, errc::ok});

@@ -130,6 +130,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
     bool post_receive(int from, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
         peer_state& peer = of(from);
+        tag &= ~carried_bits;
         if (!peer.unexpected.empty() && take_unexpected(peer, tag, into, token)) return true;
         return peer.posted.insert({tag, token, into});
     }
@@ -200,6 +201,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         std::unique_ptr<handler_memory[]> memory = std::make_unique<handler_memory[]>(2);
         // the payload that is being read
         std::uint64_t token = 0;
+        std::uint64_t tag = 0;
         std::size_t bytes = 0;
         enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
         unexpected_message* early = nullptr;
@@ -317,7 +319,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         auto const place = [&](detail::frame const& header) noexcept { return this->place(peer, l, header); };
         auto const received = [&]() noexcept {
             if (l.destination == lane::into_posted) {
-                on_completion(completion{l.token, l.bytes, peer.rank, completion::received, errc::ok});
+                on_completion(completion{l.token, l.bytes, peer.rank, completion::received, errc::ok, l.tag});
                 ++count;
             } else if (l.destination == lane::into_unexpected) {
                 arrived_early(peer, *l.early);
@@ -335,6 +337,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     /// Where the payload of this header goes. Nothing is believed before it is checked against the plan's bounds.
     std::byte* place(peer_state& peer, lane& l, detail::frame const& header) noexcept {
         l.bytes = static_cast<std::size_t>(header.length);
+        l.tag = header.tag;
         if (header.length > largest_) {
             std::snprintf(peer.reason, sizeof peer.reason,
                           "it announced a message of %llu bytes where at most %zu can be due: do all ranks call the "
@@ -350,7 +353,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             return l.bin.data();
         }
         detail::posted_receive match;
-        if (peer.posted.take(header.tag, match)) {
+        if (peer.posted.take(header.tag & ~carried_bits, match)) {
             if (match.into.size() < header.length) {
                 std::snprintf(peer.reason, sizeof peer.reason,
                               "it sent %llu bytes where %zu were due: do all ranks call the same operations with the "
@@ -376,12 +379,12 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     void arrived_early(peer_state& peer, unexpected_message& message) noexcept {
         message.complete = true;
         detail::posted_receive match;
-        if (peer.posted.take(message.tag, match)) take_unexpected(peer, match.tag, match.into, match.token);
+        if (peer.posted.take(message.tag & ~carried_bits, match)) take_unexpected(peer, match.tag, match.into, match.token);
     }
 
     bool take_unexpected(peer_state& peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
         auto const found = std::find_if(peer.unexpected.begin(), peer.unexpected.end(),
-                                        [&](auto const& m) { return m->tag == tag && m->complete; });
+                                        [&](auto const& m) { return (m->tag & ~carried_bits) == tag && m->complete; });
         if (found == peer.unexpected.end()) return false;
         std::size_t const bytes = (*found)->bytes.size();
         if (bytes > into.size()) {
@@ -390,9 +393,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             return true;
         }
         if (bytes > 0) std::memcpy(into.data(), (*found)->bytes.data(), bytes);
+        done_.push_back({token, bytes, peer.rank, completion::received, errc::ok, (*found)->tag});
         unexpected_bytes_ -= bytes;
         peer.unexpected.erase(found);
-        done_.push_back({token, bytes, peer.rank, completion::received, errc::ok});
         return true;
     }
 

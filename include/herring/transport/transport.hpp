@@ -14,6 +14,9 @@
 
 namespace herring {
 
+/// Bits of a tag that are carried along but do not take part in matching: a receive gets them in `completion::tag`.
+inline constexpr std::uint64_t carried_bits = std::uint64_t{0xfffff} << 40;
+
 /// What became of something that was posted, or of a peer.
 struct completion {
     enum kind : std::uint8_t {
@@ -25,7 +28,8 @@ struct completion {
     std::size_t bytes = 0;
     int peer = -1;
     kind what = sent;
-    errc why = errc::ok; ///< with `lost`
+    errc why = errc::ok;   ///< with `lost`
+    std::uint64_t tag = 0; ///< with `received`: the sender's, with its carried bits
 };
 
 /// What an engine asks of a transport when it makes one; all of it is known from the plan.
@@ -77,8 +81,9 @@ template <class T> concept describes = requires(T const& t, int peer) {
 /// Tagged, reliable, unordered messages.
 ///
 /// - `post_send(peer, tag, bytes, token)`, `post_receive(peer, tag, bytes, token)`: non-blocking, no allocation on
-///   the expected path, false for «not now». A message goes to the receive of the same peer and tag; two posted
-///   at once with one tag match in any order. A receive may be larger than its message, never smaller.
+///   the expected path, false for «not now». A message goes to the receive of the same peer and tag, leaving the
+///   `carried_bits` out; two posted at once with one tag match in any order. A receive may be larger than its
+///   message, never smaller.
 /// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but the functor it is given.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use.

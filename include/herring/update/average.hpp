@@ -11,7 +11,7 @@ namespace herring::update {
 /// Adds the contributions in rank order and divides the total by the number of ranks, correctly rounded.
 ///
 /// Shape:   (((x0 + x1) + x2) + ...) / ranks per element, in the accumulator's type; floating point only.
-/// Cost:    one division an element, or one multiplication where ranks is a power of two: the bits are the same.
+/// Cost:    one division an element; where ranks is a power of two, one multiplication, with the same bits.
 struct average {
     using axis = axes::update;
     static constexpr char const* name = "average";

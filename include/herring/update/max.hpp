@@ -9,8 +9,9 @@ namespace herring::update {
 
 /// Keeps the largest contribution of each element.
 ///
-/// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0 and -0
-/// among them, the lowest rank's stays; so the result does not depend on how contributions were grouped.
+/// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0
+/// and -0 among them, the lowest rank's stays; so the result does not depend on how contributions were
+/// grouped.
 struct max {
     using axis = axes::update;
     static constexpr char const* name = "max";
@@ -22,7 +23,9 @@ struct max {
         else
             return (b > a) ? b : a;
     }
-    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept { return total; }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept {
+        return total;
+    }
     template <class Number, class Kernel>
     HERRING_HOST_DEVICE static constexpr void with_finish(int, Kernel&& kernel) noexcept {
         kernel(as_is{});

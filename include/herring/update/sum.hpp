@@ -7,6 +7,12 @@
 
 namespace herring::update {
 
+/// For vectors of integers, on the host: the sum modulo 2^bits, as the scalars have it.
+template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexcept {
+    typedef std::make_unsigned_t<lane<Vector>> bits __attribute__((vector_size(sizeof(Vector))));
+    return (Vector)((bits)a + (bits)b);
+}
+
 /// Adds the contributions, in rank order. Integers wrap.
 ///
 /// Shape:   ((x0 + x1) + x2) + ... per element, in the accumulator's type.
@@ -20,13 +26,14 @@ struct sum {
             using bits = std::make_unsigned_t<Acc>;
             return static_cast<Acc>(static_cast<bits>(a) + static_cast<bits>(b));
         } else if constexpr (std::is_integral_v<lane<Acc>>) {
-            typedef std::make_unsigned_t<lane<Acc>> bits __attribute__((vector_size(sizeof(Acc))));
-            return (Acc)((bits)a + (bits)b);
+            return wrapping_sum(a, b);
         } else {
             return a + b;
         }
     }
-    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept { return total; }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept {
+        return total;
+    }
     template <class Number, class Kernel>
     HERRING_HOST_DEVICE static constexpr void with_finish(int, Kernel&& kernel) noexcept {
         kernel(as_is{});

@@ -26,7 +26,9 @@ template <class Acc> using lane = typename lane_of<Acc>::type;
 
 /// The finisher of policies whose total is the result.
 struct as_is {
-    template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept { return total; }
+    template <class Acc> HERRING_HOST_DEVICE constexpr Acc operator()(Acc total) const noexcept {
+        return total;
+    }
 };
 
 } // namespace update
@@ -50,15 +52,17 @@ concept update_says_what_it_supports = requires {
 /// Clause: `combine(Acc, Acc) noexcept → Acc`, called with scalars and with GNU vectors of them.
 template <class Policy, class Acc = float>
 concept update_combines = requires(Acc a, Acc b) {
-    { Policy::combine(a, b) }
-    noexcept->std::same_as<Acc>;
+    // clang-format off
+    { Policy::combine(a, b) } noexcept -> std::same_as<Acc>;
+    // clang-format on
 };
 
 /// Clause: `finish(Acc total, int ranks) noexcept → Acc`, once an element, when every rank's share is in.
 template <class Policy, class Acc = float>
 concept update_finishes = requires(Acc total, int ranks) {
-    { Policy::finish(total, ranks) }
-    noexcept->std::same_as<Acc>;
+    // clang-format off
+    { Policy::finish(total, ranks) } noexcept -> std::same_as<Acc>;
+    // clang-format on
 };
 
 /// How contributions are combined, and what is done with the total.
@@ -67,7 +71,8 @@ concept update_finishes = requires(Acc total, int ranks) {
 /// policy that cannot be says `static constexpr bool lanewise = true` and is called element by element.
 /// Contributions are always folded from the left, in rank order, so `combine` need be neither commutative nor
 /// associative. A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how
-/// to finish (ranks = 0: not at all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
+/// to finish (ranks = 0: not at all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the
+/// loop.
 template <class Policy>
 concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
     update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy>;

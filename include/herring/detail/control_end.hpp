@@ -1,0 +1,463 @@
+// herring: what both ends of a star share: their connections, their thread, the board of failures, waiting.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_END_HPP
+#define HERRING_DETAIL_CONTROL_END_HPP
+
+#include "herring/detail/address.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/control_link.hpp"
+#include "herring/detail/control_tally.hpp"
+#include "herring/detail/control_thread.hpp"
+#include "herring/detail/control_wire.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/detail/monitor.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/topology.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace herring::detail::star {
+
+/// What a star needs to know before it can begin.
+struct settings {
+    int rank = 0;
+    int size = 2;
+    std::vector<endpoint> hub{};  // where rank 0 listens, as this rank resolved it
+    std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
+    std::string hub_text{};       // host:port, as it was given
+    std::string node{}, boot{};
+    std::uint64_t secret = 0;
+    time_point deadline{};
+    std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
+};
+
+inline constexpr std::chrono::seconds pending_time{5}; // who has not said who it is by then is closed
+inline constexpr std::chrono::seconds leave_time{5};
+inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
+inline constexpr std::chrono::seconds answer_time{1}; // how much longer than its deadline a rank waits for rank 0's word
+
+/// One process's end of the star. `Role` derives from it and is the rest: `hub` (rank 0) or `member` (the others).
+///
+/// Role:     give_up(), take_part(), before_sleep(), occurred(), heard(), stranger(), expired(), ended(): see where
+///           they are called. Its destructor calls `stop`, so that the thread does not outlive what it works on.
+/// Threads:  everything below `lock_` is touched by the thread and by callers alike; the thread holds it except
+///           while it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no wake-up of
+///           its own.
+/// Cost:     a collective is one message from each rank to rank 0 and one back to each.
+template <class Role> class star_end {
+  public:
+    star_end(star_end const&) = delete;
+    star_end& operator=(star_end const&) = delete;
+
+    /// Waits until all ranks are here. Throws what kept them away.
+    void join() {
+        thread_.open(is_.rank);
+        role().begin();
+        auto const body = +[](void* self) -> void* {
+            static_cast<star_end*>(self)->run();
+            return nullptr;
+        };
+        thread_.start(body, this, is_.rank);
+        monitor::guard const held(lock_);
+        wait_while_joining(is_.deadline);
+        if (stage_ == stage::joining) role().give_up();
+        if (stage_ == stage::joined) return;
+        part(answer_time);
+        throw error(why_not_);
+    }
+
+    /// Says goodbye, waits until the others have closed, at most `leave_time`.
+    void leave() noexcept {
+        monitor::guard const held(lock_);
+        part(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
+    }
+
+    /// `kind`: barrier or give. `all`, where there is one, becomes what every rank gave.
+    void collective(message kind, std::string_view operation, std::span<std::byte const> mine,
+                    std::vector<std::vector<std::byte>>* all, time_point deadline) {
+        monitor::guard const held(lock_);
+        throw_if_failed(operation);
+        std::uint64_t const sequence = done_ + 1;
+        operation_ = operation;
+        if (mine.size() > blob_limit)
+            set_failure(failure::make(errc::bad_argument, is_.rank, -1, operation,
+                                      std::to_string(mine.size()) + " bytes given; the limit is " +
+                                          std::to_string(blob_limit) +
+                                          " a rank: this is for set-up, not for data"));
+        else
+            role().take_part(kind, sequence, mine, deadline);
+        operation_ = {};
+        if (done_ < sequence) throw_if_failed(operation);
+        if (all == nullptr) return;
+        bool const readable = unpack(std::exchange(result_, {}), at(is_.size), *all);
+        if (readable) return;
+        set_failure(failure::make(errc::protocol, is_.rank, 0, operation,
+                                  "its answer cannot be read; see that every rank runs the same build"));
+        throw_if_failed(operation);
+    }
+
+    void announce(failure const& why) noexcept {
+        try {
+            monitor::guard const held(lock_);
+            set_failure(why);
+        } catch (...) {
+            // No memory to say it; the connection's end will say it.
+        }
+    }
+
+    std::atomic<std::uint32_t> const& first_failure() const noexcept { return first_; }
+    failure const* failures() const noexcept { return &cell_; }
+
+    /// After `join`: what rank 0 told everyone.
+    membership told() const {
+        membership made;
+        made.rank = is_.rank;
+        made.map = topology(node_ids_);
+        made.job = job_;
+        made.local_address = local_address_;
+        made.ranks_on_this_machine =
+            static_cast<int>(std::count(machine_ids_.begin(), machine_ids_.end(), machine_ids_[at(is_.rank)]));
+        return made;
+    }
+
+  protected:
+    enum class stage { joining, joined, refused };
+
+    explicit star_end(settings from) : is_(std::move(from)), places_(at(is_.size)), left_(at(is_.size)) {}
+    ~star_end() {
+        for (link const& l : links_)
+            if (l.open()) ::close(l.socket);
+        close_listeners();
+    }
+
+    /// Ends the thread.
+    void stop() noexcept {
+        {
+            monitor::guard const held(lock_);
+            stop_ = true;
+        }
+        thread_.join();
+    }
+
+    static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+    bool failed() const noexcept { return first_.load(std::memory_order_relaxed) != 0; }
+
+    hello own_hello() const {
+        hello mine;
+        mine.size = static_cast<std::uint32_t>(is_.size);
+        mine.rank = static_cast<std::uint32_t>(is_.rank);
+        mine.incarnation = incarnation_;
+        mine.secret = is_.secret;
+        mine.node = is_.node;
+        mine.boot = is_.boot;
+        return mine;
+    }
+
+    // ---- waiting, by callers ------------------------------------------------------------------------------------
+
+    void wait_while_joining(time_point deadline) noexcept {
+        while (stage_ == stage::joining && lock_.wait_until(deadline)) {
+        }
+    }
+
+    /// Whether collective `sequence` has ended by `deadline`, well or not.
+    bool wait_until_done(std::uint64_t sequence, time_point deadline) noexcept {
+        auto const ended = [&] { return done_ >= sequence || failed(); };
+        while (!ended() && lock_.wait_until(deadline)) {
+        }
+        return ended();
+    }
+
+    // ---- connections --------------------------------------------------------------------------------------------
+
+    link& open_link(int socket, std::string from, std::uint32_t what) {
+        std::size_t slot = 0;
+        while (slot < links_.size() && links_[slot].open()) ++slot;
+        if (slot == links_.size()) links_.emplace_back();
+        link& l = links_[slot];
+        l = {};
+        l.socket = socket;
+        l.slot = static_cast<int>(slot);
+        l.serial = ++serial_;
+        l.from = std::move(from);
+        l.until = clock::now() + pending_time;
+        thread_.watch(socket, key_of(l), what);
+        return l;
+    }
+
+    void close_link(link& l) noexcept {
+        if (!l.open()) return;
+        ::close(l.socket);
+        l.socket = -1;
+        std::replace(places_.begin(), places_.end(), &l, static_cast<link*>(nullptr));
+        lock_.notify_all();
+    }
+
+    void close_listeners() noexcept {
+        for (int const l : is_.listeners) {
+            thread_.forget(l);
+            ::close(l);
+        }
+        is_.listeners.clear();
+    }
+
+    void send(link& to, message type, std::uint64_t sequence, std::span<std::byte const> body) {
+        if (!to.open() || to.finish) return;
+        append_message(to.out, type, static_cast<std::uint32_t>(is_.rank), sequence, body);
+        flush(to);
+    }
+
+    /// To every rank that this one is connected with: from rank 0 to all, from others to rank 0.
+    void send_all(message type, std::uint64_t sequence, std::span<std::byte const> body) {
+        for (link* const place : places_)
+            if (place != nullptr) send(*place, type, sequence, body);
+    }
+
+    void flush(link& l) noexcept {
+        bool const more = !l.write();
+        if (more == l.wants_write) return;
+        l.wants_write = more;
+        thread_.rewatch(l.socket, key_of(l), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    }
+
+    /// Nothing is sent after what waits to be.
+    void finish(link& l) noexcept {
+        l.finish = true;
+        flush(l);
+    }
+
+    void receive(link& l) {
+        std::byte bytes[16 * 1024];
+        std::uint64_t const serial = l.serial;
+        for (int turn = 0; turn < 64; ++turn) {
+            std::size_t const room = l.room(sizeof bytes);
+            ssize_t const n = l.read({bytes, room});
+            if (n < 0) return;
+            if (n == 0) {
+                role().ended(l, l.error);
+                return;
+            }
+            if (l.refused) continue; // it has been told; what else it says is not heard
+            l.in.insert(l.in.end(), bytes, bytes + n);
+            messages(l);
+            if (!l.still(serial)) return;
+            if (static_cast<std::size_t>(n) < room && !l.refused) return; // an end is told by epoll
+        }
+    }
+
+    /// Its last message was a goodbye.
+    void left(link& l, int rank) noexcept {
+        left_[at(rank)] = true;
+        finish(l);
+    }
+
+    /// The other end has closed, or the network gave it up. `l` is a rank's.
+    void lost(link& l, int why) {
+        bool const expected = left_[at(l.rank)] || l.finish || leaving_ || stage_ == stage::refused;
+        close_link(l);
+        if (expected) return;
+        set_failure(failure::make(errc::peer_lost, -1, l.rank, "control",
+                                  "its control connection (" + l.from + ") closed without a goodbye" + reason(why) +
+                                      ": its process died or its host cannot be reached"));
+    }
+
+    static std::string reason(int why) { return why == 0 ? "" : std::string(" (") + std::strerror(why) + ")"; }
+
+    /// What comes from a rank, and no rank of this build would send.
+    void nonsense(link& l, std::string const& what) {
+        set_failure(failure::make(errc::protocol, is_.rank, l.rank, doing(),
+                                  "it sent " + what + "; see that every rank runs the same build"));
+        close_link(l);
+    }
+
+    // ---- failures -----------------------------------------------------------------------------------------------
+
+    std::string_view doing() const noexcept { return operation_.empty() ? std::string_view("control") : operation_; }
+
+    /// The first one stays, and is told to whoever this rank is connected to.
+    void set_failure(failure const& why) {
+        if (failed()) return;
+        keep_failure(why);
+        if (stage_ == stage::joined) send_all(message::fail, 0, write_failure(why));
+    }
+
+    void heard_failure(link& from, std::span<std::byte const> body) {
+        failure why;
+        if (read_failure(body, why))
+            set_failure(why);
+        else
+            nonsense(from, "a failure that cannot be read");
+    }
+
+    failure gone(int rank, std::string_view operation) const noexcept {
+        return failure::make(errc::peer_lost, is_.rank, rank, operation,
+                             "it left (its world was destroyed) while others still wait for it; let every rank make "
+                             "the same calls");
+    }
+
+    // ---- state --------------------------------------------------------------------------------------------------
+
+    settings is_;
+    std::uint64_t const incarnation_ = random_bits();
+    control_thread thread_;
+
+    monitor lock_;
+    stage stage_ = stage::joining;
+    std::deque<link> links_;    // closed ones are used again; they stay where they are
+    std::vector<link*> places_; // rank → its link, nullptr without; others than rank 0 have [0] only
+    std::vector<bool> left_;    // rank → it has said goodbye
+    failure why_not_{};         // refused: the reason
+    std::string last_trouble_;
+
+    // What everyone was told.
+    std::uint64_t job_ = 0;
+    std::vector<int> node_ids_, machine_ids_;
+    std::string local_address_;
+
+    // Collectives.
+    std::uint64_t done_ = 0; // number of the last one that is complete
+    std::vector<std::byte> result_;
+
+  private:
+    Role& role() noexcept { return static_cast<Role&>(*this); }
+
+    // ---- the thread ---------------------------------------------------------------------------------------------
+
+    void run() noexcept {
+        while (true) {
+            int timeout_ms = -1;
+            {
+                monitor::guard const held(lock_);
+                if (stop_) return;
+                quietly([&] { timeout_ms = until_next(); });
+            }
+            std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
+            monitor::guard const held(lock_);
+            if (stop_) return;
+            for (epoll_event const& event : events) quietly([&] { take(event.data.u64, event.events); });
+        }
+    }
+
+    template <class Work> void quietly(Work&& work) noexcept {
+        try {
+            work();
+        } catch (...) {
+            if (!failed())
+                keep_failure(failure::make(errc::no_resources, is_.rank, -1, "control", "no memory for a control message"));
+        }
+    }
+
+    /// Does what is due; how long the thread may sleep, in milliseconds.
+    // Heartbeats belong here: send_all(message::alive) when due, and look at how long each place has been silent
+    // (`receive` knows when it last spoke; `run` knows whether this thread itself slept longer than it meant to).
+    int until_next() {
+        time_point const now = clock::now();
+        time_point next = time_point::max();
+        for (link& l : links_) {
+            if (!l.open()) continue;
+            if (now >= l.until)
+                role().expired(l);
+            else
+                next = std::min(next, l.until);
+        }
+        next = std::min(next, role().before_sleep(now));
+        if (next == time_point::max()) return -1;
+        auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
+        return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+    }
+
+    static std::uint64_t key_of(link const& l) noexcept {
+        return (l.serial & 0x7FFFFFFFu) << 32 | static_cast<std::uint64_t>(l.slot);
+    }
+
+    void take(std::uint64_t key, std::uint32_t what) {
+        std::size_t const slot = key & 0xFFFFFFFFu;
+        if (role().occurred(key) || slot >= links_.size()) return;
+        link& l = links_[slot];
+        if (!l.open() || key_of(l) != key) return;
+        if (l.connecting) {
+            role().connected(l);
+            return;
+        }
+        if ((what & EPOLLOUT) != 0) flush(l);
+        if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) receive(l);
+    }
+
+    /// Takes every whole message out of what has come in.
+    void messages(link& l) {
+        std::size_t begin = 0;
+        std::uint64_t const serial = l.serial;
+        while (true) {
+            arrival const next = l.look(begin, at(is_.size));
+            if (!next.wrong.empty()) {
+                l.rank < 0 ? role().stranger(l) : nonsense(l, next.wrong);
+                return;
+            }
+            if (!next.whole) break;
+            begin += head_bytes + next.body.size();
+            role().heard(l, next.front, next.body);
+            if (!l.still(serial)) return;
+        }
+        if (begin > 0) l.drop(begin);
+    }
+
+    // ---- the end ------------------------------------------------------------------------------------------------
+
+    void keep_failure(failure const& why) noexcept {
+        cell_ = why;
+        first_.store(1, std::memory_order_release);
+        lock_.notify_all();
+    }
+
+    void throw_if_failed(std::string_view operation) const {
+        if (failed()) throw error(as_seen_by(cell_, is_.rank, operation));
+    }
+
+    /// Goodbye to everyone, then waits until they have closed.
+    void part(clock::duration most) noexcept {
+        time_point const deadline = clock::now() + most;
+        leaving_ = true;
+        close_listeners();
+        for (link& l : links_) {
+            if (!l.open()) continue;
+            if (l.connecting || (l.pending() && !l.refused)) {
+                close_link(l);
+                continue;
+            }
+            try {
+                if (stage_ == stage::joined) send(l, message::goodbye, 0, {});
+            } catch (...) {
+                // No memory for a goodbye: the others will say that this rank was lost.
+            }
+            if (!l.finish) finish(l);
+        }
+        auto const open = [](link const& l) { return l.open(); };
+        while (std::any_of(links_.begin(), links_.end(), open) && lock_.wait_until(deadline)) {
+        }
+    }
+
+    bool stop_ = false;
+    bool leaving_ = false;
+    std::uint64_t serial_ = 0;
+    std::string_view operation_; // the collective that a caller is in
+    std::atomic<std::uint32_t> first_{0};
+    failure cell_{};
+};
+
+} // namespace herring::detail::star
+
+#endif // HERRING_DETAIL_CONTROL_END_HPP

@@ -1,0 +1,149 @@
+// herring: one connection of a star: whole messages out of a socket and into it, without ever blocking.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_LINK_HPP
+#define HERRING_DETAIL_CONTROL_LINK_HPP
+
+#include "herring/detail/control.hpp"
+#include "herring/detail/control_wire.hpp"
+#include "herring/detail/crc32c.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace herring::detail::star {
+
+/// No delay for small messages; a host that has vanished is noticed in about 5 s, idle or not.
+inline void tune(int socket) noexcept {
+    auto const set = [&](int level, int option, int value) {
+        ::setsockopt(socket, level, option, &value, sizeof value);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 5'000); // milliseconds
+}
+
+/// What lies at the front of the bytes that have come in.
+struct arrival {
+    bool whole = false;       ///< a message is there: `front` and `body`
+    std::string wrong{};      ///< or why it can never be one
+    head front{};
+    std::span<std::byte const> body{};
+};
+
+/// One framed connection, and what its end of the star knows of it. Whoever has it closes the socket.
+///
+/// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each kind of
+/// message may have.
+struct link {
+    int socket = -1; // -1: this place is free
+    int slot = 0;
+    std::uint64_t serial = 0; // in order of opening; what was meant for a closed link does not reach the next
+    int rank = -1;            // -1: nobody yet
+    bool connecting = false;
+    bool refused = false; // only waits until the other end has read why
+    bool finish = false;  // nothing more to send after `out`
+    bool wants_write = false;
+    int error = 0;
+    time_point until = time_point::max(); // closed then
+    std::string from{};
+    std::vector<std::byte> in{}, out{};
+    std::size_t sent = 0;
+
+    bool open() const noexcept { return socket >= 0; }
+    bool pending() const noexcept { return open() && rank < 0; }
+    /// Still the connection that had this serial.
+    bool still(std::uint64_t number) const noexcept { return open() && serial == number; }
+
+    /// Writes what the socket takes. False: some of it has to wait until the socket takes more.
+    bool write() noexcept {
+        while (sent < out.size()) {
+            ssize_t const n = ::send(socket, out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+            if (n > 0) {
+                sent += static_cast<std::size_t>(n);
+                continue;
+            }
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+            error = errno; // reading will find the socket closed, and say so
+            sent = out.size();
+        }
+        out.clear();
+        sent = 0;
+        if (finish) ::shutdown(socket, SHUT_WR);
+        return true;
+    }
+
+    /// How many bytes may be read next.
+    std::size_t room(std::size_t most) const noexcept {
+        return rank < 0 && !refused ? std::min(most, hello_limit - in.size()) : most;
+    }
+
+    /// Reads once. 0: nothing will come any more, for the reason `error` (0: the other end closed); -1: not now.
+    ssize_t read(std::span<std::byte> into) noexcept {
+        if (into.empty()) return 0;
+        while (true) {
+            ssize_t const n = ::recv(socket, into.data(), into.size(), 0);
+            if (n >= 0) return n;
+            if (errno == EINTR) continue;
+            if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
+            error = errno;
+            return 0;
+        }
+    }
+
+    /// What has come in, from byte `begin` on, in a world of `ranks`.
+    arrival look(std::size_t begin, std::size_t ranks) const {
+        arrival found;
+        std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
+        if (rest.size() < head_bytes) {
+            // Junk is known by its first bytes, however slowly it comes.
+            if (rank < 0 && !looks_ours(rest)) found.wrong = "bytes that are no control message";
+            return found;
+        }
+        head& h = found.front;
+        if (!h.read(rest)) {
+            found.wrong = "bytes that are no control message";
+            return found;
+        }
+        if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, ranks))) {
+            found.wrong = "a control message of " + std::to_string(h.length) + " bytes, more than its kind may have";
+            return found;
+        }
+        if (rest.size() < head_bytes + h.length) return found;
+        found.body = rest.subspan(head_bytes, h.length);
+        found.whole = h.body_crc == crc32c(found.body);
+        if (!found.whole) found.wrong = "a control message whose checksum is wrong";
+        return found;
+    }
+
+    /// The first `bytes` of what has come in are dealt with.
+    void drop(std::size_t bytes) {
+        in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(bytes));
+        if (in.empty() && in.capacity() > 65536) in.shrink_to_fit();
+    }
+
+  private:
+    static bool looks_ours(std::span<std::byte const> bytes) noexcept {
+        std::array<std::byte, 4> ours{};
+        put(ours.data(), magic);
+        return std::equal(ours.begin(), ours.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), ours.size())),
+                          bytes.begin());
+    }
+};
+
+} // namespace herring::detail::star
+
+#endif // HERRING_DETAIL_CONTROL_LINK_HPP

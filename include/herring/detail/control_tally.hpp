@@ -1,0 +1,95 @@
+// herring: rank 0's book of the collective that is open: which ranks have come, and what they gave. No I/O.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_TALLY_HPP
+#define HERRING_DETAIL_CONTROL_TALLY_HPP
+
+#include "herring/detail/control_wire.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace herring::detail::star {
+
+/// What users call a collective.
+inline char const* name(message kind) noexcept { return kind == message::barrier ? "barrier" : "all_gather"; }
+
+/// One collective at a time; empty again once it is taken.
+class tally {
+  public:
+    explicit tally(int ranks) : given_(static_cast<std::size_t>(ranks)) {}
+
+    bool empty() const noexcept { return arrived_ == 0; }
+    bool complete() const noexcept { return arrived_ == given_.size(); }
+    bool has(int rank) const noexcept { return of(rank) != message::alive; }
+    message of(int rank) const noexcept { return given_[static_cast<std::size_t>(rank)].kind; }
+
+    /// The ranks that have not come.
+    std::vector<int> absent() const {
+        std::vector<int> ranks;
+        for (int r = 0; r < static_cast<int>(given_.size()); ++r)
+            if (!has(r)) ranks.push_back(r);
+        return ranks;
+    }
+
+    /// The first rank that is in another collective; -1: none.
+    int at_odds_with(message kind) const noexcept {
+        for (int r = 0; r < static_cast<int>(given_.size()); ++r)
+            if (has(r) && of(r) != kind) return r;
+        return -1;
+    }
+
+    /// What those who have come are in.
+    message kind() const noexcept {
+        for (contribution const& c : given_)
+            if (c.kind != message::alive) return c.kind;
+        return message::barrier;
+    }
+
+    void add(int rank, message kind, std::span<std::byte const> bytes) {
+        given_[static_cast<std::size_t>(rank)] = {kind, {bytes.begin(), bytes.end()}};
+        ++arrived_;
+    }
+
+    /// The body of `message::done`: of an all_gather the sizes of all, then the bytes of all.
+    std::vector<std::byte> take() {
+        std::vector<std::byte> body;
+        if (kind() == message::give) {
+            for (contribution const& c : given_) append<std::uint64_t>(body, c.bytes.size());
+            for (contribution const& c : given_) body.insert(body.end(), c.bytes.begin(), c.bytes.end());
+        }
+        for (contribution& c : given_) c = {};
+        arrived_ = 0;
+        return body;
+    }
+
+  private:
+    struct contribution {
+        message kind = message::alive; // alive: none yet
+        std::vector<std::byte> bytes{};
+    };
+
+    std::vector<contribution> given_;
+    std::size_t arrived_ = 0;
+};
+
+/// The contributions of `ranks` out of what `tally::take` made. False: it is something else.
+inline bool unpack(std::span<std::byte const> body, std::size_t ranks, std::vector<std::vector<std::byte>>& all) {
+    reader in{body};
+    std::vector<std::uint64_t> sizes;
+    for (std::size_t r = 0; r < ranks; ++r) sizes.push_back(in.number<std::uint64_t>());
+    all.assign(ranks, {});
+    for (std::size_t r = 0; r < ranks; ++r) {
+        if (!in.ok || sizes[r] > in.rest.size()) return false;
+        auto const bytes = in.rest.first(static_cast<std::size_t>(sizes[r]));
+        all[r].assign(bytes.begin(), bytes.end());
+        in.rest = in.rest.subspan(bytes.size());
+    }
+    return in.ok && in.rest.empty();
+}
+
+} // namespace herring::detail::star
+
+#endif // HERRING_DETAIL_CONTROL_TALLY_HPP

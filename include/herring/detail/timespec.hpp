@@ -1,0 +1,19 @@
+// herring: times as the system calls take them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_TIMESPEC_HPP
+#define HERRING_DETAIL_TIMESPEC_HPP
+
+#include <chrono>
+
+#include <time.h>
+
+namespace herring::detail {
+
+/// A span, or a point on the monotonic clock as its time since the epoch.
+inline timespec timespec_of(std::chrono::nanoseconds time) noexcept {
+    return {static_cast<time_t>(time.count() / 1'000'000'000), static_cast<long>(time.count() % 1'000'000'000)};
+}
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_TIMESPEC_HPP
