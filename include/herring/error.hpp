@@ -3,6 +3,8 @@
 #ifndef HERRING_ERROR_HPP
 #define HERRING_ERROR_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -72,7 +74,7 @@ struct failure {
     }
 
     /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
-    std::string message() const {
+    HERRING_SETUP std::string message() const {
         std::string out = "herring: ";
         if (local_rank >= 0) out += "rank " + std::to_string(local_rank) + ": ";
         if (operation[0] != 0) out += std::string(operation) + ": ";

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>
@@ -38,9 +39,12 @@ class layout {
     explicit layout(std::vector<tensor_spec> tensors) : tensors_(std::move(tensors)) {}
 
     /// From a range of element counts; the tensors are named "0", "1", ...
-    static layout of(std::span<std::size_t const> counts) {
+    template <class Counts>
+    requires requires(Counts const& counts) { static_cast<std::size_t>(*std::begin(counts)); }
+    static layout of(Counts const& counts) {
         layout made;
-        for (std::size_t const count : counts) made.tensors_.push_back({std::to_string(made.size()), count});
+        for (auto const count : counts)
+            made.tensors_.push_back({std::to_string(made.size()), static_cast<std::size_t>(count)});
         return made;
     }
 

@@ -355,7 +355,9 @@ namespace detail {
 
 using needs_of_every_pack = needs<need::update_for_element, need::wire_for_element, need::reachable_memory>;
 
-template <bool Sound, class T, class... P> struct build { using type = rejected<T>; };
+template <bool Sound, class T, class... P> struct build {
+    using type = rejected<std::conditional_t<std::is_object_v<T>, T, float>>;
+};
 template <class T, class... P> struct build<true, T, P...> {
     using by_axis = given<P...>;
     using pack = policies<T, policy_for<axes::transport, by_axis>, policy_for<axes::intra_node, by_axis>,
@@ -370,7 +372,7 @@ template <class T, class... P> struct build<true, T, P...> {
         else
             return detail::fits<pack, P...>();
     }();
-    using type = std::conditional_t<fit, pack, rejected<T>>;
+    using type = std::conditional_t<fit, pack, typename build<false, T>::type>;
 };
 
 // The sentences for the pack itself.

@@ -4,6 +4,7 @@
 #define HERRING_REDUCER_HPP
 
 #include "herring/detail/defaults.hpp"
+#include "herring/detail/identity.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/agreement.hpp"
 #include "herring/engine/driver.hpp"
@@ -22,7 +23,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <sched.h>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -33,13 +33,6 @@ namespace herring {
 
 /// A reducer over elements of T, composed of policies in any order; an axis left out takes its default.
 template <class T, class... Policies> using reducer = basic_reducer<resolve_t<T, Policies...>>;
-
-/// How many cores this process may use.
-inline int usable_cores() noexcept {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
 ///
@@ -61,6 +54,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     using element_type = T;
     using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress, Waiting,
                           Trace>;
+
+    static_assert(std::is_same_v<Placement, placement::colocated> && std::is_same_v<Sync, sync::every_step> &&
+                      std::is_same_v<Wire, wire::same>,
+                  "[HRG-M05] reducer: runs placement::colocated, sync::every_step and wire::same; a common slip is a model "
+                  "of one's own on these axes, which nothing would ask yet; leave them out");
+    static_assert(Transport::tag_bits >= 64 && Transport::tuning.chunk_bytes >= 4096 &&
+                      Transport::tuning.window_bytes >= Transport::tuning.chunk_bytes &&
+                      Transport::max_message >= 2 * Transport::tuning.chunk_bytes,
+                  "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least one "
+                  "chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
+                  "window_bytes");
 
     static constexpr std::chrono::milliseconds default_timeout{30'000};
 
@@ -134,7 +138,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// what ended the reduction, naming the rank that is missing or differs.
     void wait() { wait(clock::now() + default_timeout).value(); }
 
-    /// The same with a deadline of the caller's; a failure is returned. A passed deadline ends the world.
+    /// The same with a deadline of the caller's; a failure is returned, a misuse (`bad_state`) thrown. A passed deadline
+    /// ends the world.
     status wait(time_point deadline) {
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ != size())
@@ -193,7 +198,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     static constexpr std::size_t ring_pieces = 4;
     static constexpr std::size_t most_elements = (std::size_t{1} << 47) / sizeof(T); // so that no sum of sizes overflows
 
-    herring::plan make() const {
+    HERRING_SETUP herring::plan make() const {
         std::vector<std::size_t> counts;
         counts.reserve(layout_.size());
         std::size_t left = most_elements;
@@ -219,7 +224,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         return make_plan<Fusion, Sharding>(counts, map_, sizeof(T), sizeof(accumulator<T>), tuning);
     }
 
-    template <class... TransportArguments> void construct(TransportArguments&&... arguments) {
+    template <class... TransportArguments> HERRING_SETUP void construct(TransportArguments&&... arguments) {
         detail::declaration mine;
         mine.add("version", version_string);
         mine.add("element", element<T>::name);
@@ -232,7 +237,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                                std::to_string(plan_.tuning.mailbox_bytes));
         detail::declare(mine, layout_);
         mine.add("buckets", std::to_string(plan_.buckets.size()));
-        mine.add("shards", std::to_string(plan_.shards.size()));
+        mine.add("plan's digest", std::to_string(plan_.digest));
         detail::agree(ranks_, mine, default_timeout);
 
         int const my_node = map_.node(ranks_.rank());
@@ -279,7 +284,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         start_step();
         ranks_.barrier(default_timeout);
         int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
-        driver_.emplace(*engine_, ranks_, threads > usable_cores());
+        driver_.emplace(*engine_, ranks_, threads > detail::usable_cores());
     }
 
     // ---- a step ---------------------------------------------------------------------------------------------------
@@ -294,9 +299,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     void check_index(std::size_t i, char const* operation) const {
-        if (i >= size())
-            throw error(errc::bad_argument, ranks_.rank(), -1, operation,
-                        "there is no tensor " + std::to_string(i) + ": the layout has " + std::to_string(size()));
+        if (i >= size()) [[unlikely]] no_such_tensor(i, operation);
+    }
+    [[noreturn]] HERRING_SETUP void no_such_tensor(std::size_t i, char const* operation) const {
+        throw error(errc::bad_argument, ranks_.rank(), -1, operation,
+                    "there is no tensor " + std::to_string(i) + ": the layout has " + std::to_string(size()));
     }
 
     void check_ready(std::size_t i) const {
@@ -443,6 +450,14 @@ template <class T> class basic_reducer<rejected<T>> {
     template <class... Anything> status wait(Anything&&...) { return {}; }
     void poll() {}
     template <class... Anything> status all_reduce(Anything&&...) { return {}; }
+    herring::plan plan() const { return {}; }
+    herring::counters counters() const noexcept { return {}; }
+
+    struct inert {
+        template <class... Anything> void operator()(Anything&&...) const noexcept {}
+    };
+    inert trace() noexcept { return {}; }
+    inert transport() noexcept { return {}; }
 };
 
 } // namespace herring

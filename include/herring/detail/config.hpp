@@ -13,4 +13,7 @@
 /// registers.
 #define HERRING_ALWAYS_INLINE [[gnu::always_inline]] inline
 
+/// Set-up and error paths: compiled for size and kept out of line, which is most of what a translation unit costs.
+#define HERRING_SETUP [[gnu::cold, gnu::noinline]]
+
 #endif // HERRING_DETAIL_CONFIG_HPP

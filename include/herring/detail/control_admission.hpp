@@ -21,7 +21,7 @@ namespace herring::detail::star {
 struct refusal {
     errc code = errc::refused;
     std::string text{};
-    bool again = false; ///< it may try until its deadline, because this world may be about to make room for the next
+    bool again = false; ///< it may try until its deadline: this world may be about to make room for the next
 };
 
 /// The ranks' hellos, and those who were turned away.
@@ -34,12 +34,12 @@ class admission {
 
     static bool speaks(head const& h) noexcept { return h.version == protocol_version; }
     static refusal other_version(head const& h) {
-        return {errc::mismatch, "it speaks version " + std::to_string(h.version) + " of the protocol, rank 0 version " +
-                                    std::to_string(protocol_version) +
+        return {errc::mismatch, "it speaks version " + std::to_string(h.version) +
+                                    " of the protocol, rank 0 version " + std::to_string(protocol_version) +
                                     "; build every rank from one version of Herring"};
     }
 
-    /// Whether `said` has no place in the world, and why. `places`: rank → its connection; `complete`: all were here.
+    /// Whether `said` has no place in the world, and why. `complete`: all were here.
     bool refuses(hello const& said, std::vector<link*> const& places, bool complete, refusal& why) const {
         std::uint32_t const r = said.rank;
         hello const& own = hellos_[0];
@@ -51,8 +51,9 @@ class admission {
             return true;
         }
         if (said.size != own.size) {
-            why = {errc::mismatch, "it says that the world has " + std::to_string(said.size) + " ranks, rank 0 says " +
-                                       std::to_string(own.size) + "; start every rank with the same size"};
+            why = {errc::mismatch, "it says that the world has " + std::to_string(said.size) +
+                                       " ranks, rank 0 says " + std::to_string(own.size) +
+                                       "; start every rank with the same size"};
             return true;
         }
         if (r >= own.size) {
@@ -100,8 +101,8 @@ class admission {
     }
 
     /// The deadline has passed. `trouble`: what else may have kept them away.
-    failure timed_out(std::vector<int> const& missing, std::string const& where, std::chrono::milliseconds timeout,
-                      std::string const& trouble) const {
+    failure timed_out(std::vector<int> const& missing, std::string const& where,
+                      std::chrono::milliseconds timeout, std::string const& trouble) const {
         std::string text = not_joined(rank_list(missing), where, timeout);
         if (refusals_ > 0) text += "; refused: " + std::to_string(refusals_) + ", last " + last_refusal_;
         if (strangers_ > 0) text += "; connections that were no rank's: " + std::to_string(strangers_);
@@ -109,7 +110,8 @@ class admission {
         return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", text);
     }
 
-    static std::string not_joined(std::string const& who, std::string const& where, std::chrono::milliseconds timeout) {
+    static std::string not_joined(std::string const& who, std::string const& where,
+                                  std::chrono::milliseconds timeout) {
         return who + " did not join rank 0 on " + where + " within " + duration_text(timeout) +
                "; see whether they were started, and with this address";
     }

@@ -3,9 +3,10 @@
 #ifndef HERRING_DETAIL_CONTROL_END_HPP
 #define HERRING_DETAIL_CONTROL_END_HPP
 
-#include "herring/detail/address.hpp"
 #include "herring/detail/control.hpp"
+#include "herring/detail/control_connections.hpp"
 #include "herring/detail/control_link.hpp"
+#include "herring/detail/control_settings.hpp"
 #include "herring/detail/control_tally.hpp"
 #include "herring/detail/control_thread.hpp"
 #include "herring/detail/control_wire.hpp"
@@ -21,42 +22,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <sys/epoll.h>
 #include <unistd.h>
 
 namespace herring::detail::star {
 
-/// What a star needs to know before it can begin.
-struct settings {
-    int rank = 0;
-    int size = 2;
-    std::vector<endpoint> hub{};  // where rank 0 listens, as this rank resolved it
-    std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
-    std::string hub_text{};       // host:port, as it was given
-    std::string node{}, boot{};
-    std::uint64_t secret = 0;
-    time_point deadline{};
-    std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
-};
-
-inline constexpr std::chrono::seconds pending_time{5}; // who has not said who it is by then is closed
 inline constexpr std::chrono::seconds leave_time{5};
 inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
-inline constexpr std::chrono::seconds answer_time{1}; // how much longer than its deadline a rank waits for rank 0's word
+/// How much longer than its deadline a rank waits for rank 0's word.
+inline constexpr std::chrono::seconds answer_time{1};
 
-/// One process's end of the star. `Role` derives from it and is the rest: `hub` (rank 0) or `member` (the others).
+/// One process's end of the star. `Role` derives from it and is the rest: `hub` is rank 0, `member` the
+/// others.
 ///
-/// Role:     give_up(), take_part(), before_sleep(), occurred(), heard(), stranger(), expired(), ended(): see where
-///           they are called. Its destructor calls `stop`, so that the thread does not outlive what it works on.
-/// Threads:  everything below `lock_` is touched by the thread and by callers alike; the thread holds it except
-///           while it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no wake-up of
-///           its own.
+/// Role:     has begin, give_up, take_part, before_sleep, occurred, connected, heard, stranger, expired and
+///           ended, called with the lock held (begin: before there is a thread). Its destructor calls `stop`,
+///           so that the thread does not outlive what it works on.
+/// Threads:  everything below `lock_` is touched by the thread and by callers alike; the thread holds it but
+///           while it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no
+///           wake-up of its own.
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
 template <class Role> class star_end {
   public:
@@ -103,8 +93,7 @@ template <class Role> class star_end {
         operation_ = {};
         if (done_ < sequence) throw_if_failed(operation);
         if (all == nullptr) return;
-        bool const readable = unpack(std::exchange(result_, {}), at(is_.size), *all);
-        if (readable) return;
+        if (unpack(std::exchange(result_, {}), at(is_.size), *all)) return;
         set_failure(failure::make(errc::protocol, is_.rank, 0, operation,
                                   "its answer cannot be read; see that every rank runs the same build"));
         throw_if_failed(operation);
@@ -129,20 +118,17 @@ template <class Role> class star_end {
         made.map = topology(node_ids_);
         made.job = job_;
         made.local_address = local_address_;
-        made.ranks_on_this_machine =
-            static_cast<int>(std::count(machine_ids_.begin(), machine_ids_.end(), machine_ids_[at(is_.rank)]));
+        made.ranks_on_this_machine = static_cast<int>(
+            std::count(machine_ids_.begin(), machine_ids_.end(), machine_ids_[at(is_.rank)]));
         return made;
     }
 
   protected:
     enum class stage { joining, joined, refused };
 
-    explicit star_end(settings from) : is_(std::move(from)), places_(at(is_.size)), left_(at(is_.size)) {}
-    ~star_end() {
-        for (link const& l : links_)
-            if (l.open()) ::close(l.socket);
-        close_listeners();
-    }
+    explicit star_end(settings from)
+        : is_(std::move(from)), links_(thread_, is_.rank, is_.size), left_(at(is_.size)) {}
+    ~star_end() { close_listeners(); }
 
     /// Ends the thread.
     void stop() noexcept {
@@ -157,17 +143,15 @@ template <class Role> class star_end {
     bool failed() const noexcept { return first_.load(std::memory_order_relaxed) != 0; }
 
     hello own_hello() const {
-        hello mine;
-        mine.size = static_cast<std::uint32_t>(is_.size);
-        mine.rank = static_cast<std::uint32_t>(is_.rank);
-        mine.incarnation = incarnation_;
-        mine.secret = is_.secret;
-        mine.node = is_.node;
-        mine.boot = is_.boot;
-        return mine;
+        return {static_cast<std::uint32_t>(is_.size),
+                static_cast<std::uint32_t>(is_.rank),
+                incarnation_,
+                is_.secret,
+                is_.node,
+                is_.boot};
     }
 
-    // ---- waiting, by callers ------------------------------------------------------------------------------------
+    // ---- waiting, by callers ------------------------------------------------------------------------------
 
     void wait_while_joining(time_point deadline) noexcept {
         while (stage_ == stage::joining && lock_.wait_until(deadline)) {
@@ -182,28 +166,10 @@ template <class Role> class star_end {
         return ended();
     }
 
-    // ---- connections --------------------------------------------------------------------------------------------
-
-    link& open_link(int socket, std::string from, std::uint32_t what) {
-        std::size_t slot = 0;
-        while (slot < links_.size() && links_[slot].open()) ++slot;
-        if (slot == links_.size()) links_.emplace_back();
-        link& l = links_[slot];
-        l = {};
-        l.socket = socket;
-        l.slot = static_cast<int>(slot);
-        l.serial = ++serial_;
-        l.from = std::move(from);
-        l.until = clock::now() + pending_time;
-        thread_.watch(socket, key_of(l), what);
-        return l;
-    }
+    // ---- connections --------------------------------------------------------------------------------------
 
     void close_link(link& l) noexcept {
-        if (!l.open()) return;
-        ::close(l.socket);
-        l.socket = -1;
-        std::replace(places_.begin(), places_.end(), &l, static_cast<link*>(nullptr));
+        links_.close(l);
         lock_.notify_all();
     }
 
@@ -213,31 +179,6 @@ template <class Role> class star_end {
             ::close(l);
         }
         is_.listeners.clear();
-    }
-
-    void send(link& to, message type, std::uint64_t sequence, std::span<std::byte const> body) {
-        if (!to.open() || to.finish) return;
-        append_message(to.out, type, static_cast<std::uint32_t>(is_.rank), sequence, body);
-        flush(to);
-    }
-
-    /// To every rank that this one is connected with: from rank 0 to all, from others to rank 0.
-    void send_all(message type, std::uint64_t sequence, std::span<std::byte const> body) {
-        for (link* const place : places_)
-            if (place != nullptr) send(*place, type, sequence, body);
-    }
-
-    void flush(link& l) noexcept {
-        bool const more = !l.write();
-        if (more == l.wants_write) return;
-        l.wants_write = more;
-        thread_.rewatch(l.socket, key_of(l), more ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    }
-
-    /// Nothing is sent after what waits to be.
-    void finish(link& l) noexcept {
-        l.finish = true;
-        flush(l);
     }
 
     void receive(link& l) {
@@ -262,7 +203,7 @@ template <class Role> class star_end {
     /// Its last message was a goodbye.
     void left(link& l, int rank) noexcept {
         left_[at(rank)] = true;
-        finish(l);
+        links_.finish(l);
     }
 
     /// The other end has closed, or the network gave it up. `l` is a rank's.
@@ -271,11 +212,13 @@ template <class Role> class star_end {
         close_link(l);
         if (expected) return;
         set_failure(failure::make(errc::peer_lost, -1, l.rank, "control",
-                                  "its control connection (" + l.from + ") closed without a goodbye" + reason(why) +
-                                      ": its process died or its host cannot be reached"));
+                                  "its control connection (" + l.from + ") closed without a goodbye" +
+                                      reason(why) + ": its process died or its host cannot be reached"));
     }
 
-    static std::string reason(int why) { return why == 0 ? "" : std::string(" (") + std::strerror(why) + ")"; }
+    static std::string reason(int why) {
+        return why == 0 ? "" : std::string(" (") + std::strerror(why) + ")";
+    }
 
     /// What comes from a rank, and no rank of this build would send.
     void nonsense(link& l, std::string const& what) {
@@ -284,15 +227,17 @@ template <class Role> class star_end {
         close_link(l);
     }
 
-    // ---- failures -----------------------------------------------------------------------------------------------
+    // ---- failures -----------------------------------------------------------------------------------------
 
-    std::string_view doing() const noexcept { return operation_.empty() ? std::string_view("control") : operation_; }
+    std::string_view doing() const noexcept {
+        return operation_.empty() ? std::string_view("control") : operation_;
+    }
 
     /// The first one stays, and is told to whoever this rank is connected to.
     void set_failure(failure const& why) {
         if (failed()) return;
         keep_failure(why);
-        if (stage_ == stage::joined) send_all(message::fail, 0, write_failure(why));
+        if (stage_ == stage::joined) links_.send_all(message::fail, 0, write_failure(why));
     }
 
     void heard_failure(link& from, std::span<std::byte const> body) {
@@ -305,22 +250,21 @@ template <class Role> class star_end {
 
     failure gone(int rank, std::string_view operation) const noexcept {
         return failure::make(errc::peer_lost, is_.rank, rank, operation,
-                             "it left (its world was destroyed) while others still wait for it; let every rank make "
-                             "the same calls");
+                             "it left (its world was destroyed) while others still wait for it; let every "
+                             "rank make the same calls");
     }
 
-    // ---- state --------------------------------------------------------------------------------------------------
+    // ---- state --------------------------------------------------------------------------------------------
 
     settings is_;
     std::uint64_t const incarnation_ = random_bits();
     control_thread thread_;
 
     monitor lock_;
+    connections links_;
     stage stage_ = stage::joining;
-    std::deque<link> links_;    // closed ones are used again; they stay where they are
-    std::vector<link*> places_; // rank → its link, nullptr without; others than rank 0 have [0] only
-    std::vector<bool> left_;    // rank → it has said goodbye
-    failure why_not_{};         // refused: the reason
+    std::vector<bool> left_; // rank → it has said goodbye
+    failure why_not_{};      // refused: the reason
     std::string last_trouble_;
 
     // What everyone was told.
@@ -335,7 +279,7 @@ template <class Role> class star_end {
   private:
     Role& role() noexcept { return static_cast<Role&>(*this); }
 
-    // ---- the thread ---------------------------------------------------------------------------------------------
+    // ---- the thread ---------------------------------------------------------------------------------------
 
     void run() noexcept {
         while (true) {
@@ -357,17 +301,19 @@ template <class Role> class star_end {
             work();
         } catch (...) {
             if (!failed())
-                keep_failure(failure::make(errc::no_resources, is_.rank, -1, "control", "no memory for a control message"));
+                keep_failure(failure::make(errc::no_resources, is_.rank, -1, "control",
+                                           "no memory for a control message"));
         }
     }
 
     /// Does what is due; how long the thread may sleep, in milliseconds.
-    // Heartbeats belong here: send_all(message::alive) when due, and look at how long each place has been silent
-    // (`receive` knows when it last spoke; `run` knows whether this thread itself slept longer than it meant to).
+    // Heartbeats belong here: `links_.send_all(message::alive)` when due, and a look at how long each place
+    // has been silent. `receive` knows when a link last spoke, `run` whether this thread slept longer than it
+    // meant to. `message::alive` arrives in the roles' `heard`.
     int until_next() {
         time_point const now = clock::now();
         time_point next = time_point::max();
-        for (link& l : links_) {
+        for (link& l : links_.all()) {
             if (!l.open()) continue;
             if (now >= l.until)
                 role().expired(l);
@@ -376,25 +322,21 @@ template <class Role> class star_end {
         }
         next = std::min(next, role().before_sleep(now));
         if (next == time_point::max()) return -1;
-        auto const ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
+        auto const ms =
+            std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
         return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
     }
 
-    static std::uint64_t key_of(link const& l) noexcept {
-        return (l.serial & 0x7FFFFFFFu) << 32 | static_cast<std::uint64_t>(l.slot);
-    }
-
     void take(std::uint64_t key, std::uint32_t what) {
-        std::size_t const slot = key & 0xFFFFFFFFu;
-        if (role().occurred(key) || slot >= links_.size()) return;
-        link& l = links_[slot];
-        if (!l.open() || key_of(l) != key) return;
-        if (l.connecting) {
-            role().connected(l);
+        if (role().occurred(key)) return;
+        link* const l = links_.of_key(key);
+        if (l == nullptr) return;
+        if (l->connecting) {
+            role().connected(*l);
             return;
         }
-        if ((what & EPOLLOUT) != 0) flush(l);
-        if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) receive(l);
+        if ((what & EPOLLOUT) != 0) links_.flush(*l);
+        if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) receive(*l);
     }
 
     /// Takes every whole message out of what has come in.
@@ -415,7 +357,7 @@ template <class Role> class star_end {
         if (begin > 0) l.drop(begin);
     }
 
-    // ---- the end ------------------------------------------------------------------------------------------------
+    // ---- the end ------------------------------------------------------------------------------------------
 
     void keep_failure(failure const& why) noexcept {
         cell_ = why;
@@ -432,27 +374,25 @@ template <class Role> class star_end {
         time_point const deadline = clock::now() + most;
         leaving_ = true;
         close_listeners();
-        for (link& l : links_) {
+        for (link& l : links_.all()) {
             if (!l.open()) continue;
             if (l.connecting || (l.pending() && !l.refused)) {
                 close_link(l);
                 continue;
             }
             try {
-                if (stage_ == stage::joined) send(l, message::goodbye, 0, {});
+                if (stage_ == stage::joined) links_.send(l, message::goodbye, 0, {});
             } catch (...) {
                 // No memory for a goodbye: the others will say that this rank was lost.
             }
-            if (!l.finish) finish(l);
+            if (!l.finish) links_.finish(l);
         }
-        auto const open = [](link const& l) { return l.open(); };
-        while (std::any_of(links_.begin(), links_.end(), open) && lock_.wait_until(deadline)) {
+        while (links_.any_open() && lock_.wait_until(deadline)) {
         }
     }
 
     bool stop_ = false;
     bool leaving_ = false;
-    std::uint64_t serial_ = 0;
     std::string_view operation_; // the collective that a caller is in
     std::atomic<std::uint32_t> first_{0};
     failure cell_{};

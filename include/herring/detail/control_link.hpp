@@ -37,16 +37,16 @@ inline void tune(int socket) noexcept {
 
 /// What lies at the front of the bytes that have come in.
 struct arrival {
-    bool whole = false;       ///< a message is there: `front` and `body`
-    std::string wrong{};      ///< or why it can never be one
+    bool whole = false;  ///< a message is there: `front` and `body`
+    std::string wrong{}; ///< or why it can never be one
     head front{};
     std::span<std::byte const> body{};
 };
 
 /// One framed connection, and what its end of the star knows of it. Whoever has it closes the socket.
 ///
-/// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each kind of
-/// message may have.
+/// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each
+/// kind of message may have.
 struct link {
     int socket = -1; // -1: this place is free
     int slot = 0;
@@ -91,7 +91,7 @@ struct link {
         return rank < 0 && !refused ? std::min(most, hello_limit - in.size()) : most;
     }
 
-    /// Reads once. 0: nothing will come any more, for the reason `error` (0: the other end closed); -1: not now.
+    /// Reads once. -1: nothing is there now; 0: nothing will come, for the reason `error` (0: an orderly end).
     ssize_t read(std::span<std::byte> into) noexcept {
         if (into.empty()) return 0;
         while (true) {
@@ -119,7 +119,8 @@ struct link {
             return found;
         }
         if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, ranks))) {
-            found.wrong = "a control message of " + std::to_string(h.length) + " bytes, more than its kind may have";
+            found.wrong =
+                "a control message of " + std::to_string(h.length) + " bytes, more than its kind may have";
             return found;
         }
         if (rest.size() < head_bytes + h.length) return found;
@@ -139,7 +140,8 @@ struct link {
     static bool looks_ours(std::span<std::byte const> bytes) noexcept {
         std::array<std::byte, 4> ours{};
         put(ours.data(), magic);
-        return std::equal(ours.begin(), ours.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), ours.size())),
+        return std::equal(ours.begin(),
+                          ours.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), ours.size())),
                           bytes.begin());
     }
 };

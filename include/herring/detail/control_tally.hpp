@@ -76,7 +76,8 @@ class tally {
 };
 
 /// The contributions of `ranks` out of what `tally::take` made. False: it is something else.
-inline bool unpack(std::span<std::byte const> body, std::size_t ranks, std::vector<std::vector<std::byte>>& all) {
+inline bool unpack(std::span<std::byte const> body, std::size_t ranks,
+                   std::vector<std::vector<std::byte>>& all) {
     reader in{body};
     std::vector<std::uint64_t> sizes;
     for (std::size_t r = 0; r < ranks; ++r) sizes.push_back(in.number<std::uint64_t>());

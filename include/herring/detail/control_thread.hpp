@@ -71,8 +71,12 @@ class control_thread {
     }
 
     /// `key` comes with each event of `socket`; all ones is taken.
-    void watch(int socket, std::uint64_t key, std::uint32_t what) noexcept { control(EPOLL_CTL_ADD, socket, key, what); }
-    void rewatch(int socket, std::uint64_t key, std::uint32_t what) noexcept { control(EPOLL_CTL_MOD, socket, key, what); }
+    void watch(int socket, std::uint64_t key, std::uint32_t what) noexcept {
+        control(EPOLL_CTL_ADD, socket, key, what);
+    }
+    void rewatch(int socket, std::uint64_t key, std::uint32_t what) noexcept {
+        control(EPOLL_CTL_MOD, socket, key, what);
+    }
     void forget(int socket) noexcept { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr); }
 
     void wake() noexcept {

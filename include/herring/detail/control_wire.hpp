@@ -42,10 +42,14 @@ enum class message : std::uint16_t {
 /// How many bytes may follow the head of a message in a world of `ranks`.
 constexpr std::size_t most_body(message type, std::size_t ranks) noexcept {
     switch (type) {
-    case message::done: return body_limit;
-    case message::give: return blob_limit;
-    case message::welcome: return 8 + 8 * ranks;
-    default: return 8192;
+    case message::done:
+        return body_limit;
+    case message::give:
+        return blob_limit;
+    case message::welcome:
+        return 8 + 8 * ranks;
+    default:
+        return 8192;
     }
 }
 
@@ -131,8 +135,8 @@ inline void append_message(std::vector<std::byte>& to, message type, std::uint32
     to.insert(to.end(), body.begin(), body.end());
 }
 
-/// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic can
-/// replay it.
+/// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic
+/// can replay it.
 inline std::uint64_t secret_check(std::string const& secret) noexcept {
     if (secret.empty()) return 0;
     std::uint64_t hash = hash_of("herring secret 1", 16);

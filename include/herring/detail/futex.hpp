@@ -18,8 +18,8 @@ namespace herring::detail {
 /// Sleeps while `word` holds `expected`, at most for `most`; may return early for no reason.
 ///
 /// `shared`: the word lies in memory that processes share. Sleepers and wakers of a word say the same.
-inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::chrono::nanoseconds most,
-                       bool shared = true) noexcept {
+inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       std::chrono::nanoseconds most, bool shared = true) noexcept {
     if (most.count() <= 0) return;
     timespec const time = timespec_of(most);
     ::syscall(SYS_futex, &word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, expected, &time, nullptr, 0);

@@ -16,7 +16,8 @@ template <class Integer> constexpr void put(std::byte* to, Integer value) noexce
 template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
     Integer value = 0;
     for (std::size_t i = 0; i < sizeof(Integer); ++i)
-        value = static_cast<Integer>(value | static_cast<Integer>(std::to_integer<Integer>(from[i]) << (8 * i)));
+        value =
+            static_cast<Integer>(value | static_cast<Integer>(std::to_integer<Integer>(from[i]) << (8 * i)));
     return value;
 }
 

@@ -41,7 +41,8 @@ class monitor {
     monitor(monitor const&) = delete;
     monitor& operator=(monitor const&) = delete;
 
-    /// With the lock held: gives it up until someone notifies, or for no reason. False: `deadline` has passed.
+    /// With the lock held: gives it up until someone notifies, or for no reason. False: `deadline` has
+    /// passed.
     bool wait_until(std::chrono::steady_clock::time_point deadline) noexcept {
         timespec const until = timespec_of(deadline.time_since_epoch());
         return ::pthread_cond_timedwait(&changed_, &lock_, &until) != ETIMEDOUT;

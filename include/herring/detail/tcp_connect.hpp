@@ -3,148 +3,190 @@
 #ifndef HERRING_DETAIL_TCP_CONNECT_HPP
 #define HERRING_DETAIL_TCP_CONNECT_HPP
 
+#include "herring/detail/address.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/frame.hpp"
 #include "herring/world.hpp"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
-
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <cstring>
+#include <poll.h>
 #include <span>
 #include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace herring::detail {
 
-using tcp_executor = boost::asio::io_context::executor_type;
-using tcp_socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, tcp_executor>;
-using tcp_acceptor = boost::asio::basic_socket_acceptor<boost::asio::ip::tcp, tcp_executor>;
-using tcp_timer = boost::asio::basic_waitable_timer<clock, boost::asio::wait_traits<clock>, tcp_executor>;
+/// Owns a file descriptor.
+class descriptor {
+  public:
+    explicit descriptor(int owned = -1) noexcept : owned_(owned) {}
+    descriptor(descriptor&& other) noexcept : owned_(std::exchange(other.owned_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(owned_, other.owned_);
+        return *this;
+    }
+    ~descriptor() {
+        if (owned_ >= 0) ::close(owned_);
+    }
+    int get() const noexcept { return owned_; }
+    int release() noexcept { return std::exchange(owned_, -1); }
+
+  private:
+    int owned_;
+};
 
 /// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher accepts.
 ///
-/// An accepted connection has 5 s to send one hello: a frame header with the world's job, its rank and its lane. All
-/// else (a scanner, another job, a rank that is not expected, a lane twice) is closed and counted; it delays nobody.
+/// An accepted connection has 5 s to send one hello: a frame header with the world's job, its rank and its lane; it is
+/// answered by one. All else (a scanner, another job, a rank that is not expected, a lane twice) is closed and counted;
+/// of too many that say nothing the oldest goes. Who gets no answer dials again, so strangers delay nobody for long.
+///
+/// Blocks: in the constructor, until all are connected, a rank failed, or `timeout`.
+/// Errors: `no_resources`, `unreachable`, `timeout` naming the peer.
 class tcp_connector {
   public:
     static constexpr std::size_t most_pending = 64;
     static constexpr std::chrono::seconds hello_time{5};
 
-    tcp_connector(world& ranks, std::span<int const> peers, int lanes, std::chrono::milliseconds timeout)
-        : ranks_(ranks), lanes_(lanes), deadline_(clock::now() + timeout), acceptor_(context_) {
+    HERRING_SETUP tcp_connector(world& ranks, std::span<int const> peers, int lanes, std::chrono::milliseconds timeout)
+        : ranks_(ranks), deadline_(clock::now() + timeout) {
         listen();
-        auto const all = ranks.all_gather(std::as_bytes(std::span(endpoint_text_)), timeout);
+        auto const all = ranks.all_gather(std::as_bytes(std::span(&here_, 1)), timeout);
         for (int const peer : peers) {
-            for (int lane = 0; lane < lanes; ++lane) links_.emplace_back(peer, lane, context_);
             auto const& bytes = all[static_cast<std::size_t>(peer)];
-            if (peer > ranks.rank())
-                dial(peer, std::string(reinterpret_cast<char const*>(bytes.data()), bytes.size()));
+            endpoint there;
+            std::memcpy(&there, bytes.data(), std::min(bytes.size(), sizeof there));
+            for (int lane = 0; lane < lanes; ++lane) {
+                links_.push_back({.peer = peer, .lane = lane, .there = there, .dials = peer > ranks.rank()});
+                if (links_.back().dials) dial(links_.back());
+            }
         }
-        accept();
-        while (missing() > 0 && clock::now() < deadline_ && ranks.failed() == nullptr)
-            context_.run_one_until(std::min(deadline_, clock::now() + std::chrono::milliseconds(50)));
-        ranks.check();
-        if (!refusal_.empty())
-            throw error(errc::unreachable, ranks.rank(), refused_peer_, "connect", refusal_);
-        if (missing() > 0) {
-            link const& absent = first_missing();
-            throw error(errc::timeout, ranks.rank(), absent.peer, "connect",
-                        "no data connection with that rank within the deadline; is the port range between the hosts "
-                        "open? This rank listens on " + endpoint_text_ + ", " + std::to_string(strangers_) +
-                            " strangers were turned away");
+        while (std::any_of(links_.begin(), links_.end(), [](link const& l) { return !l.ready; })) {
+            ranks.check();
+            if (clock::now() >= deadline_) give_up();
+            step();
         }
     }
 
     /// Connections that were not of this world.
     std::uint64_t strangers() const noexcept { return strangers_; }
 
-    /// The connected descriptor of a peer's lane; the caller owns it from now on.
-    int release(int peer, int lane) {
+    /// The connected, non-blocking descriptor of a peer's lane; the caller owns it from now on.
+    int release(int peer, int lane) noexcept {
         for (link& l : links_)
             if (l.peer == peer && l.lane == lane) return l.socket.release();
         return -1;
     }
-    boost::asio::ip::tcp protocol() const { return protocol_; }
 
   private:
-    using error_code = boost::system::error_code;
-
     struct link {
-        link(int to, int number, boost::asio::io_context& context) : peer(to), lane(number), socket(context) {}
         int peer;
         int lane;
-        tcp_socket socket;
+        endpoint there;
+        bool dials;
         bool ready = false;
+        bool greeted = false; // the hello is out, the answer is due
+        descriptor socket{};
+        time_point again{};      // when the next try is due, while there is no socket
+        int why = 0;             // the last try failed
+        frame_buffer answer{};
+        std::size_t got = 0; // bytes of it
     };
-    struct inbound {
-        tcp_socket socket;
-        tcp_timer timer;
+    struct stranger {
+        descriptor socket;
+        time_point until;
         frame_buffer hello{};
-    };
-    struct outbound {
-        link* to;
-        boost::asio::ip::tcp::endpoint where;
-        tcp_timer timer;
-        frame_buffer hello{};
+        std::size_t got = 0;
     };
 
     static constexpr std::uint64_t hello_tag = 0x68656c6c6f000000u; // "hello", then the lane
 
-    void listen() {
-        error_code failed;
-        auto const address = boost::asio::ip::make_address(ranks_.local_address(), failed);
-        if (failed)
+    HERRING_SETUP void listen() {
+        std::string why;
+        auto const found = resolve(ranks_.local_address(), 0, deadline_, why);
+        if (found.empty())
             throw error(errc::unreachable, ranks_.rank(), -1, "listen",
-                        "'" + ranks_.local_address() + "' is no IP address: " + failed.message());
-        boost::asio::ip::tcp::endpoint const wanted(address, 0);
-        protocol_ = wanted.protocol();
-        acceptor_.open(wanted.protocol(), failed);
-        if (!failed) acceptor_.bind(wanted, failed);
-        if (!failed) acceptor_.listen(512, failed);
-        if (failed)
+                        "'" + ranks_.local_address() + "' is no address of this machine: " + why);
+        listener_ = descriptor(listen_on(found.front()));
+        if (listener_.get() < 0)
             throw error(errc::no_resources, ranks_.rank(), -1, "listen",
-                        "cannot listen on " + ranks_.local_address() + ": " + failed.message() +
+                        "cannot listen on " + ranks_.local_address() + ": " + std::strerror(errno) +
                             "; check HERRING_INTERFACE, the free ports and the limit of open files");
-        endpoint_text_ = ranks_.local_address() + " " + std::to_string(acceptor_.local_endpoint().port());
+        here_ = local_end(listener_.get());
     }
 
-    void accept() {
-        acceptor_.async_accept([this](error_code failed, auto socket) {
-            if (failed == boost::asio::error::operation_aborted) return;
-            if (!failed && pending_.size() < most_pending) {
-                pending_.push_back({tcp_socket(std::move(socket)), tcp_timer(context_), {}});
-                listen_to(std::prev(pending_.end()));
-            } else if (!failed) {
-                ++strangers_;
+    /// Waits until something can be done, at most 50 ms, and does it.
+    HERRING_SETUP void step() {
+        polled_.clear();
+        polled_.push_back({listener_.get(), POLLIN, 0});
+        for (stranger const& s : strangers_pending_) polled_.push_back({s.socket.get(), POLLIN, 0});
+        for (link const& l : links_)
+            polled_.push_back({l.dials && !l.ready ? l.socket.get() : -1,
+                               static_cast<short>(l.greeted ? POLLIN : POLLOUT), 0});
+        if (::poll(polled_.data(), polled_.size(), 50) < 0 && errno != EINTR) return;
+        std::size_t at = 1;
+        for (stranger& s : strangers_pending_)
+            if (polled_[at++].revents != 0) hear(s);
+        for (link& l : links_) {
+            if (polled_[at++].revents != 0) l.greeted ? be_answered(l) : greet(l);
+            if (l.dials && !l.ready && l.socket.get() < 0 && clock::now() >= l.again) dial(l);
+        }
+        std::erase_if(strangers_pending_, [&](stranger const& s) {
+            if (s.socket.get() >= 0 && clock::now() < s.until) return false;
+            strangers_ += s.got < frame_bytes || s.socket.get() >= 0 ? 1u : 0u;
+            return true;
+        });
+        if (polled_[0].revents != 0) accept();
+    }
+
+    HERRING_SETUP void accept() {
+        for (;;) {
+            descriptor next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            if (next.get() < 0) {
+                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) run_short();
+                return;
             }
-            accept();
-        });
+            if (strangers_pending_.size() == most_pending) drop_oldest();
+            strangers_pending_.push_back({.socket = std::move(next), .until = clock::now() + hello_time});
+        }
     }
 
-    void listen_to(std::list<inbound>::iterator from) {
-        from->timer.expires_after(hello_time);
-        from->timer.async_wait([from](error_code stopped) {
-            if (!stopped) from->socket.close(stopped);
-        });
-        boost::asio::async_read(from->socket, boost::asio::buffer(from->hello),
-                                [this, from](error_code failed, std::size_t) {
-                                    if (failed || !welcome(*from)) ++strangers_;
-                                    from->timer.cancel();
-                                    boost::asio::post(context_, [this, from] { pending_.erase(from); });
-                                });
+    void drop_oldest() {
+        strangers_pending_.erase(strangers_pending_.begin());
+        ++strangers_;
     }
 
-    bool welcome(inbound& from) {
+    // No descriptor is left: those of strangers first, and if there are none, that is the end.
+    HERRING_SETUP void run_short() {
+        int const why = errno;
+        if (!strangers_pending_.empty()) return drop_oldest();
+        throw error(errc::no_resources, ranks_.rank(), -1, "connect",
+                    std::string("no more sockets: ") + std::strerror(why) + "; raise the limit of open files (ulimit -n)");
+    }
+
+    // Reads no more than a hello, from whoever it is.
+    HERRING_SETUP void hear(stranger& from) {
+        ssize_t const got = ::recv(from.socket.get(), from.hello.data() + from.got, frame_bytes - from.got, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (got > 0) from.got += static_cast<std::size_t>(got);
+        if (got > 0 && from.got < frame_bytes) return;
+        if (from.got < frame_bytes || !welcome(from)) from.until = time_point{};
+    }
+
+    HERRING_SETUP bool welcome(stranger& from) {
         frame hello;
         if (!decode(from.hello.data(), hello) || hello.job != ranks_.job() || hello.length != 0) return false;
         for (link& l : links_) {
-            if (static_cast<std::uint32_t>(l.peer) != hello.source || l.peer > ranks_.rank() || l.ready) continue;
+            if (l.dials || l.ready || static_cast<std::uint32_t>(l.peer) != hello.source) continue;
             if (hello.tag != (hello_tag | static_cast<std::uint64_t>(l.lane))) continue;
+            if (!send_hello(from.socket.get(), l.lane)) return false;
             l.socket = std::move(from.socket);
             l.ready = true;
             return true;
@@ -152,79 +194,76 @@ class tcp_connector {
         return false;
     }
 
-    void dial(int peer, std::string const& where) {
-        std::size_t const space = where.rfind(' ');
-        error_code failed;
-        auto const address = boost::asio::ip::make_address(where.substr(0, space), failed);
-        if (failed || space == std::string::npos)
-            throw error(errc::protocol, ranks_.rank(), peer, "connect", "that rank published '" + where + "', no address");
-        auto const port = static_cast<unsigned short>(std::strtoul(where.c_str() + space, nullptr, 10));
-        for (int lane = 0; lane < lanes_; ++lane) {
-            dials_.push_back({nullptr, {address, port}, tcp_timer(context_), {}});
-            outbound& out = dials_.back();
-            frame const hello{.job = ranks_.job(), .tag = hello_tag | static_cast<std::uint64_t>(lane),
-                              .source = static_cast<std::uint32_t>(ranks_.rank())};
-            encode(hello, out.hello.data());
-            boost::asio::post(context_, [this, &out, peer, lane] {
-                for (link& l : links_)
-                    if (l.peer == peer && l.lane == lane) out.to = &l;
-                try_dial(out);
-            });
+    HERRING_SETUP void dial(link& l) {
+        l.greeted = false;
+        l.got = 0;
+        l.socket = descriptor(::socket(l.there.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        if (l.socket.get() < 0) {
+            retry(l, errno);
+            return run_short();
         }
+        if (::connect(l.socket.get(), l.there.get(), l.there.size) != 0 && errno != EINPROGRESS) retry(l, errno);
     }
 
-    void try_dial(outbound& out) {
-        out.to->socket.async_connect(out.where, [this, &out](error_code failed) {
-            if (failed) return retry(out, failed);
-            boost::asio::async_write(out.to->socket, boost::asio::buffer(out.hello),
-                                     [this, &out](error_code unsent, std::size_t) {
-                                         if (unsent) return retry(out, unsent);
-                                         out.to->ready = true;
-                                     });
-        });
+    // Fits an empty socket buffer.
+    HERRING_SETUP bool send_hello(int socket, int lane) const {
+        frame_buffer hello;
+        encode({.job = ranks_.job(), .tag = hello_tag | static_cast<std::uint64_t>(lane),
+                .source = static_cast<std::uint32_t>(ranks_.rank())},
+               hello.data());
+        return ::send(socket, hello.data(), frame_bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(frame_bytes);
+    }
+
+    // The connection stands, or has failed.
+    HERRING_SETUP void greet(link& l) {
+        int why = 0;
+        socklen_t size = sizeof why;
+        ::getsockopt(l.socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
+        if (why != 0) return retry(l, why);
+        if (!send_hello(l.socket.get(), l.lane)) return retry(l, errno);
+        l.greeted = true;
+    }
+
+    HERRING_SETUP void be_answered(link& l) {
+        ssize_t const got = ::recv(l.socket.get(), l.answer.data() + l.got, frame_bytes - l.got, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (got <= 0) return retry(l, got < 0 ? errno : ECONNRESET);
+        l.got += static_cast<std::size_t>(got);
+        if (l.got < frame_bytes) return;
+        frame theirs;
+        bool const right = decode(l.answer.data(), theirs) && theirs.job == ranks_.job() &&
+                           theirs.source == static_cast<std::uint32_t>(l.peer) &&
+                           theirs.tag == (hello_tag | static_cast<std::uint64_t>(l.lane));
+        if (!right) return retry(l, EPROTO);
+        l.ready = true;
     }
 
     // A listener with a full backlog or a lost packet deserves another try; a wrong address ends at the deadline.
-    void retry(outbound& out, error_code why) {
-        error_code ignored;
-        out.to->socket.close(ignored);
-        if (clock::now() + std::chrono::milliseconds(100) >= deadline_) {
-            refused_peer_ = out.to->peer;
-            refusal_ = "cannot connect to " + out.where.address().to_string() + ":" +
-                       std::to_string(out.where.port()) + ": " + why.message() +
-                       "; is a firewall between the hosts, or HERRING_INTERFACE not routable from here?";
-            return;
-        }
-        out.timer.expires_after(std::chrono::milliseconds(50));
-        out.timer.async_wait([this, &out](error_code stopped) {
-            if (!stopped) try_dial(out);
-        });
+    void retry(link& l, int why) {
+        l.socket = descriptor();
+        l.why = why;
+        l.again = clock::now() + std::chrono::milliseconds(50);
     }
 
-    std::size_t missing() const noexcept {
-        std::size_t count = 0;
-        for (link const& l : links_) count += l.ready ? 0 : 1;
-        return count;
-    }
-    link const& first_missing() const noexcept {
-        for (link const& l : links_)
-            if (!l.ready) return l;
-        return links_.front();
+    [[noreturn]] HERRING_SETUP void give_up() const {
+        link const& absent = *std::find_if(links_.begin(), links_.end(), [](link const& l) { return !l.ready; });
+        if (absent.why != 0)
+            throw error(errc::unreachable, ranks_.rank(), absent.peer, "connect",
+                        "cannot connect to " + absent.there.text() + ": " + std::strerror(absent.why) +
+                            "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?");
+        throw error(errc::timeout, ranks_.rank(), absent.peer, "connect",
+                    "no data connection with that rank within the deadline; this rank listens on " + here_.text() + ", " +
+                        std::to_string(strangers_) + " strangers were turned away; is the port open between the hosts?");
     }
 
     world& ranks_;
-    int lanes_;
     time_point deadline_;
-    boost::asio::io_context context_{1};
-    boost::asio::ip::tcp protocol_ = boost::asio::ip::tcp::v4();
-    tcp_acceptor acceptor_;
-    std::string endpoint_text_;
-    std::list<link> links_;
-    std::list<inbound> pending_;
-    std::list<outbound> dials_;
+    descriptor listener_;
+    endpoint here_;
+    std::vector<link> links_;
+    std::vector<stranger> strangers_pending_;
+    std::vector<pollfd> polled_;
     std::uint64_t strangers_ = 0;
-    int refused_peer_ = -1;
-    std::string refusal_;
 };
 
 } // namespace herring::detail

@@ -3,6 +3,7 @@
 #ifndef HERRING_ENGINE_AGREEMENT_HPP
 #define HERRING_ENGINE_AGREEMENT_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/world.hpp"
@@ -21,13 +22,13 @@ namespace herring::detail {
 /// Facts with names, as text: what one rank is about to run.
 class declaration {
   public:
-    void add(std::string_view field, std::string_view value) {
+    HERRING_SETUP void add(std::string_view field, std::string_view value) {
         text_.append(field).append("=").append(value).append("\n");
     }
     std::string const& text() const noexcept { return text_; }
 
     /// The first line in which two declarations differ, from either side.
-    static std::pair<std::string, std::string> difference(std::string_view mine, std::string_view theirs) {
+    HERRING_SETUP static std::pair<std::string, std::string> difference(std::string_view mine, std::string_view theirs) {
         while (!mine.empty() || !theirs.empty()) {
             std::string_view const a = line(mine);
             std::string_view const b = line(theirs);
@@ -49,7 +50,7 @@ class declaration {
 /// Compares every rank's declaration with rank 0's.
 ///
 /// Errors: `mismatch` on every rank; it names a rank that differs from rank 0, the field, and both values.
-inline void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout) {
+HERRING_SETUP inline void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout) {
     auto const all = ranks.all_gather(std::as_bytes(std::span(mine.text())), timeout);
     auto const text = [&](std::size_t r) {
         return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
@@ -68,7 +69,7 @@ inline void agree(world& ranks, declaration const& mine, std::chrono::millisecon
 }
 
 /// One line a tensor, so that a difference names the tensor.
-inline void declare(declaration& to, layout const& tensors) {
+HERRING_SETUP inline void declare(declaration& to, layout const& tensors) {
     to.add("tensors", std::to_string(tensors.size()));
     for (std::size_t i = 0; i < tensors.size(); ++i)
         to.add("tensor " + std::to_string(i), tensors[i].name + " of " + std::to_string(tensors[i].elements));

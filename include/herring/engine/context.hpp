@@ -3,6 +3,7 @@
 #ifndef HERRING_ENGINE_CONTEXT_HPP
 #define HERRING_ENGINE_CONTEXT_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/peer.hpp"
@@ -54,7 +55,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     using accumulator = herring::accumulator<T>;
     using source = kernel::source;
 
-    engine_context(world& all, topology const& where, plan const& made, Transport& messages, IntraNode& local_ranks,
+    HERRING_SETUP engine_context(world& all, topology const& where, plan const& made, Transport& messages, IntraNode& local_ranks,
                    std::span<int const> with, std::size_t executions, std::span<std::byte> staging)
         : ranks(all), map(where), transport(messages), node(local_ranks), rank(all.rank()), my_node(map.node(rank)),
           local(map.local_rank(rank)), local_size(map.local_size(my_node)),

@@ -161,7 +161,7 @@ template <class Engine, class Waiting> class thread_driver {
             engine_.wake();
         }
     }
-    void poll() noexcept {}
+    void poll() noexcept {} // the thread does
 
     void until(std::uint64_t count, time_point deadline) noexcept {
         deadline_.store(deadline.time_since_epoch().count());

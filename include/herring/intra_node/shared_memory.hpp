@@ -50,7 +50,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     basic_shared_memory(basic_shared_memory const&) = delete;
     basic_shared_memory& operator=(basic_shared_memory const&) = delete;
     ~basic_shared_memory() {
-        cells_[local_].left.store(1, std::memory_order_release);
+        cells_[at(local_)].left.store(1, std::memory_order_release);
         wake();
     }
 
@@ -59,28 +59,28 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
         return own + static_cast<std::ptrdiff_t>(stride_) * (local - local_);
     }
 
-    void arrive(std::uint64_t execution) noexcept { publish(cells_[local_].arrived, execution + 1); }
+    void arrive(std::uint64_t execution) noexcept { publish(cells_[at(local_)].arrived, execution + 1); }
 
     int absent(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
-            if (l != local_ && seen_[l].arrived <= execution && look(l).arrived <= execution) return l;
+            if (l != local_ && seen_[at(l)].arrived <= execution && look(l).arrived <= execution) return l;
         return -1;
     }
 
     void finish(std::uint64_t execution, bool awaited) noexcept {
-        if (awaited) publish(cells_[local_].finished, execution + 1);
-        else cells_[local_].finished.store(execution + 1, std::memory_order_release);
+        if (awaited) publish(cells_[at(local_)].finished, execution + 1);
+        else cells_[at(local_)].finished.store(execution + 1, std::memory_order_release);
     }
 
     int unfinished(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
-            if (l != local_ && seen_[l].finished <= execution && look(l).finished <= execution) return l;
+            if (l != local_ && seen_[at(l)].finished <= execution && look(l).finished <= execution) return l;
         return -1;
     }
 
     bool gone(int local) noexcept {
-        if (cells_[local].left.load(std::memory_order_acquire) == 0) return false;
-        seen const before = seen_[local]; // what it did last may have been seen only now
+        if (cells_[at(local)].left.load(std::memory_order_acquire) == 0) return false;
+        seen const before = seen_[at(local)]; // what it did last may have been seen only now
         seen const& now = look(local);
         return now.arrived == before.arrived && now.finished == before.finished;
     }
@@ -117,6 +117,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     };
     static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+    static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
     lobby& gate() noexcept { return *reinterpret_cast<lobby*>(mapping_.bytes().data()); }
     std::size_t head() const noexcept {
         return (sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_) + 4095) / 4096 * 4096;
@@ -124,8 +125,8 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 
     seen const& look(int l) noexcept {
-        seen_[l] = {cells_[l].arrived.load(std::memory_order_seq_cst), cells_[l].finished.load(std::memory_order_seq_cst)};
-        return seen_[l];
+        seen_[at(l)] = {cells_[at(l)].arrived.load(std::memory_order_seq_cst), cells_[at(l)].finished.load(std::memory_order_seq_cst)};
+        return seen_[at(l)];
     }
 
     void publish(std::atomic<std::uint64_t>& count, std::uint64_t value) noexcept {

@@ -1,5 +1,5 @@
-// herring: becomes one rank of a world inside an MPI program: MPI says who is who, the rest is a world as any
-// other. SPDX-License-Identifier: Apache-2.0
+// herring: becomes one rank of a world inside an MPI program: MPI says who is who.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 

@@ -3,6 +3,8 @@
 #ifndef HERRING_PLAN_PLAN_HPP
 #define HERRING_PLAN_PLAN_HPP
 
+#include "herring/detail/config.hpp"
+#include "herring/detail/digest.hpp"
 #include "herring/fusion/fusion.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/sharding/sharding.hpp"
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace herring {
@@ -113,7 +116,7 @@ struct plan {
         std::size_t const chunks = tuning.chunk_bytes == 0 ? 0 : tuning.window_bytes / tuning.chunk_bytes;
         return static_cast<std::uint32_t>(chunks < 2 ? 2 : chunks);
     }
-    /// One-hop buckets that may be on their way to one peer.
+    /// One-hop chunks that may be on their way to one peer.
     static constexpr std::uint32_t one_hop_window() noexcept { return 8; }
 
     /// Buckets up to this many bytes take one hop.
@@ -195,7 +198,7 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
 /// Cost:   O(tensors + shards); usable in a constant expression.
 /// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
 template <class Fusion, class Sharding>
-constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map, std::size_t element_bytes,
+HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map, std::size_t element_bytes,
                          std::size_t accumulator_bytes, exchange_tuning const& tuning) {
     plan made;
     made.element_bytes = element_bytes;
@@ -230,7 +233,36 @@ constexpr plan make_plan(std::span<std::size_t const> elements, topology const& 
     }
     if (!open.empty()) close(elements.size());
     made.elements = end;
+    detail::digest sum;
+    sum.add(made.elements).add(element_bytes).add(made.partial_bytes);
+    for (placed_tensor const& t : made.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
+    for (bucket const& b : made.buckets) sum.add(b.offset).add(b.elements).add(b.chunks).add(b.path);
+    for (shard const& s : made.shards) sum.add(s.offset).add(s.elements).add(s.chunk_elements).add(s.server);
+    made.digest = sum.value();
     return made;
+}
+
+/// The plan in words: what leaves in how many pieces by which route, and how much memory it takes.
+HERRING_SETUP inline std::string to_string(plan const& p) {
+    std::size_t chunks = 0;
+    std::size_t by_route[4] = {};
+    for (bucket const& b : p.buckets) {
+        chunks += b.chunks;
+        ++by_route[static_cast<std::size_t>(b.path)];
+    }
+    std::string text = std::to_string(p.tensors.size()) + " tensors, " + std::to_string(p.tensor_bytes()) + " bytes; " +
+                       std::to_string(p.buckets.size()) + " buckets, " + std::to_string(p.shards.size()) + " shards, " +
+                       std::to_string(chunks) + " chunks; " + std::to_string(p.nodes) + " nodes of at most " +
+                       std::to_string(p.largest_node) + " ranks";
+    for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop})
+        if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
+            text += "; " + std::to_string(count) + " by " + to_string(r);
+    if (p.nodes > 1)
+        text += "; staging " + std::to_string(p.staging_bytes(1)) + " bytes a peer = (" + std::to_string(p.window()) +
+                " slots of " + std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
+                std::to_string(plan::one_hop_window()) + " of " +
+                std::to_string(p.hop_slot_elements() * p.partial_bytes) + ")" + (p.largest_node > 1 ? " x 2" : "");
+    return text;
 }
 
 } // namespace herring

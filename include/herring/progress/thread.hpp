@@ -9,7 +9,7 @@ namespace herring::progress {
 
 /// A thread of the reducer moves the bytes while the caller computes.
 ///
-/// Cost:    one thread a reducer; ready() hands over with one lock and one wake-up, wait() with one sleep. It
+/// Cost:    one thread a reducer; ready() hands over with two atomic writes and at most one wake-up, wait() with one sleep. It
 ///          pays when backward leaves a core free; on a machine whose cores are all busy, progress::caller
 ///          with a poll() now and then costs less.
 /// Threads: one thread calls the reducer at a time; the reducer's own thread calls the transport.

@@ -1,4 +1,4 @@
-// herring: messages over TCP: Boost.Asio for connections and readiness, plain scatter/gather reads and writes for bytes.
+// herring: messages over TCP: plain scatter/gather reads and writes for bytes, Boost.Asio for waiting and for its users.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
@@ -10,7 +10,7 @@
 #include "herring/units.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/basic_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
@@ -69,7 +69,8 @@ struct tcp_tuning {
 /// Facts:     ordered a connection, any message size, no registration, host memory only.
 /// Interface: binds to `world.local_address()`: the interface that routes to the peers, or HERRING_INTERFACE.
 /// Threads:   one at a time; `wake` from any. With an `io_context` of the caller's, `wait` runs it, so that the
-///            caller's own handlers go on while a reduction waits; no other thread may run it meanwhile.
+///            caller's own handlers go on while a reduction waits, and when it ends; no other thread may run it
+///            meanwhile, and it must outlive the reducer.
 /// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; no copy, no allocation unless
 ///            a message comes before its receive is posted.
 /// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
@@ -103,7 +104,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         boost::system::error_code ignored;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                if (l.socket.is_open()) l.socket.shutdown(boost::asio::socket_base::shutdown_send, ignored);
+                if (l.socket.is_open()) ::shutdown(l.socket.native_handle(), SHUT_WR);
                 l.socket.close(ignored);
             }
         // The cancelled waits must not outlive the memory that they refer to.
@@ -179,10 +180,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
     char const* describe(int peer) const noexcept { return of(peer).reason; }
 
-    /// Frames of another job or of an earlier membership, and connections that were not of this world.
+    /// Frames of another job or another sender, and connections that were not of this world.
     std::uint64_t dropped() const noexcept { return dropped_; }
 
   private:
+    static constexpr std::size_t unexpected_cost = 128; // of keeping one, without its bytes: also empty ones are bounded
     struct unexpected_message {
         std::uint64_t tag = 0;
         std::vector<std::byte> bytes;
@@ -192,9 +194,14 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     struct handler_memory {
         alignas(std::max_align_t) std::byte bytes[256];
     };
+    /// A socket that is only waited for: bytes go by tcp_link. The concrete executor costs no indirect call a wait, the
+    /// default one four.
+    struct waitable : boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type> {
+        using boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type>::basic_descriptor;
+    };
     struct lane {
         explicit lane(boost::asio::io_context& context) : socket(context) {}
-        detail::tcp_socket socket;
+        waitable socket;
         detail::tcp_link link;
         bool reading = false; // a wait for readability is pending
         bool writing = false;
@@ -234,7 +241,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         }
     };
 
-    basic_tcp(world& ranks, transport_needs const& wanted, std::unique_ptr<boost::asio::io_context> own,
+    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, std::unique_ptr<boost::asio::io_context> own,
               boost::asio::io_context* theirs)
         : own_(std::move(own)), context_(theirs != nullptr ? theirs : own_.get()), rank_(ranks.rank()),
           job_(ranks.job()), largest_(wanted.largest_message), index_(static_cast<std::size_t>(ranks.size()), -1) {
@@ -251,8 +258,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes.emplace_back(*context_);
                 int const descriptor = connector.release(peer.rank, n);
-                l.socket.assign(connector.protocol(), descriptor);
-                l.socket.non_blocking(true);
+                l.socket.assign(descriptor);
                 prepare(descriptor, wanted);
                 l.link = detail::tcp_link(descriptor, wanted.sends_per_peer);
             }
@@ -263,7 +269,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         ranks.barrier(wanted.timeout);
     }
 
-    void prepare(int descriptor, transport_needs const& wanted) {
+    HERRING_SETUP void prepare(int descriptor, transport_needs const& wanted) {
         auto const set = [&](int level, int option, int value) {
             (void)::setsockopt(descriptor, level, option, &value, sizeof value);
         };
@@ -366,8 +372,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             l.token = match.token;
             return match.into.data() != nullptr ? match.into.data() : &nothing_;
         }
-        if (unexpected_bytes_ + l.bytes > Tuning.unexpected_bytes) return nullptr; // left in the socket for now
-        unexpected_bytes_ += l.bytes;
+        if (unexpected_bytes_ + l.bytes + unexpected_cost > Tuning.unexpected_bytes) return nullptr; // left in the socket for now
+        unexpected_bytes_ += l.bytes + unexpected_cost;
         l.destination = lane::into_unexpected;
         l.early = peer.unexpected.emplace_back(std::make_unique<unexpected_message>()).get();
         l.early->tag = header.tag;
@@ -394,12 +400,12 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         }
         if (bytes > 0) std::memcpy(into.data(), (*found)->bytes.data(), bytes);
         done_.push_back({token, bytes, peer.rank, completion::received, errc::ok, (*found)->tag});
-        unexpected_bytes_ -= bytes;
+        unexpected_bytes_ -= bytes + unexpected_cost;
         peer.unexpected.erase(found);
         return true;
     }
 
-    void lose(peer_state& peer, int number) noexcept {
+    HERRING_SETUP void lose(peer_state& peer, int number) noexcept {
         if (peer.is_lost) return;
         peer.is_lost = true;
         if (number == 0)
@@ -441,7 +447,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     void arm(lane& l, bool write) noexcept {
         (write ? l.writing : l.reading) = true;
         ++armed_;
-        l.socket.async_wait(write ? boost::asio::socket_base::wait_write : boost::asio::socket_base::wait_read,
+        l.socket.async_wait(write ? boost::asio::posix::descriptor_base::wait_write : boost::asio::posix::descriptor_base::wait_read,
                             readiness{this, &l, write});
     }
 

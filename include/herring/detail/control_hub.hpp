@@ -1,0 +1,291 @@
+// herring: rank 0's end of a star: lets ranks in, completes collectives, tells every failure to all.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_HUB_HPP
+#define HERRING_DETAIL_CONTROL_HUB_HPP
+
+#include "herring/detail/address.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/control_admission.hpp"
+#include "herring/detail/control_end.hpp"
+#include "herring/detail/control_link.hpp"
+#include "herring/detail/control_settings.hpp"
+#include "herring/detail/control_tally.hpp"
+#include "herring/detail/control_wire.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/topology.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace herring::detail::star {
+
+inline constexpr int pending_limit = 64; // connections of whoever has not said who it is
+
+/// Rank 0. Every other rank connects to it, says hello, and is let in or refused; strangers cost one of
+/// `pending_limit` places for at most `pending_time`.
+class hub : public star_end<hub> {
+  public:
+    explicit hub(settings from) : star_end(std::move(from)), door_(own_hello()), tally_(is_.size) {}
+    ~hub() { stop(); }
+
+  private:
+    friend class star_end<hub>;
+
+    void begin() {
+        local_address_ = local_end(is_.listeners.at(0)).address();
+        watch_listeners();
+    }
+
+    /// Nobody else came in time.
+    void give_up() {
+        stage_ = stage::refused;
+        why_not_ =
+            door_.timed_out(admission::absent(links_.places()), is_.hub_text, is_.timeout, last_trouble_);
+        links_.send_all(message::refuse, 0, write_failure(why_not_));
+    }
+
+    /// What is due at `now`; when something is due next.
+    time_point before_sleep(time_point now) {
+        time_point next = time_point::max();
+        if (paused_ && now >= resume_at_) {
+            paused_ = false;
+            watch_listeners();
+        }
+        if (paused_) next = resume_at_;
+        if (stage_ != stage::joining) return next;
+        if (now >= tick_at_) {
+            tick_at_ = now + std::chrono::seconds(1);
+            tell_missing();
+        }
+        return std::min(next, tick_at_);
+    }
+
+    // ---- connections --------------------------------------------------------------------------------------
+
+    static constexpr std::uint64_t listener_key = std::uint64_t{0xFFFFFFFF} << 32;
+
+    void watch_listeners() noexcept {
+        for (std::size_t i = 0; i < is_.listeners.size(); ++i)
+            thread_.watch(is_.listeners[i], listener_key + i, EPOLLIN);
+    }
+
+    /// Whether what happened at `key` was at a listener.
+    bool occurred(std::uint64_t key) {
+        if (key < listener_key) return false;
+        if (key - listener_key < is_.listeners.size()) accept(is_.listeners[key - listener_key]);
+        return true;
+    }
+
+    void accept(int listener) {
+        for (int i = 0; i < 16; ++i) {
+            endpoint who;
+            who.size = sizeof who.raw;
+            int const socket = ::accept4(listener, who.get(), &who.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            if (socket < 0) {
+                if (errno == EINTR || errno == ECONNABORTED) continue;
+                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                    last_trouble_ = std::string("accept: ") + std::strerror(errno);
+                    if (!drop_oldest()) pause();
+                }
+                return;
+            }
+            if (std::count_if(links_.all().begin(), links_.all().end(),
+                              [](link const& l) { return l.pending(); }) >= pending_limit)
+                drop_oldest();
+            link& l = links_.open(socket, who.text(), EPOLLIN);
+            tune(socket);
+            receive(l); // what it says is often here already
+        }
+    }
+
+    /// Makes room among those who have not said who they are: a rank says it at once, so the oldest is the
+    /// likeliest to be none; if it is one, it connects again.
+    bool drop_oldest() {
+        link* oldest = nullptr;
+        for (link& l : links_.all())
+            if (l.pending() && (oldest == nullptr || l.serial < oldest->serial)) oldest = &l;
+        if (oldest == nullptr) return false;
+        receive(*oldest);
+        if (oldest->pending()) stranger(*oldest);
+        return true;
+    }
+
+    /// Out of descriptors: a listener that stays readable would keep the thread from sleeping.
+    void pause() noexcept {
+        if (paused_) return;
+        paused_ = true;
+        resume_at_ = clock::now() + std::chrono::milliseconds(100);
+        for (int const l : is_.listeners) thread_.forget(l);
+    }
+
+    void connected(link&) noexcept {} // rank 0 connects to nobody
+
+    void stranger(link& l) noexcept {
+        if (!l.refused) door_.count_stranger();
+        close_link(l);
+    }
+
+    void expired(link& l) noexcept { stranger(l); }
+
+    void ended(link& l, int why) {
+        if (l.rank < 0) {
+            stranger(l);
+        } else if (stage_ == stage::joining) {
+            close_link(l); // its place is free again
+            last_trouble_ = "rank " + std::to_string(l.rank) + " (" + l.from + ") left before all were here";
+        } else {
+            lost(l, why);
+        }
+    }
+
+    // ---- joining ------------------------------------------------------------------------------------------
+
+    void heard(link& from, head const& h, std::span<std::byte const> body) {
+        from.rank < 0 ? heard_newcomer(from, h, body) : heard_member(from, h, body);
+    }
+
+    void heard_newcomer(link& from, head const& h, std::span<std::byte const> body) {
+        if (!admission::speaks(h)) return refuse(from, h.rank, admission::other_version(h));
+        hello said;
+        if (h.type != message::hello || !said.read(body) || said.rank != h.rank) return stranger(from);
+        refusal why;
+        if (door_.refuses(said, links_.places(), stage_ != stage::joining, why))
+            return refuse(from, said.rank, why);
+        link*& place = links_.places()[said.rank];
+        if (place != nullptr) close_link(*place); // the same process, on a new connection
+        place = &from;
+        from.rank = static_cast<int>(said.rank);
+        from.until = time_point::max();
+        door_.admit(std::move(said));
+        if (admission::absent(links_.places()).empty()) welcome();
+    }
+
+    void refuse(link& l, std::uint32_t rank, refusal const& why) {
+        links_.send(l, message::refuse, why.again ? 1 : 0,
+                    write_failure(door_.count_refusal(rank, l.from, why)));
+        if (!l.open()) return;
+        l.refused = true;
+        links_.finish(l);
+    }
+
+    /// Everyone is here: who is on which node and machine.
+    void welcome() {
+        std::vector<std::string> nodes, boots;
+        for (hello const& h : door_.hellos()) {
+            nodes.push_back(h.node);
+            boots.push_back(h.boot);
+        }
+        job_ = random_bits();
+        node_ids_ = topology::of_names(nodes).node_of;
+        machine_ids_ = topology::of_names(boots).node_of;
+        std::vector<std::byte> body;
+        append<std::uint64_t>(body, job_);
+        for (std::size_t r = 0; r < nodes.size(); ++r) {
+            append<std::uint32_t>(body, node_ids_[r]);
+            append<std::uint32_t>(body, machine_ids_[r]);
+        }
+        stage_ = stage::joined;
+        links_.send_all(message::welcome, 0, body);
+        lock_.notify_all();
+    }
+
+    void tell_missing() {
+        std::vector<int> const ranks = admission::absent(links_.places());
+        std::vector<std::byte> body;
+        append<std::uint32_t>(body, ranks.empty() ? 0 : ranks[0]);
+        append(body, rank_list(ranks));
+        links_.send_all(message::missing, 0, body);
+    }
+
+    // ---- collectives and failures -------------------------------------------------------------------------
+
+    void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
+                   time_point deadline) {
+        time_point const started = clock::now();
+        arrive(0, kind, mine);
+        if (!wait_until_done(sequence, deadline)) report_late(0, clock::now() - started);
+    }
+
+    void heard_member(link& from, head const& h, std::span<std::byte const> body) {
+        int const rank = from.rank;
+        if (h.rank != static_cast<std::uint32_t>(rank) || h.version != protocol_version)
+            return nonsense(from, "a message in the name of another rank or version");
+        switch (h.type) {
+        case message::barrier:
+        case message::give:
+            if (stage_ != stage::joined || h.sequence != done_ + 1 || tally_.has(rank))
+                return nonsense(from, "a collective out of turn");
+            return arrive(rank, h.type, body);
+        case message::late:
+            if (h.sequence == done_ + 1 && !tally_.empty()) {
+                reader in{body};
+                report_late(rank, std::chrono::milliseconds(in.number<std::uint64_t>() & 0xFFFFFFFFFFu));
+            }
+            return;
+        case message::fail:
+            return heard_failure(from, body);
+        case message::goodbye:
+            left(from, rank);
+            if (!tally_.empty() && !tally_.has(rank)) set_failure(gone(rank, doing()));
+            return;
+        case message::alive:
+            return;
+        default:
+            return nonsense(from, "a message that a member never sends");
+        }
+    }
+
+    /// `rank` is at the collective that is open.
+    void arrive(int rank, message kind, std::span<std::byte const> bytes) {
+        if (failed()) return; // or who comes late would complete what the others have been told has failed
+        if (int const other = tally_.at_odds_with(kind); other >= 0) {
+            char const* const theirs = name(tally_.of(other));
+            return set_failure(failure::make(errc::mismatch, other, rank, theirs,
+                                             std::string("it called ") + name(kind) + " where rank " +
+                                                 std::to_string(other) + " called " + theirs +
+                                                 "; let every rank make the same calls in the same order"));
+        }
+        tally_.add(rank, kind, bytes);
+        for (int r = 0; r < is_.size; ++r)
+            if (left_[at(r)] && !tally_.has(r)) return set_failure(gone(r, name(kind)));
+        if (!tally_.complete()) return;
+        std::vector<std::byte> body = tally_.take();
+        if (body.size() > body_limit)
+            return set_failure(
+                failure::make(errc::no_resources, 0, -1, name(kind),
+                              std::to_string(body.size()) + " bytes in all; give less to each all_gather"));
+        ++done_;
+        links_.send_all(message::done, done_, body);
+        result_ = std::move(body);
+        lock_.notify_all();
+    }
+
+    /// The deadline of `by` has passed.
+    void report_late(int by, clock::duration waited) {
+        std::vector<int> const missing = tally_.absent();
+        set_failure(failure::make(errc::timeout, by, missing.empty() ? -1 : missing[0], name(tally_.kind()),
+                                  late_text(missing, waited)));
+    }
+
+    admission door_;
+    tally tally_;
+    time_point tick_at_{}; // when those who have joined are told next who is missing
+    time_point resume_at_{};
+    bool paused_ = false;
+};
+
+} // namespace herring::detail::star
+
+#endif // HERRING_DETAIL_CONTROL_HUB_HPP

@@ -1,0 +1,235 @@
+// herring: every other rank's end of a star: finds rank 0, joins, asks it for each collective.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_MEMBER_HPP
+#define HERRING_DETAIL_CONTROL_MEMBER_HPP
+
+#include "herring/detail/address.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/control_admission.hpp"
+#include "herring/detail/control_end.hpp"
+#include "herring/detail/control_link.hpp"
+#include "herring/detail/control_settings.hpp"
+#include "herring/detail/control_wire.hpp"
+#include "herring/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace herring::detail::star {
+
+/// A rank other than 0. It has one connection, to rank 0, and until it is welcomed makes a new one whenever
+/// that ends.
+class member : public star_end<member> {
+  public:
+    explicit member(settings from) : star_end(std::move(from)) {}
+    ~member() { stop(); }
+
+  private:
+    friend class star_end<member>;
+
+    static constexpr std::chrono::seconds connect_time{2};
+    static constexpr std::chrono::milliseconds longest_backoff{500};
+
+    void begin() noexcept {}
+
+    /// Rank 0 did not welcome this rank in time.
+    void give_up() {
+        if (greeted_)
+            wait_while_joining(is_.deadline + answer_time); // rank 0 may be about to say who is missing
+        if (stage_ != stage::joining) return;
+        stage_ = stage::refused;
+        why_not_ =
+            greeted_ && !missing_.empty()
+                ? failure::make(errc::timeout, is_.rank, missing_rank_, "join",
+                                admission::not_joined(missing_, is_.hub_text, is_.timeout))
+                : failure::make(
+                      errc::timeout, is_.rank, 0, "join",
+                      "no answer from rank 0 on " + is_.hub_text + " within " + duration_text(is_.timeout) +
+                          (last_trouble_.empty() ? std::string() : " (last: " + last_trouble_ + ")") +
+                          "; see whether rank 0 runs, whether the address is one of its machine and "
+                          "whether a firewall is between");
+    }
+
+    /// What is due at `now`; when something is due next.
+    time_point before_sleep(time_point now) {
+        if (stage_ != stage::joining || rank_0() != nullptr) return time_point::max();
+        if (now >= retry_at_) connect();
+        return rank_0() != nullptr ? rank_0()->until : retry_at_;
+    }
+
+    // ---- the connection -----------------------------------------------------------------------------------
+
+    link* rank_0() noexcept { return links_.places()[0]; }
+
+    static bool occurred(std::uint64_t) noexcept { return false; } // nobody connects here
+
+    void connect() {
+        endpoint const& to = is_.hub[next_hub_++ % is_.hub.size()];
+        int const socket = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        int rc = socket < 0 ? -1 : 0;
+        if (rc == 0) {
+            tune(socket);
+            rc = ::connect(socket, to.get(), to.size);
+        }
+        if (rc != 0 && errno != EINPROGRESS) {
+            last_trouble_ = to.text() + ": " + std::strerror(errno);
+            if (socket >= 0) ::close(socket);
+            bool const tried_all = next_hub_ % is_.hub.size() == 0;
+            retry_in(tried_all ? backoff_ : std::chrono::milliseconds(0));
+            return;
+        }
+        link& l = links_.open(socket, to.text(), EPOLLOUT);
+        links_.places()[0] = &l;
+        l.connecting = true;
+        l.until = clock::now() + connect_time;
+    }
+
+    void retry_in(std::chrono::milliseconds time) noexcept {
+        retry_at_ = clock::now() + time;
+        backoff_ = std::min(backoff_ * 3 / 2, longest_backoff);
+    }
+
+    /// Not over this connection; over another.
+    void give_up_on(link& l, std::string trouble) noexcept {
+        last_trouble_ = std::move(trouble);
+        close_link(l);
+        greeted_ = false;
+        retry_in(backoff_);
+    }
+
+    void connected(link& l) {
+        int why = 0;
+        socklen_t size = sizeof why;
+        ::getsockopt(l.socket, SOL_SOCKET, SO_ERROR, &why, &size);
+        endpoint const here = local_end(l.socket);
+        // A socket that connects to its own port on loopback meets itself when nobody listens there.
+        if (why == 0 && here.text() == l.from) why = ECONNREFUSED;
+        if (why != 0) return give_up_on(l, l.from + ": " + std::strerror(why));
+        l.connecting = false;
+        l.until = time_point::max();
+        l.rank = 0;
+        local_address_ = here.address();
+        thread_.rewatch(l.socket, links_.key_of(l), EPOLLIN);
+        greeted_ = true;
+        links_.send(l, message::hello, 0, own_hello().write());
+    }
+
+    void stranger(link& l) { give_up_on(l, "what listens on " + l.from + " is not a Herring rank 0"); }
+    void expired(link& l) { give_up_on(l, "no answer from " + l.from); }
+    void ended(link& l, int why) {
+        if (stage_ == stage::joining)
+            give_up_on(l, l.from + " closed the connection" + reason(why));
+        else
+            lost(l, why);
+    }
+
+    // ---- what rank 0 says ---------------------------------------------------------------------------------
+
+    void heard(link& from, head const& h, std::span<std::byte const> body) {
+        if (h.version != protocol_version && h.type != message::refuse)
+            return nonsense(from, "version " + std::to_string(h.version) + " of the protocol");
+        reader in{body};
+        switch (h.type) {
+        case message::refuse:
+            if (stage_ == stage::joining) refused(from, h.sequence == 1, body);
+            return;
+        case message::missing:
+            missing_rank_ = static_cast<int>(in.number<std::uint32_t>());
+            missing_ = in.text(in.rest.size());
+            return;
+        case message::welcome:
+            if (stage_ == stage::joining) welcomed(from, in);
+            return;
+        case message::done:
+            if (failed()) return;
+            if (!asking_ || h.sequence != done_ + 1)
+                return nonsense(from, "the end of a collective that this rank did not begin");
+            result_.assign(body.begin(), body.end());
+            done_ = h.sequence;
+            asking_ = false;
+            lock_.notify_all();
+            return;
+        case message::fail:
+            return heard_failure(from, body);
+        case message::goodbye:
+            left(from, 0);
+            if (asking_) set_failure(gone(0, doing()));
+            return;
+        case message::alive:
+            return;
+        default:
+            return nonsense(from, "a message that rank 0 never sends");
+        }
+    }
+
+    void refused(link& from, bool again, std::span<std::byte const> body) {
+        if (!read_failure(body, why_not_))
+            why_not_ = failure::make(errc::refused, is_.rank, 0, "join",
+                                     "refused by rank 0, in words of another version");
+        why_not_.local_rank = is_.rank;
+        if (again) return give_up_on(from, why_not_.text);
+        stage_ = stage::refused;
+        lock_.notify_all();
+    }
+
+    void welcomed(link& from, reader in) {
+        if (in.rest.size() != most_body(message::welcome, at(is_.size)))
+            return nonsense(from, "a welcome to a world of another size");
+        job_ = in.number<std::uint64_t>();
+        node_ids_.clear();
+        machine_ids_.clear();
+        for (int r = 0; r < is_.size; ++r) {
+            node_ids_.push_back(static_cast<int>(in.number<std::uint32_t>()));
+            machine_ids_.push_back(static_cast<int>(in.number<std::uint32_t>()));
+        }
+        stage_ = stage::joined;
+        lock_.notify_all();
+    }
+
+    // ---- collectives --------------------------------------------------------------------------------------
+
+    void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
+                   time_point deadline) {
+        if (left_[0]) return set_failure(gone(0, doing()));
+        time_point const started = clock::now();
+        asking_ = true;
+        links_.send_all(kind, sequence, mine); // that is, to rank 0
+        if (!wait_until_done(sequence, deadline)) {
+            std::vector<std::byte> body;
+            append<std::uint64_t>(
+                body, std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started).count());
+            links_.send_all(message::late, sequence, body);
+            if (!wait_until_done(sequence, deadline + answer_time))
+                set_failure(
+                    failure::make(errc::timeout, is_.rank, 0, doing(),
+                                  "rank 0, which leads collectives, did not answer within " +
+                                      duration_text(clock::now() - started) +
+                                      "; see whether its process is stopped or its host unreachable"));
+        }
+        asking_ = false;
+    }
+
+    bool asking_ = false;  // a collective that this rank began is not done
+    bool greeted_ = false; // rank 0 has this rank's hello
+    time_point retry_at_{};
+    std::chrono::milliseconds backoff_{10};
+    std::size_t next_hub_ = 0;
+    std::string missing_; // whom rank 0 waits for, as it said
+    int missing_rank_ = -1;
+};
+
+} // namespace herring::detail::star
+
+#endif // HERRING_DETAIL_CONTROL_MEMBER_HPP

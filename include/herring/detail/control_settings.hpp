@@ -1,0 +1,31 @@
+// herring: what a star needs to know before it can begin.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CONTROL_SETTINGS_HPP
+#define HERRING_DETAIL_CONTROL_SETTINGS_HPP
+
+#include "herring/detail/address.hpp"
+#include "herring/detail/control.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace herring::detail::star {
+
+/// Which rank of which star, and where its rank 0 is.
+struct settings {
+    int rank = 0;
+    int size = 2;
+    std::vector<endpoint> hub{};  // where rank 0 listens, as this rank resolved it
+    std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
+    std::string hub_text{};       // host:port, as it was given
+    std::string node{}, boot{};
+    std::uint64_t secret = 0;
+    time_point deadline{};
+    std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
+};
+
+} // namespace herring::detail::star
+
+#endif // HERRING_DETAIL_CONTROL_SETTINGS_HPP

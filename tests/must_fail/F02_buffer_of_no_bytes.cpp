@@ -1,0 +1,15 @@
+// herring: must not compile: a fusion buffer of no bytes.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#include "herring/fusion/per_tensor.hpp"
+
+#ifndef HERRING_TWIN
+using mine = pack<float, line, herring::fusion::balanced_buffer<0>>;
+#else
+using mine = pack<float, line, herring::fusion::per_tensor>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

@@ -1,0 +1,20 @@
+// herring: must not compile: a policy that needs order over a transport that does not keep it.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+struct streams : herring::sync::every_step {
+    using needs = herring::needs<herring::need::ordered>;
+};
+struct queue : line {
+    static constexpr bool keeps_order = true;
+};
+
+#ifndef HERRING_TWIN
+using mine = pack<float, line, streams>;
+#else
+using mine = pack<float, queue, streams>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

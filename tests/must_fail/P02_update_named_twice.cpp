@@ -1,0 +1,13 @@
+// herring: must not compile: the same policy twice.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#ifndef HERRING_TWIN
+using mine = pack<float, herring::update::sum, line, herring::update::sum>;
+#else
+using mine = pack<float, herring::update::sum, line>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

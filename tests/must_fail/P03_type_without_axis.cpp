@@ -1,0 +1,15 @@
+// herring: must not compile: a type that names no axis.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+struct none {};
+
+#ifndef HERRING_TWIN
+using mine = pack<float, line, none>;
+#else
+using mine = pack<float, line>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

@@ -1,0 +1,13 @@
+// herring: must not compile: tensors of char.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#ifndef HERRING_TWIN
+using mine = pack<char, line, herring::update::sum>;
+#else
+using mine = pack<std::int32_t, line, herring::update::sum>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

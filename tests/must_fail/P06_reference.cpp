@@ -1,0 +1,13 @@
+// herring: must not compile: tensors of references.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#ifndef HERRING_TWIN
+using mine = pack<float&, line>;
+#else
+using mine = pack<float, line>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

@@ -1,0 +1,13 @@
+// herring: must not compile: a pack without an element type.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#ifndef HERRING_TWIN
+using mine = pack<line, herring::update::sum>;
+#else
+using mine = pack<float, line, herring::update::sum>;
+#endif
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

@@ -1,0 +1,18 @@
+// herring: must not compile: a transport that hides one of the facts.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+#include "sound_transport.hpp"
+
+struct own : sound {
+    using sound::sound;
+#ifndef HERRING_TWIN
+  private:
+    using sound::device_memory;
+#endif
+};
+
+using mine = pack<float, own>;
+
+void use(mine*) {}
+void use() { use(static_cast<mine*>(nullptr)); }
+using element = mine::element;

@@ -1,0 +1,23 @@
+// herring: what the must-fail cases share: sound policies to break, and a pack with defaults to break them in.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each case is one file and two programs. As it stands it must not compile, and must say its sentence and nothing
+// else; with -DHERRING_TWIN the slip is put right, and it must compile without a warning.
+#ifndef HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
+#define HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
+
+#include "herring/detail/defaults.hpp"
+#include "herring/policy.hpp"
+
+/// A pack as a user names it; `use` does with it what everyone does: name it, make a pointer, look inside.
+template <class T, class... Policies> using pack = herring::resolve_t<T, Policies...>;
+
+/// Stands for a transport where the case is about something else.
+struct line {
+    using axis = herring::axes::transport;
+    static constexpr char const* name = "line";
+    static constexpr bool keeps_order = false;
+    static constexpr bool device_memory = false;
+};
+
+#endif // HERRING_TESTS_MUST_FAIL_PRELUDE_HPP

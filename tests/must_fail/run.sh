@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# herring: every slip must be refused with its own sentence and nothing else, and its twin must compile.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   tests/must_fail/run.sh [compiler ...] [-- case ...]
+#
+# Compilers default to those of g++, clang++ and nvcc that are installed; nvcc takes a few cases only, for it is
+# slow. A case is a file name without .cpp. JOBS cases run at a time (default: one a core).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+nvcc_cases="P01_transport_left_out P02_update_named_twice P03_type_without_axis M01_average_of_integers A01_const_forgotten T02_noexcept_forgotten"
+
+host_flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow"
+
+# Compiles the prelude that most cases share once, into $PRELUDE: a third of the time.
+precompile() {
+    rm -f "$PRELUDE"/*
+    cp "$here/prelude.hpp" "$PRELUDE/"
+    case $(basename "$1") in
+    *nvcc*) ;;
+    *clang*) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -x c++-header "$PRELUDE/prelude.hpp" -o "$PRELUDE/prelude.hpp.pch" ;;
+    *) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -x c++-header "$PRELUDE/prelude.hpp" -o "$PRELUDE/prelude.hpp.gch" ;;
+    esac
+}
+
+# One program: expects it to compile (twin) or not (slip). Prints one line only if something is wrong.
+one() {
+    local compiler=$1 case=$2 id=${2%%_*} flags out errors
+    case $(basename "$compiler") in
+    *nvcc*) flags="-x cu -std=c++20 -c -o /dev/null" ;;
+    *) flags=$host_flags ;;
+    esac
+    if [ -d "${PRELUDE-}" ] && grep -q '^#include "prelude.hpp"' "$here/$case.cpp"; then
+        case $(basename "$compiler") in
+        *clang*) flags="$flags -include-pch $PRELUDE/prelude.hpp.pch" ;;
+        *g++*) flags="$flags -include $PRELUDE/prelude.hpp" ;;
+        esac
+    fi
+    # shellcheck disable=SC2086
+    if ! out=$("$compiler" $flags -I"$root/include" -DHERRING_TWIN "$here/$case.cpp" 2>&1) || [ -n "$out" ]; then
+        printf 'FAILED: %s: %s: its twin must compile without a word:\n%s\n' "$compiler" "$case" "$(head -n 12 <<<"$out")"
+        return 1
+    fi
+    # shellcheck disable=SC2086
+    if out=$("$compiler" $flags -I"$root/include" "$here/$case.cpp" 2>&1); then
+        printf 'FAILED: %s: %s compiles\n' "$compiler" "$case"
+        return 1
+    fi
+    errors=$(grep -cE '(^|[^[:alpha:]])(fatal )?error:' <<<"$out")
+    if [ "$errors" != 1 ] || ! grep -E 'error:.*\[HRG-'"$id"'\] ' <<<"$out" | grep -qvE '`|\?'; then
+        printf 'FAILED: %s: %s: wants one error, with [HRG-%s]; got %s:\n%s\n' "$compiler" "$case" "$id" "$errors" \
+            "$(grep -E 'error:' <<<"$out" | head -n 12)"
+        return 1
+    fi
+    if ! grep -q "$case.cpp" <<<"$out"; then
+        printf 'FAILED: %s: %s: the messages do not lead to the line of the user\n' "$compiler" "$case"
+        return 1
+    fi
+}
+if [ "${1-}" = --one ]; then
+    one "$2" "$3"
+    exit
+fi
+
+compilers=() cases=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    compilers+=("$1")
+    shift
+done
+[ $# -gt 0 ] && shift && cases=("$@")
+if [ ${#compilers[@]} = 0 ]; then
+    for compiler in g++ clang++ nvcc; do
+        if command -v $compiler >/dev/null; then compilers+=("$compiler"); else echo "SKIPPED: must_fail with $compiler: not installed"; fi
+    done
+fi
+if [ ${#cases[@]} = 0 ]; then
+    for file in "$here"/*.cpp; do cases+=("$(basename "$file" .cpp)"); done
+fi
+
+PRELUDE=$(mktemp -d)
+export PRELUDE
+trap 'rm -rf "$PRELUDE"' EXIT
+
+result=0
+for compiler in "${compilers[@]}"; do
+    chosen=("${cases[@]}")
+    if [[ $(basename "$compiler") == *nvcc* ]]; then
+        chosen=()
+        for case in "${cases[@]}"; do [[ " $nvcc_cases " == *" $case "* ]] && chosen+=("$case"); done
+    fi
+    [ ${#chosen[@]} = 0 ] && continue
+    precompile "$compiler" || exit 1
+    if printf '%s\n' "${chosen[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one "$compiler" {}; then
+        echo "must_fail: $compiler: ${#chosen[@]} slips refused, each with its one sentence; ${#chosen[@]} twins compile"
+    else
+        result=1
+    fi
+done
+exit $result

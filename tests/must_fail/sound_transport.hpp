@@ -1,0 +1,36 @@
+// herring: a transport without faults and without function, for the must-fail cases to break.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_MUST_FAIL_SOUND_TRANSPORT_HPP
+#define HERRING_TESTS_MUST_FAIL_SOUND_TRANSPORT_HPP
+
+#include "herring/transport/transport.hpp"
+
+#include <string>
+#include <vector>
+
+struct sink {
+    void operator()(herring::completion const&) noexcept {}
+};
+
+struct sound {
+    using axis = herring::axes::transport;
+    static constexpr char const* name = "sound";
+    static constexpr std::size_t max_message = 1 << 20;
+    static constexpr int tag_bits = 64;
+    static constexpr bool keeps_order = true;
+    static constexpr bool registers_memory = false;
+    static constexpr bool device_memory = false;
+    static constexpr herring::exchange_tuning tuning{};
+
+    sound(herring::world&, herring::transport_needs const&);
+    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;
+    bool post_receive(int, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept;
+    template <class OnCompletion> std::size_t poll(OnCompletion&&) noexcept;
+    void wait(herring::time_point) noexcept;
+    void wake() noexcept;
+    void register_memory(std::span<std::byte>);
+    char const* describe(int) const;
+};
+static_assert(herring::transport_policy<sound>);
+
+#endif // HERRING_TESTS_MUST_FAIL_SOUND_TRANSPORT_HPP
