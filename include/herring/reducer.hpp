@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,6 +82,14 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             construct(std::forward<TransportArguments>(arguments)...);
         } catch (error const& failed) {
             ranks_.fail(failed.why()); // the others must not wait for this rank
+            throw;
+        } catch (std::bad_alloc const&) {
+            error const short_of_memory(errc::no_resources, ranks.rank(), -1, "construction",
+                                        "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
+            ranks_.fail(short_of_memory.why());
+            throw short_of_memory;
+        } catch (std::exception const& failed) { // of a policy of the user's
+            ranks_.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
             throw;
         }
     }

@@ -346,7 +346,9 @@ template <class Role> class star_end {
         while (true) {
             arrival const next = l.look(begin, at(is_.size));
             if (!next.wrong.empty()) {
-                l.rank < 0 ? role().stranger(l) : nonsense(l, next.wrong);
+                // Before it has let us in, what answers at rank 0's address need not be rank 0.
+                bool const unknown = l.rank < 0 || (is_.rank != 0 && stage_ == stage::joining);
+                unknown ? role().stranger(l) : nonsense(l, next.wrong);
                 return;
             }
             if (!next.whole) break;

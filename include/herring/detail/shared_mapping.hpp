@@ -337,7 +337,7 @@ class shared_mapping {
                 }
             }
             if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
-                give_up(errc::no_resources, first_rank(),
+                give_up(errc::no_resources, -1, // it was sent: this process could not take it
                         "the descriptor of the shared memory did not arrive; raise the limit of open files "
                         "(ulimit -n)");
             if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])

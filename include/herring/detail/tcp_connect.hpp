@@ -147,9 +147,11 @@ class tcp_connector {
     }
 
     HERRING_SETUP void accept() {
-        for (;;) {
+        for (bool first = true;; first = false) {
             descriptor next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (next.get() < 0) {
+                // The kernel looks for a descriptor before it looks for somebody who waits: only the first is told by poll.
+                if (!first) return;
                 if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) run_short();
                 return;
             }

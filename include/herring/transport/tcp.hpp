@@ -248,6 +248,19 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         if (wanted.peers.empty()) return;
         detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, wanted.timeout);
         dropped_ = connector.strangers();
+        try {
+            take_over(connector, wanted);
+        } catch (boost::system::system_error const& failed) { // Asio's own descriptors
+            throw error(errc::no_resources, rank_, -1, "connect",
+                        std::string(failed.what()) + "; raise the limit of open files (ulimit -n)");
+        }
+        polled_.resize(peers_.size() * static_cast<std::size_t>(Tuning.connections));
+        done_.reserve(peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1));
+        taken_.reserve(done_.capacity());
+        ranks.barrier(wanted.timeout);
+    }
+
+    HERRING_SETUP void take_over(detail::tcp_connector& connector, transport_needs const& wanted) {
         peers_.resize(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
@@ -257,16 +270,13 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             peer.lanes.reserve(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes.emplace_back(*context_);
-                int const descriptor = connector.release(peer.rank, n);
-                l.socket.assign(descriptor);
-                prepare(descriptor, wanted);
-                l.link = detail::tcp_link(descriptor, wanted.sends_per_peer);
+                detail::descriptor connected(connector.release(peer.rank, n));
+                l.socket.assign(connected.get());
+                int const number = connected.release();
+                prepare(number, wanted);
+                l.link = detail::tcp_link(number, wanted.sends_per_peer);
             }
         }
-        polled_.resize(peers_.size() * static_cast<std::size_t>(Tuning.connections));
-        done_.reserve(peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1));
-        taken_.reserve(done_.capacity());
-        ranks.barrier(wanted.timeout);
     }
 
     HERRING_SETUP void prepare(int descriptor, transport_needs const& wanted) {
