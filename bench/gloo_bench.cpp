@@ -1,0 +1,102 @@
+// herring: Gloo's TCP transport in the bench: the fastest of its all-reduce algorithms, and gradient tables
+// behind DDP's buckets. SPDX-License-Identifier: Apache-2.0
+//
+//   for each rank: gloo_bench --rank 0 --size 4 --store EMPTY_DIR --address 127.0.0.1 --suite tcp (--sizes
+//   8,1024 | --table FILE.csv) [--out FILE]
+#include "harness.hpp"
+
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/allreduce_halving_doubling.h>
+#include <gloo/allreduce_ring_chunked.h>
+#include <gloo/barrier.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <memory>
+
+namespace {
+
+using context = std::shared_ptr<gloo::Context>;
+using algorithm = gloo::AllreduceOptions::Algorithm;
+
+/// gloo::allreduce in place on `x`, prepared once: what PyTorch calls.
+std::function<void()> prepared(context const& ctx, std::span<float> x, algorithm which) {
+    auto opts = std::make_shared<gloo::AllreduceOptions>(ctx);
+    opts->setAlgorithm(which);
+    opts->setOutput(x.data(), x.size());
+    opts->setReduceFunction(
+        [](void* out, void const* a, void const* b, std::size_t n) { gloo::sum<float>(out, a, b, n); });
+    return [opts] { gloo::allreduce(*opts); };
+}
+
+/// The older classes, which keep their buffers registered.
+template <class Algorithm> std::function<void()> prepared(context const& ctx, std::span<float> x) {
+    auto all = std::make_shared<Algorithm>(ctx, std::vector<float*>{x.data()}, static_cast<int>(x.size()));
+    return [all] { all->run(); };
+}
+
+std::vector<bench::candidate> candidates(context const& ctx, std::span<float> x) {
+    return {{"bcube", prepared(ctx, x, algorithm::BCUBE)},
+            {"halving-doubling", prepared<gloo::AllreduceHalvingDoubling<float>>(ctx, x)},
+            {"ring-chunked", prepared<gloo::AllreduceRingChunked<float>>(ctx, x)},
+            {"ring", prepared(ctx, x, algorithm::RING)}};
+}
+
+void sweep(bench::team const& ranks, bench::options const& opt, context const& ctx) {
+    for (auto bytes : opt.sizes()) {
+        std::vector<float> memory(bytes / sizeof(float));
+        std::span<float> const x(memory);
+        bench::measure(ranks, opt, {"Gloo", bytes, {x}, false, candidates(ctx, x)});
+    }
+}
+
+void table(bench::team const& ranks, bench::options const& opt, context const& ctx, std::string const& path) {
+    bench::table_memory memory(bench::read_table(path));
+    bench::ddp_buckets buckets(memory.tensors, ranks.size);
+    std::vector<std::vector<bench::candidate>> of_bucket;
+    for (std::size_t b = 0; b < buckets.size(); ++b) of_bucket.push_back(candidates(ctx, buckets.memory(b)));
+    std::vector<bench::candidate> whole;
+    for (std::size_t c = 0; c < of_bucket[0].size(); ++c)
+        whole.push_back({of_bucket[0][c].name, [&buckets, &of_bucket, c] {
+                             buckets.run([&](std::size_t b, std::span<float>) { of_bucket[b][c].run(); },
+                                         [](std::size_t) {});
+                         }});
+    bench::measure(
+        ranks, opt,
+        {"Gloo, 25 MiB buckets", memory.bytes, memory.tensors, true, whole, bench::table_name(path)});
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::options const opt(argc, argv);
+    bench::team ranks{};
+    ranks.rank = static_cast<int>(opt.number("rank", 0));
+    ranks.size = static_cast<int>(opt.number("size", 1));
+
+    gloo::transport::tcp::attr address;
+    address.hostname = opt.text("address", "127.0.0.1");
+    auto device = gloo::transport::tcp::CreateDevice(address);
+    gloo::rendezvous::FileStore store(opt.text("store"));
+    auto const ctx = std::make_shared<gloo::rendezvous::Context>(ranks.rank, ranks.size);
+    ctx->connectFullMesh(store, device);
+
+    gloo::BarrierOptions barrier(ctx);
+    ranks.barrier = [&] { gloo::barrier(barrier); };
+    ranks.gather = [&](std::vector<double> mine) {
+        std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size));
+        gloo::AllgatherOptions opts(ctx);
+        opts.setInput(mine.data(), mine.size());
+        opts.setOutput(all.data(), all.size());
+        gloo::allgather(opts);
+        return all;
+    };
+    if (auto const path = opt.text("table"); path.empty())
+        sweep(ranks, opt, ctx);
+    else
+        table(ranks, opt, ctx, path);
+    ranks.barrier();
+}

@@ -1,0 +1,416 @@
+// herring: what every program of the bench shares: options, exact data, the timing loop, the JSON line of a
+// point. SPDX-License-Identifier: Apache-2.0
+//
+// Knows neither Herring nor its peers: a program hands over its barrier, its all-gather and its operation, so
+// that all of them are timed by the same lines. All ranks are on one machine and read one clock.
+#ifndef HERRING_BENCH_HARNESS_HPP
+#define HERRING_BENCH_HARNESS_HPP
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+
+namespace bench {
+
+/// `--key value` pairs of a command line.
+struct options {
+    std::map<std::string, std::string> given;
+
+    options(int argc, char** argv) {
+        for (int i = 1; i + 1 < argc; i += 2) given[std::string(argv[i]).substr(2)] = argv[i + 1];
+    }
+    std::string text(std::string const& key, std::string const& otherwise = "") const {
+        auto const found = given.find(key);
+        return found == given.end() ? otherwise : found->second;
+    }
+    double number(std::string const& key, double otherwise) const {
+        auto const found = given.find(key);
+        return found == given.end() ? otherwise : std::atof(found->second.c_str());
+    }
+    /// Message sizes in bytes, `--sizes 8,1024,…`.
+    std::vector<std::size_t> sizes() const {
+        std::vector<std::size_t> all;
+        std::istringstream in(text("sizes"));
+        for (std::string one; std::getline(in, one, ',');) all.push_back(std::stoull(one));
+        return all;
+    }
+};
+
+/// The ranks of a program. `gather` returns what every rank gave, in rank order; both calls are collective.
+struct team {
+    int rank;
+    int size;
+    std::function<void()> barrier;
+    std::function<std::vector<double>(std::vector<double> const&)> gather;
+
+    double max(double mine) const {
+        auto const all = gather({mine});
+        return *std::max_element(all.begin(), all.end());
+    }
+    double sum(double mine) const {
+        auto const all = gather({mine});
+        return std::accumulate(all.begin(), all.end(), 0.0);
+    }
+};
+
+/// One way to do the operation; of several, the fastest in the warm-up is measured and named.
+struct candidate {
+    std::string name;
+    std::function<void()> run;
+};
+
+/// What is measured: every call of a candidate reduces `tensors` in place on every rank.
+struct operation {
+    std::string what;                      ///< the row's label, e.g. "Herring, in place"
+    std::size_t bytes;                     ///< of one rank
+    std::vector<std::span<float>> tensors; ///< where the input lies before, and the result after, a call
+    bool averages;                         ///< divides by the number of ranks
+    std::vector<candidate> candidates;
+    std::string table = ""; ///< gradient table, empty in a sweep
+};
+
+// ---- exact data
+// -----------------------------------------------------------------------------------------------------
+
+/// Small integers, times the number of ranks: sum and average (over 2^k ranks) are exact in any order.
+inline float value(int rank, std::size_t element, std::size_t call, int ranks) noexcept {
+    auto const hash = element * 7 + element / 61 + static_cast<std::size_t>(rank) * 11 + call * 3;
+    return static_cast<float>(ranks * (static_cast<int>(hash % 61) - 30));
+}
+
+inline float expected(std::size_t element, std::size_t call, int ranks, bool averages) noexcept {
+    float sum = 0;
+    for (int r = 0; r < ranks; ++r) sum += value(r, element, call, ranks);
+    return averages ? sum / static_cast<float>(ranks) : sum;
+}
+
+/// Checks one operation's results: whole buffers in a few calls, and a few moving probes in every timed call.
+class checker {
+  public:
+    checker(team const& ranks, operation const& op) : ranks_(ranks), op_(op) {
+        for (auto const& t : op.tensors) {
+            first_.push_back(total_);
+            total_ += t.size();
+        }
+    }
+    void fill(std::size_t call) {
+        for_each([&](float& x, std::size_t i) { x = value(ranks_.rank, i, call, ranks_.size); });
+    }
+    void check(std::size_t call) {
+        for_each(
+            [&](float& x, std::size_t i) { wrong_ += x != expected(i, call, ranks_.size, op_.averages); });
+    }
+    void zero() {
+        for_each([](float& x, std::size_t) { x = 0; });
+    }
+    void place_probes(std::size_t call) {
+        for_each_probe(call, [&](float& x, std::size_t i) { x = value(ranks_.rank, i, call, ranks_.size); });
+    }
+    void check_probes(std::size_t call) {
+        for_each_probe(call, [&](float& x, std::size_t i) {
+            wrong_ += x != expected(i, call, ranks_.size, op_.averages);
+            x = 0;
+        });
+    }
+    std::size_t wrong() const { return wrong_; }
+
+  private:
+    template <class F> void for_each(F f) {
+        std::size_t i = 0;
+        for (auto t : op_.tensors)
+            for (auto& x : t) f(x, i++);
+    }
+    template <class F> void for_each_probe(std::size_t call, F f) {
+        std::size_t const probes = std::min<std::size_t>(total_, 32);
+        std::size_t const stride = total_ / std::max<std::size_t>(probes, 1);
+        for (std::size_t p = 0; p < probes; ++p) {
+            std::size_t const i =
+                p + 1 == probes && call % 2 ? total_ - 1 : p * stride + call * 7919 % stride;
+            auto const t =
+                static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), i) - first_.begin()) -
+                1;
+            f(op_.tensors[t][i - first_[t]], i);
+        }
+    }
+
+    team const& ranks_;
+    operation const& op_;
+    std::vector<std::size_t> first_;
+    std::size_t total_ = 0;
+    std::size_t wrong_ = 0;
+};
+
+// ---- clocks
+// ---------------------------------------------------------------------------------------------------------
+
+inline double now_us() {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+/// CPU seconds of this process, all threads, user and system.
+inline double cpu_seconds() {
+    rusage u{};
+    getrusage(RUSAGE_SELF, &u);
+    return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+/// {ticks stolen by the hypervisor, all ticks} since boot.
+inline std::pair<double, double> steal_ticks() {
+    std::ifstream in("/proc/stat");
+    std::string cpu;
+    in >> cpu;
+    double all = 0, stolen = 0, x = 0;
+    for (int i = 0; i < 8 && in >> x; ++i) {
+        all += x;
+        if (i == 7) stolen = x;
+    }
+    return {stolen, all};
+}
+
+// ---- one point
+// ------------------------------------------------------------------------------------------------------
+
+/// Measures one operation in isolated mode (barrier before each call; the slowest rank of each call counts),
+/// then back to back for the CPU seconds of a call, and lets rank 0 append one JSON line to `--out`.
+///
+/// `--warm-up s` [0.5] or 20 calls, `--seconds s` [2] or `--samples n` [100] calls in at least a quarter of
+/// that time. Collective.
+inline void measure(team const& ranks, options const& opt, operation const& op) {
+    double const warm_up_us = opt.number("warm-up", 0.5) * 1e6, limit_us = opt.number("seconds", 2) * 1e6;
+    auto const enough = static_cast<std::size_t>(opt.number("samples", 100));
+    bool const huge = op.bytes > std::size_t{512} << 20;
+    checker data(ranks, op);
+    std::size_t call = 0;
+
+    auto const verified = [&](candidate const& c) {
+        data.fill(++call);
+        ranks.barrier();
+        double const start = now_us();
+        c.run();
+        double const spent = now_us() - start;
+        data.check(call);
+        return ranks.max(spent);
+    };
+
+    // Every candidate: verified calls (huge tables: one), then its time; the fastest goes on. One that is far
+    // behind at its first call is dropped, and not tried again at the larger sizes of this run if that call
+    // also took over a second.
+    static std::set<std::string> hopeless;
+    candidate const* best = nullptr;
+    double best_us = 0;
+    std::string tried; // JSON: what each candidate took
+    for (auto const& c : op.candidates) {
+        if (hopeless.contains(c.name)) continue;
+        double us = verified(c);
+        bool const behind = best && us > 100e3 && us > 4 * best_us;
+        if (behind && us > 1e6) hopeless.insert(c.name);
+        if (!behind) {
+            for (int i = 0; i < (huge ? 0 : 2); ++i) verified(c);
+            data.zero();
+            for (int i = 0; i < 5 && (i == 0 || us < 100e3); ++i) {
+                ranks.barrier();
+                double const start = now_us();
+                c.run();
+                double const one = ranks.max(now_us() - start);
+                us = i ? std::min(us, one) : one;
+            }
+        }
+        tried += (tried.empty() ? "\"" : ",\"") + c.name + "\":" + std::to_string(us);
+        if (!best || us < best_us) best = &c, best_us = us;
+    }
+    data.zero();
+
+    double const warm_start = now_us();
+    for (int i = 0, batch = 1; i < 20 && ranks.max(now_us() - warm_start) < warm_up_us;
+         i += batch, batch *= 2)
+        for (int k = 0; k < batch; ++k) {
+            ranks.barrier();
+            best->run();
+        }
+
+    // Isolated calls. All ranks stop after the same batch.
+    std::size_t const most = 4096;
+    std::vector<double> starts, ends;
+    auto const ticks_before = steal_ticks();
+    double const timed_start = now_us();
+    for (std::size_t batch = 1;;) {
+        for (std::size_t k = 0; k < batch; ++k) {
+            data.place_probes(++call);
+            ranks.barrier();
+            starts.push_back(now_us());
+            best->run();
+            ends.push_back(now_us());
+            data.check_probes(call);
+        }
+        double const spent = ranks.max(now_us() - timed_start);
+        if (starts.size() >= most || (spent >= limit_us && starts.size() >= 3) ||
+            (starts.size() >= enough && spent >= limit_us / 4))
+            break;
+        double const one = spent / static_cast<double>(starts.size());
+        batch = static_cast<std::size_t>(std::clamp((limit_us - spent) / 8 / one, 1.0, 256.0));
+    }
+    auto const ticks_after = steal_ticks();
+
+    // Back to back, for CPU seconds.
+    auto const calls = static_cast<std::size_t>(std::clamp(0.2 * limit_us / best_us, 1.0, 10000.0));
+    ranks.barrier();
+    double const cpu_start = cpu_seconds(), stream_start = now_us();
+    for (std::size_t i = 0; i < calls; ++i) best->run();
+    double const stream_us = ranks.max(now_us() - stream_start) / static_cast<double>(calls);
+    double const cpu = ranks.sum(cpu_seconds() - cpu_start) / static_cast<double>(calls);
+
+    verified(*best);
+    auto const wrong = ranks.sum(static_cast<double>(data.wrong()));
+
+    // Of each call: the slowest rank, how far apart the ranks started, the time from the last start to the
+    // last end. Gathered in small pieces.
+    std::vector<double> slowest(starts.size()), skew(starts.size()), joint(starts.size());
+    for (std::size_t from = 0; from < starts.size(); from += 256) {
+        std::size_t const n = std::min<std::size_t>(256, starts.size() - from);
+        auto piece = [&](std::vector<double> const& v) {
+            return std::vector<double>(v.begin() + static_cast<std::ptrdiff_t>(from),
+                                       v.begin() + static_cast<std::ptrdiff_t>(from + n));
+        };
+        auto const s = ranks.gather(piece(starts)), e = ranks.gather(piece(ends));
+        for (std::size_t i = 0; i < n; ++i) {
+            double first = s[i], last = s[i], end = e[i];
+            for (std::size_t r = 0; r < static_cast<std::size_t>(ranks.size); ++r) {
+                slowest[from + i] = std::max(slowest[from + i], e[r * n + i] - s[r * n + i]);
+                first = std::min(first, s[r * n + i]);
+                last = std::max(last, s[r * n + i]);
+                end = std::max(end, e[r * n + i]);
+            }
+            joint[from + i] = end - last;
+            skew[from + i] = last - first;
+        }
+    }
+    if (ranks.rank != 0) return;
+    std::sort(slowest.begin(), slowest.end());
+    std::sort(skew.begin(), skew.end());
+    std::sort(joint.begin(), joint.end());
+
+    double const ticks = ticks_after.second - ticks_before.second;
+    std::string const path = opt.text("out", "/dev/stdout");
+    std::FILE* out = std::fopen(path.c_str(), "a");
+    if (!out) {
+        std::perror(path.c_str());
+        std::exit(1);
+    }
+    std::fprintf(out,
+                 "{\"suite\":\"%s\",\"what\":\"%s\",\"candidate\":\"%s\",\"tried_us\":{%s},\"table\":\"%s\","
+                 "\"ranks\":%d,\"bytes\":%zu,"
+                 "\"samples\":%zu,\"skew_us\":%.2f,\"after_last_start_us\":%.2f,\"stream_us\":%.2f,\"cpu_s\":"
+                 "%.9f,\"steal\":%.4f,\"wrong\":%.0f,\"sorted_us\":[",
+                 opt.text("suite").c_str(), op.what.c_str(), best->name.c_str(), tried.c_str(),
+                 op.table.c_str(), ranks.size, op.bytes, slowest.size(), skew[skew.size() / 2],
+                 joint[joint.size() / 2], stream_us, cpu,
+                 ticks > 0 ? (ticks_after.first - ticks_before.first) / ticks : 0.0, wrong);
+    std::size_t const kept =
+        std::min<std::size_t>(slowest.size(), 201); // evenly spaced quantiles, 0 to 100 %
+    for (std::size_t i = 0; i < kept; ++i)
+        std::fprintf(out, "%s%.3f", i ? "," : "",
+                     slowest[kept > 1 ? i * (slowest.size() - 1) / (kept - 1) : 0]);
+    std::fprintf(out, "]}\n");
+    std::fclose(out);
+}
+
+// ---- gradient tables
+// ------------------------------------------------------------------------------------------------
+
+/// Element counts of a table `name,shape,elements`.
+inline std::vector<std::size_t> read_table(std::string const& path) {
+    std::ifstream in(path);
+    std::vector<std::size_t> counts;
+    std::string line;
+    std::getline(in, line);
+    while (std::getline(in, line)) counts.push_back(std::stoull(line.substr(line.rfind(',') + 1)));
+    if (counts.empty()) {
+        std::fprintf(stderr, "%s: no tensors\n", path.c_str());
+        std::exit(1);
+    }
+    return counts;
+}
+
+/// `a/b/resnet50.csv` → `resnet50`.
+inline std::string table_name(std::string const& path) {
+    auto const from = path.rfind('/') + 1;
+    return path.substr(from, path.rfind('.') - from);
+}
+
+/// One allocation for each tensor of a table, as a framework has them.
+struct table_memory {
+    std::vector<std::vector<float>> storage;
+    std::vector<std::span<float>> tensors;
+    std::size_t bytes = 0;
+
+    explicit table_memory(std::vector<std::size_t> const& counts) {
+        for (auto n : counts) {
+            storage.emplace_back(n);
+            bytes += n * sizeof(float);
+        }
+        for (auto& s : storage) tensors.emplace_back(s);
+    }
+};
+
+/// A gradient table as PyTorch DDP sends it through a library without buckets of its own: tensors in order of
+/// readiness are copied into a bucket that closes at 25 MiB (the first at 1 MiB), the bucket is reduced,
+/// copied back and divided.
+class ddp_buckets {
+  public:
+    ddp_buckets(std::vector<std::span<float>> tensors, int ranks)
+        : tensors_(std::move(tensors)), scale_(1.0f / static_cast<float>(ranks)) {
+        std::size_t cap = std::size_t{1} << 20, begin = 0, elements = 0;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            elements += tensors_[i].size();
+            if (elements * sizeof(float) >= cap || i + 1 == tensors_.size()) {
+                buckets_.push_back({begin, i + 1, std::vector<float>(elements)});
+                begin = i + 1, elements = 0, cap = std::size_t{25} << 20;
+            }
+        }
+    }
+    /// `start(bucket number, span)` begins the reduction of a packed bucket, `finish(bucket number)` ends it.
+    template <class Start, class Finish> void run(Start start, Finish finish) {
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            auto* to = buckets_[b].memory.data();
+            for (std::size_t i = buckets_[b].begin; i < buckets_[b].end; ++i)
+                to = std::copy(tensors_[i].begin(), tensors_[i].end(), to);
+            start(b, std::span<float>(buckets_[b].memory));
+        }
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            finish(b);
+            auto const* from = buckets_[b].memory.data();
+            for (std::size_t i = buckets_[b].begin; i < buckets_[b].end; ++i)
+                for (auto& x : tensors_[i]) x = *from++ * scale_;
+        }
+    }
+    std::size_t size() const { return buckets_.size(); }
+    std::span<float> memory(std::size_t b) { return buckets_[b].memory; }
+
+  private:
+    struct bucket {
+        std::size_t begin, end;
+        std::vector<float> memory;
+    };
+    std::vector<std::span<float>> tensors_;
+    float scale_;
+    std::vector<bucket> buckets_;
+};
+
+} // namespace bench
+
+#endif

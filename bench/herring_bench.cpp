@@ -1,0 +1,160 @@
+// herring: Herring in the bench: in place and from the caller's memory, sweeps, gradient tables, and a wait
+// that blocks. SPDX-License-Identifier: Apache-2.0
+//
+//   herring_bench --ranks 4 …   forks local ranks; without --ranks it joins by HERRING_RANK, HERRING_SIZE,
+//   HERRING_ADDR
+//     --node shared_memory|none    how ranks of one machine reduce: through memory, or over TCP like
+//     strangers
+//     --memory in_place|callers    where the gradients lie
+//     --sizes 8,1024 | --table FILE.csv | --late SECONDS    what is measured
+//     --suite NAME [--out FILE] and harness.hpp's options
+#include "harness.hpp"
+
+#include <herring/herring.hpp>
+#include <herring/intra_node/shared_memory.hpp>
+#include <herring/join.hpp>
+#include <herring/launch.hpp>
+#include <herring/transport/tcp.hpp>
+
+#include <cstring>
+#include <unistd.h>
+
+namespace {
+
+bench::team team_of(herring::world& world) {
+    return {world.rank(), world.size(), [&world] { world.barrier(); },
+            [&world](std::vector<double> const& mine) {
+                std::vector<double> all;
+                for (auto const& bytes : world.all_gather(std::as_bytes(std::span(mine)))) {
+                    all.resize(all.size() + mine.size());
+                    std::memcpy(&all[all.size() - mine.size()], bytes.data(), bytes.size());
+                }
+                return all;
+            }};
+}
+
+template <class Reducer> void sweep(herring::world& world, bench::options const& opt) {
+    bool const in_place = opt.text("memory", "in_place") == "in_place";
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        if (in_place) {
+            Reducer reduce{world, herring::layout{{"tensor", n}}};
+            auto const run = [&] {
+                reduce.ready(0);
+                reduce.wait();
+            };
+            bench::measure(team_of(world), opt,
+                           {"Herring, in place", bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
+        } else {
+            Reducer reduce{world};
+            std::vector<float> memory(n);
+            std::span<float> const x(memory);
+            bench::measure(team_of(world), opt,
+                           {"Herring, caller's memory", bytes, {x}, true, {{"all_reduce", [&reduce, x] {
+                                                                                reduce.all_reduce(x);
+                                                                            }}}});
+        }
+    }
+}
+
+template <class Reducer>
+void table(herring::world& world, bench::options const& opt, std::string const& path) {
+    auto const counts = bench::read_table(path);
+    Reducer reduce{world, herring::layout::of(counts)};
+    if (opt.text("memory", "in_place") == "in_place") {
+        std::vector<std::span<float>> tensors;
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < reduce.size(); ++i) {
+            tensors.push_back(reduce.tensor(i));
+            bytes += tensors.back().size_bytes();
+        }
+        auto const run = [&] {
+            for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
+            reduce.wait();
+        };
+        bench::measure(
+            team_of(world), opt,
+            {"Herring, in place", bytes, tensors, true, {{"ready + wait", run}}, bench::table_name(path)});
+    } else {
+        bench::table_memory memory(counts);
+        auto const run = [&] {
+            for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i, memory.tensors[i]);
+            reduce.wait();
+        };
+        bench::measure(team_of(world), opt,
+                       {"Herring, caller's memory",
+                        memory.bytes,
+                        memory.tensors,
+                        true,
+                        {{"ready(i, span) + wait", run}},
+                        bench::table_name(path)});
+    }
+}
+
+/// The CPU that rank 0 uses while it waits for the last rank, which comes `seconds` late.
+template <class Reducer>
+void late(herring::world& world, bench::options const& opt, double seconds, char const* what) {
+    Reducer reduce{world, herring::layout{{"tensor", 1024}}};
+    auto const ranks = team_of(world);
+    auto const step = [&] {
+        reduce.ready(0);
+        reduce.wait();
+    };
+    step();
+    ranks.barrier();
+    if (ranks.rank + 1 == ranks.size) ::usleep(static_cast<useconds_t>(seconds * 1e6));
+    double const cpu = bench::cpu_seconds(), start = bench::now_us();
+    step();
+    double const used = bench::cpu_seconds() - cpu, waited = (bench::now_us() - start) * 1e-6;
+    if (ranks.rank == 0)
+        if (std::FILE* out = std::fopen(opt.text("out", "/dev/stdout").c_str(), "a")) {
+            std::fprintf(
+                out, "{\"suite\":\"wait\",\"what\":\"%s\",\"ranks\":%d,\"waited_s\":%.3f,\"cpu_s\":%.6f}\n",
+                what, ranks.size, waited, used);
+            std::fclose(out);
+        }
+    ranks.barrier();
+}
+
+using herring::transport::tcp;
+using herring::waiting::adaptive;
+using herring::waiting::block;
+using memory = herring::intra_node::shared_memory;
+
+int run(herring::world& world, bench::options const& opt) {
+    using by_memory = herring::reducer<float, tcp, memory>;
+    using by_tcp = herring::reducer<float, tcp>;
+    bool const shared = opt.text("node", "none") == "shared_memory";
+    if (double const seconds = opt.number("late", 0); seconds > 0) {
+        late<by_memory>(world, opt, seconds, "shared_memory, adaptive");
+        late<herring::reducer<float, tcp, memory, block>>(world, opt, seconds, "shared_memory, block");
+        late<by_tcp>(world, opt, seconds, "tcp, adaptive");
+        late<herring::reducer<float, tcp, block>>(world, opt, seconds, "tcp, block");
+    } else if (auto const path = opt.text("table"); !path.empty()) {
+        if (shared)
+            table<by_memory>(world, opt, path);
+        else
+            table<by_tcp>(world, opt, path);
+    } else {
+        if (shared)
+            sweep<by_memory>(world, opt);
+        else
+            sweep<by_tcp>(world, opt);
+    }
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::options const opt(argc, argv);
+    if (auto const n = static_cast<int>(opt.number("ranks", 0)))
+        return herring::launch(n, [&](herring::world& world) { return run(world, opt); });
+    try {
+        herring::world world = herring::join();
+        return run(world, opt);
+    } catch (herring::error const& failed) {
+        std::fprintf(stderr, "herring_bench: %s\n", failed.what());
+        return 1;
+    }
+}

@@ -1,0 +1,69 @@
+// herring: Open MPI in the bench: MPI_Allreduce in place, and gradient tables behind DDP's buckets.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   mpirun -n 4 openmpi_bench --suite tcp (--sizes 8,1024 | --table FILE.csv) [--out FILE] [harness.hpp's
+//   options]
+#include "harness.hpp"
+
+#include <mpi.h>
+
+namespace {
+
+void all_reduce(std::span<float> x) {
+    MPI_Allreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+void sweep(bench::team const& ranks, bench::options const& opt) {
+    for (auto bytes : opt.sizes()) {
+        std::vector<float> memory(bytes / sizeof(float));
+        std::span<float> const x(memory);
+        bench::measure(ranks, opt,
+                       {"Open MPI", bytes, {x}, false, {{"MPI_Allreduce", [x] { all_reduce(x); }}}});
+    }
+}
+
+void table(bench::team const& ranks, bench::options const& opt, std::string const& path) {
+    bench::table_memory memory(bench::read_table(path));
+    bench::ddp_buckets buckets(memory.tensors, ranks.size);
+    std::vector<MPI_Request> requests(buckets.size());
+    auto const blocking = [&] {
+        buckets.run([](std::size_t, std::span<float> x) { all_reduce(x); }, [](std::size_t) {});
+    };
+    auto const overlapped = [&] {
+        buckets.run(
+            [&](std::size_t b, std::span<float> x) {
+                MPI_Iallreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_FLOAT, MPI_SUM,
+                               MPI_COMM_WORLD, &requests[b]);
+            },
+            [&](std::size_t b) { MPI_Wait(&requests[b], MPI_STATUS_IGNORE); });
+    };
+    bench::measure(ranks, opt,
+                   {"Open MPI, 25 MiB buckets",
+                    memory.bytes,
+                    memory.tensors,
+                    true,
+                    {{"MPI_Allreduce", blocking}, {"MPI_Iallreduce", overlapped}},
+                    bench::table_name(path)});
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    bench::options const opt(argc, argv);
+    bench::team ranks{};
+    MPI_Comm_rank(MPI_COMM_WORLD, &ranks.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks.size);
+    ranks.barrier = [] { MPI_Barrier(MPI_COMM_WORLD); };
+    ranks.gather = [&](std::vector<double> const& mine) {
+        std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size));
+        int const n = static_cast<int>(mine.size());
+        MPI_Allgather(mine.data(), n, MPI_DOUBLE, all.data(), n, MPI_DOUBLE, MPI_COMM_WORLD);
+        return all;
+    };
+    if (auto const path = opt.text("table"); path.empty())
+        sweep(ranks, opt);
+    else
+        table(ranks, opt, path);
+    MPI_Finalize();
+}

@@ -1,0 +1,80 @@
+// herring: every sharding policy passes the suite of its axis; a wrong one does not.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/sharding_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/whole_tensor.hpp"
+
+using namespace herring::conformance;
+using herring::bucket_view;
+
+namespace {
+
+struct faulty {
+    using axis = herring::axes::sharding;
+    static constexpr char const* name = "faulty";
+};
+struct forgets_the_rest : faulty { // B/S for everyone
+    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+        std::size_t const each = bucket.elements / static_cast<std::size_t>(servers) / bucket.grain * bucket.grain;
+        for (int s = 0; s < servers && each > 0; ++s) emit(static_cast<std::size_t>(s) * each, each, s);
+    }
+};
+struct overlaps : faulty {
+    template <class Emit> static void shard(bucket_view const& bucket, int, Emit&& emit) {
+        emit(std::size_t{0}, bucket.elements, 0);
+        if (bucket.elements > bucket.grain) emit(bucket.grain, bucket.elements - bucket.grain, 0);
+    }
+};
+struct runs_over : faulty {
+    template <class Emit> static void shard(bucket_view const& bucket, int, Emit&& emit) {
+        emit(std::size_t{0}, (bucket.elements / bucket.grain + 1) * bucket.grain, 0);
+    }
+};
+struct counts_from_one : faulty {
+    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+        emit(std::size_t{0}, bucket.elements, servers);
+    }
+};
+struct cuts_lines : faulty {
+    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+        std::size_t const half = servers > 1 ? bucket.elements / 2 : bucket.elements;
+        emit(std::size_t{0}, half, 0);
+        if (bucket.elements > half) emit(half, bucket.elements - half, 1);
+    }
+};
+struct takes_turns : faulty {
+    static inline int turn = 0;
+    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+        emit(std::size_t{0}, bucket.elements, turn++ % servers);
+    }
+};
+struct backwards : faulty {
+    template <class Emit> static void shard(bucket_view const& bucket, int, Emit&& emit) {
+        if (bucket.elements > bucket.grain) emit(bucket.grain, bucket.elements - bucket.grain, 0);
+        emit(std::size_t{0}, std::min(bucket.elements, bucket.grain), 0);
+    }
+};
+
+template <class P> void caught_by(std::string_view name) {
+    findings const found = sharding_suite<P>();
+    bool const there = std::any_of(found.begin(), found.end(), [&](finding const& f) { return f.test == name; });
+    CHECK_MESSAGE(there, name, ": ", text(found));
+}
+
+} // namespace
+
+TEST_CASE("sharding: balanced") { CHECK(text(sharding_suite<herring::sharding::balanced>()) == ""); }
+TEST_CASE("sharding: whole_tensor") { CHECK(text(sharding_suite<herring::sharding::whole_tensor>()) == ""); }
+
+TEST_CASE("sharding: what is wrong is found") {
+    caught_by<forgets_the_rest>("covers");
+    caught_by<overlaps>("covers");
+    caught_by<runs_over>("covers");
+    caught_by<counts_from_one>("servers");
+    caught_by<cuts_lines>("grain");
+    caught_by<takes_turns>("pure");
+    caught_by<backwards>("covers");
+}

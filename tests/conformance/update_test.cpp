@@ -1,0 +1,58 @@
+// herring: every update policy passes the suite of its axis; a wrong one does not.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/update_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/update/average.hpp"
+#include "herring/update/max.hpp"
+#include "herring/update/min.hpp"
+#include "herring/update/sum.hpp"
+
+using namespace herring::conformance;
+namespace update = herring::update;
+
+namespace {
+/// A rule of a user's own, with a finish, neither commutative nor associative.
+struct damped {
+    using axis = herring::axes::update;
+    static constexpr char const* name = "damped";
+    template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
+    template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a * update::lane<Acc>(0.5) + b; }
+    template <class Acc> static constexpr Acc finish(Acc total, int ranks) noexcept {
+        return total - static_cast<update::lane<Acc>>(ranks);
+    }
+};
+struct two_faced { // adds scalars, subtracts vectors
+    using axis = herring::axes::update;
+    static constexpr char const* name = "two_faced";
+    template <class T> static constexpr bool supports = std::is_same_v<T, float>;
+    template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
+        if constexpr (std::is_arithmetic_v<Acc>)
+            return a + b;
+        else
+            return a - b;
+    }
+    template <class Acc> static constexpr Acc finish(Acc total, int) noexcept { return total; }
+};
+struct for_nobody {
+    using axis = herring::axes::update;
+    static constexpr char const* name = "for_nobody";
+    template <class T> static constexpr bool supports = false;
+    template <class Acc> static constexpr Acc combine(Acc a, Acc) noexcept { return a; }
+    template <class Acc> static constexpr Acc finish(Acc total, int) noexcept { return total; }
+};
+} // namespace
+
+TEST_CASE("update: average") { CHECK(text(update_suite<update::average>()) == ""); }
+TEST_CASE("update: sum") { CHECK(text(update_suite<update::sum>()) == ""); }
+TEST_CASE("update: min") { CHECK(text(update_suite<update::min>()) == ""); }
+TEST_CASE("update: max") { CHECK(text(update_suite<update::max>()) == ""); }
+TEST_CASE("update: a rule of one's own") { CHECK(text(update_suite<damped>()) == ""); }
+
+TEST_CASE("update: what is wrong is found") {
+    findings const found = update_suite<two_faced>();
+    REQUIRE_FALSE(found.empty());
+    CHECK(found.front().test == "lanes");
+    CHECK(update_suite<for_nobody>().front().test == "facts");
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# herring: what a translation unit with the reducer, tcp and shared_memory costs; fails when a count exceeds limits.txt.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   run.sh          counts, and holds them against the limits (both repeat exactly)
+#   run.sh --json   also the CPU seconds at -O2 (best of 3) and the object's bytes, as one JSON line; for bench/run
+#
+# own_lines: lines that remain of Herring's own headers after preprocessing, without blank ones.
+# instantiations: functions of namespace herring that the compiler emits at -O0, before any is inlined away.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+include=$(realpath "$here/../../include")
+compiler=${CXX:-g++}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+flags=(-std=c++20 -I"$include" "$here/translation_unit.cpp")
+
+"$compiler" -E "${flags[@]}" >"$work/preprocessed"
+all_lines=$(grep -vc '^#\|^[[:space:]]*$' "$work/preprocessed")
+own_lines=$(awk -v own="\"$include/" '/^# [0-9]/ { mine = index($0, own) > 0; next } mine && NF { ++n } END { print n + 0 }' "$work/preprocessed")
+"$compiler" -O0 -c "${flags[@]}" -o "$work/counted.o"
+# Mangled names of functions in herring::, also const members and lambdas in them.
+instantiations=$(nm "$work/counted.o" | awk '$2 ~ /^[TtWw]$/ && $3 ~ /^_ZZ*N[KVRO]*7herring/ { ++n } END { print n + 0 }')
+
+if [[ ${1:-} == --json ]]; then
+    best=
+    TIMEFORMAT='%U %S'
+    for _ in 1 2 3; do
+        spent=$({ time "$compiler" -O2 -c "${flags[@]}" -o "$work/optimised.o"; } 2>&1 | tail -n 1)
+        best=$(awk -v best="$best" '{ t = $1 + $2; print best == "" || t < best ? t : best }' <<<"$spent")
+    done
+    printf '{"suite":"cost","what":"translation unit","own_lines":%d,"all_lines":%d,"instantiations":%d,"object_bytes":%d,"seconds":%.2f}\n' \
+        "$own_lines" "$all_lines" "$instantiations" "$(stat -c %s "$work/optimised.o")" "$best"
+    exit
+fi
+
+status=0
+while read -r name limit; do
+    [[ -n $name && $name != \#* ]] || continue
+    now=${!name}
+    printf '%-16s%8d  limit %d\n' "$name" "$now" "$limit"
+    if ((now > limit)); then
+        echo "FAILED: $name grew beyond its limit in tests/cost/limits.txt" >&2
+        status=1
+    fi
+done <"$here/limits.txt"
+exit $status

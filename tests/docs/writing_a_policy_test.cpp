@@ -1,0 +1,327 @@
+// herring: the code of docs/writing-a-policy.md: a transport and a fusion policy of one's own, at work.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands between [snippet] and [end] is shown on that page; tests/docs/check_snippets.sh compares.
+#include "doctest/doctest.h"
+
+#include "conformance/transport_suite.hpp"
+
+// [snippet includes]
+#include <herring/herring.hpp>
+#include <herring/intra_node/shared_memory.hpp>
+#include <herring/launch.hpp>
+#include <herring/transport/transport.hpp> // the concept; no other transport is reached
+// [end]
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+// [snippet fusion]
+/// Closes a bucket before it would grow beyond `Bytes`; a larger tensor is a bucket of its own.
+template <std::size_t Bytes> struct at_most {
+    static_assert(Bytes > 0 && Bytes % 64 == 0, "tensors are padded to 64 bytes");
+
+    using axis = herring::axes::fusion;            // what it is for
+    static constexpr char const* name = "at_most"; // what messages call it
+
+    static constexpr bool closes(herring::fusion_state const& state) noexcept {
+        return state.bucket_bytes + state.next_bytes > Bytes;
+    }
+};
+static_assert(herring::fusion_policy<at_most<1 << 20>>);
+// [end]
+
+// [snippet facts]
+/// Carries messages between processes of one machine as UNIX datagrams.
+///
+/// Cost:    three system calls and two copies a message. Errors: `unsupported` when ranks are on several
+/// machines. Threads: one at a time; `wake` from any.
+class local_socket {
+  public:
+    using axis = herring::axes::transport;
+    static constexpr char const* name = "local_socket";
+    static constexpr std::size_t max_message = 64 << 10; // a default socket buffer takes two
+    static constexpr int tag_bits = 64;
+    static constexpr bool keeps_order = true;
+    static constexpr bool registers_memory = false;
+    static constexpr bool device_memory = false;
+    static constexpr herring::exchange_tuning tuning{
+        .chunk_bytes = 16 << 10, .window_bytes = 64 << 10, .one_hop_bytes = 4 << 10, .pair_bytes = 4 << 10};
+    // [end]
+
+    // [snippet constructor]
+    local_socket(herring::world& ranks, herring::transport_needs const& needs)
+        : rank_(ranks.rank()), lost_(static_cast<std::size_t>(ranks.size()), false) {
+        if (ranks.ranks_on_this_machine() < ranks.size())
+            throw herring::error(herring::errc::unsupported, rank_, -1, name,
+                                 "ranks are on several machines; use transport::tcp");
+        // The kernel chooses a name that no other socket has; it is gone with the socket.
+        place mine{.length = sizeof(sa_family_t)};
+        mine.name.sun_family = AF_UNIX;
+        if (::bind(socket_.number, reinterpret_cast<sockaddr*>(&mine.name), mine.length) != 0 ||
+            bell_.number < 0)
+            throw herring::error(herring::errc::no_resources, rank_, -1, name,
+                                 std::string("no socket: ") + std::strerror(errno) + "; see ulimit -n");
+        mine.length = sizeof mine.name;
+        ::getsockname(socket_.number, reinterpret_cast<sockaddr*>(&mine.name), &mine.length);
+        for (auto const& theirs : ranks.all_gather(std::as_bytes(std::span(&mine, 1)), needs.timeout))
+            std::memcpy(&places_.emplace_back(), theirs.data(), sizeof mine);
+        peers_.assign(needs.peers.begin(), needs.peers.end());
+        // Room for all that may be posted, so that nothing is allocated from here on.
+        posted_.reserve(peers_.size() * needs.receives_per_peer);
+        done_.reserve(peers_.size() * (needs.receives_per_peer + needs.sends_per_peer + 1));
+        handed_.reserve(done_.capacity());
+    }
+    local_socket(local_socket const&) = delete;
+    local_socket& operator=(local_socket const&) = delete;
+    ~local_socket() {
+        for (int const peer : peers_) (void)send(peer, {0, rank_, true}, {});
+    }
+    // [end]
+
+    // [snippet post]
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
+        if (!send(peer, {tag, rank_, false}, from)) return false; // «not now»: the engine comes again
+        done_.push_back(
+            {.token = token, .bytes = from.size(), .peer = peer, .what = herring::completion::sent});
+        return true;
+    }
+
+    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        auto const found = std::find_if(early_.begin(), early_.end(), [&](early const& message) {
+            return message.peer == peer && matching(message.tag, tag);
+        });
+        if (found == early_.end()) {
+            posted_.push_back({peer, tag, into, token});
+        } else { // it came before anybody asked for it
+            std::size_t const fits = std::min(found->bytes.size(), into.size());
+            if (fits > 0) std::memcpy(into.data(), found->bytes.data(), fits);
+            done_.push_back({.token = token,
+                             .bytes = found->bytes.size(),
+                             .peer = peer,
+                             .what = herring::completion::received,
+                             .tag = found->tag});
+            early_.erase(found);
+        }
+        return true;
+    }
+    // [end]
+
+    // [snippet poll]
+    template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
+        refused_ = false;
+        while (take_one()) {
+        }
+        handed_.swap(done_); // the functor may post, which adds to done_
+        std::size_t const count = handed_.size();
+        for (herring::completion const& done : handed_) on_completion(done);
+        handed_.clear();
+        return count;
+    }
+    // [end]
+
+    // [snippet wait]
+    void wait(herring::time_point until) noexcept {
+        if (!done_.empty()) return;
+        auto left = std::chrono::nanoseconds(until - herring::clock::now());
+        left = std::clamp<std::chrono::nanoseconds>(left, std::chrono::seconds(0), std::chrono::hours(1));
+        // Nobody tells when the queue of a peer has room again.
+        if (refused_) left = std::min<std::chrono::nanoseconds>(left, std::chrono::microseconds(100));
+        timespec const time{static_cast<time_t>(left.count() / 1'000'000'000),
+                            static_cast<long>(left.count() % 1'000'000'000)};
+        pollfd watched[] = {{socket_.number, POLLIN, 0}, {bell_.number, POLLIN, 0}};
+        (void)::ppoll(watched, 2, &time, nullptr);
+        std::uint64_t rung = 0;
+        (void)!::read(bell_.number, &rung, sizeof rung);
+    }
+    void wake() noexcept {
+        std::uint64_t const one = 1;
+        (void)!::write(bell_.number, &one, sizeof one);
+    }
+
+    void register_memory(std::span<std::byte>) noexcept {}
+    char const* describe(int) const noexcept { return "its socket is closed"; }
+    // [end]
+
+  private:
+    struct descriptor {
+        int number = -1;
+        explicit descriptor(int made) noexcept : number(made) {}
+        descriptor(descriptor const&) = delete;
+        descriptor& operator=(descriptor const&) = delete;
+        ~descriptor() {
+            if (number >= 0) ::close(number);
+        }
+    };
+    struct header {
+        std::uint64_t tag = 0;
+        int source = -1;
+        bool leaves = false;
+    };
+    struct receive {
+        int peer;
+        std::uint64_t tag;
+        std::span<std::byte> into;
+        std::uint64_t token;
+    };
+    struct early {
+        int peer;
+        std::uint64_t tag;
+        std::vector<std::byte> bytes;
+    };
+    struct place {
+        sockaddr_un name{};
+        socklen_t length = 0;
+    };
+
+    static int open_socket() noexcept {
+        return ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    }
+
+    // [snippet send]
+    /// Twenty bits of a tag are carried to the receiver, and do not take part in matching.
+    static bool matching(std::uint64_t a, std::uint64_t b) noexcept {
+        return ((a ^ b) & ~herring::carried_bits) == 0;
+    }
+
+    bool send(int peer, header head, std::span<std::byte const> from) noexcept {
+        if (lost(peer)) return false;
+        place& to = places_[static_cast<std::size_t>(peer)];
+        iovec parts[] = {{&head, sizeof head}, {const_cast<std::byte*>(from.data()), from.size()}};
+        msghdr message{};
+        message.msg_name = &to.name;
+        message.msg_namelen = to.length;
+        message.msg_iov = parts;
+        message.msg_iovlen = 2;
+        if (::sendmsg(socket_.number, &message, 0) >= 0) return true;
+        if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
+            refused_ = true;
+        else
+            lose(peer);
+        return false;
+    }
+
+    /// Reads one message, straight to its place if somebody waits for it. False: there is none.
+    bool take_one() noexcept {
+        header head;
+        ssize_t const size = ::recv(socket_.number, &head, sizeof head, MSG_PEEK | MSG_TRUNC);
+        if (size < 0) return false;
+        bool const ours = size >= static_cast<ssize_t>(sizeof head) && head.source >= 0 &&
+                          head.source < static_cast<int>(lost_.size());
+        if (!ours || head.leaves || lost(head.source)) {
+            (void)::recv(socket_.number, &head, sizeof head, 0);
+            if (ours) lose(head.source);
+            return true;
+        }
+        std::size_t const bytes = static_cast<std::size_t>(size) - sizeof head;
+        auto const found = std::find_if(posted_.begin(), posted_.end(), [&](receive const& wanted) {
+            return wanted.peer == head.source && matching(wanted.tag, head.tag);
+        });
+        std::span<std::byte> into;
+        if (found != posted_.end())
+            into = found->into;
+        else
+            into = early_.emplace_back(early{head.source, head.tag, std::vector<std::byte>(bytes)}).bytes;
+        iovec parts[] = {{&head, sizeof head}, {into.data(), into.size()}};
+        msghdr message{};
+        message.msg_iov = parts;
+        message.msg_iovlen = 2;
+        (void)::recvmsg(socket_.number, &message, 0); // what does not fit is cut off
+        if (found != posted_.end()) {
+            // The true size: the engine sees from it when ranks differ.
+            done_.push_back({.token = found->token,
+                             .bytes = bytes,
+                             .peer = head.source,
+                             .what = herring::completion::received,
+                             .tag = head.tag});
+            posted_.erase(found);
+        }
+        return true;
+    }
+
+    bool lost(int peer) const noexcept { return lost_[static_cast<std::size_t>(peer)]; }
+    void lose(int peer) noexcept {
+        if (lost(peer)) return; // once a peer
+        lost_[static_cast<std::size_t>(peer)] = true;
+        std::erase_if(early_, [&](early const& message) { return message.peer == peer; });
+        done_.push_back({.peer = peer, .what = herring::completion::lost, .why = herring::errc::peer_lost});
+    }
+    // [end]
+
+    int rank_;
+    descriptor socket_{open_socket()};
+    descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    std::vector<place> places_; // rank → its socket's name
+    std::vector<int> peers_;
+    std::vector<bool> lost_;
+    std::vector<receive> posted_;
+    std::vector<early> early_;
+    std::vector<herring::completion> done_;
+    std::vector<herring::completion> handed_;
+    bool refused_ = false;
+};
+// [snippet model]
+static_assert(herring::transport_policy<local_socket>);
+// [end]
+
+TEST_CASE("local_socket passes the suite of its axis") {
+    // [snippet suite]
+    using namespace herring::conformance; // tests/conformance/transport_suite.hpp
+    CHECK(text(transport_suite<local_socket>({.start = ranks_as::processes})) == "");
+    CHECK(text(transport_suite<local_socket>()) == ""); // ranks as threads
+    // [end]
+}
+
+TEST_CASE("at_most keeps every bucket below its bound, and a large tensor alone") {
+    // [snippet plan]
+    std::array<std::size_t, 6> const elements{1000, 200, 5000, 0, 30, 40};
+    herring::plan const made = herring::make_plan<at_most<8192>, herring::sharding::balanced>(
+        elements, herring::topology::uniform(2, 2), sizeof(float), sizeof(float), local_socket::tuning);
+    CHECK(made.buckets.size() == 3); // {1000, 200}, {5000}, {0, 30, 40}
+    CHECK(made.buckets[0].elements * sizeof(float) <= 8192);
+    CHECK(made.buckets[1].tensors == 1);
+    // [end]
+}
+
+// [snippet use]
+using mine = herring::reducer<float, local_socket, herring::intra_node::shared_memory, at_most<64 << 10>>;
+
+int average(herring::world& world) {
+    mine reduce(world, {{"bias", 3}, {"empty", 0}, {"weight", 100'003}, {"head", 1000}});
+    for (int step = 0; step < 20; ++step) {
+        for (std::size_t i = 0; i < reduce.size(); ++i) {
+            for (float& x : reduce.tensor(i)) x = static_cast<float>(world.rank() + step);
+            reduce.ready(i);
+        }
+        reduce.wait();
+        for (std::size_t i = 0; i < reduce.size(); ++i)
+            for (float const x : reduce.tensor(i))
+                if (x != static_cast<float>(world.size() - 1) / 2 + static_cast<float>(step)) return 1;
+    }
+    return 0;
+}
+// [end]
+
+TEST_CASE("both at work: processes on one node, on two, on uneven ones, alone") {
+    CHECK(herring::launch(4, average, {.nodes = {"a", "a", "b", "b"}}) == 0);
+    CHECK(herring::launch(3, average, {.nodes = {"a", "b", "c"}}) == 0);
+    CHECK(herring::launch(5, average, {.nodes = {"a", "a", "b", "b", "b"}}) == 0);
+    CHECK(herring::launch(2, average) == 0);
+    CHECK(herring::launch(1, average) == 0);
+}

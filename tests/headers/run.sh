@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# herring: each header compiles alone, reaches nothing that it must not, and looks like the others.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   tests/headers/run.sh [compiler ...]      default: those of g++ and clang++ that are installed
+#
+# Headers that need MPI or libfabric are left out where that is not installed, with a line that says so; headers of
+# language CUDA (.cuh) are compiled by nvcc where there is one.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+
+flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+export mpi_flags
+mpi_flags=$(mpicxx --showme:compile 2>/dev/null || mpicxx -compile_info 2>/dev/null | grep -oE -- '-I[^ ]+' | tr '\n' ' ')
+
+if [ "${1-}" = --one ]; then
+    # The include comes twice, so that a missing guard is seen too.
+    # shellcheck disable=SC2086
+    out=$(printf '#include "%s"\n#include "%s"\n' "$3" "$3" | "$2" $flags $mpi_flags -Iinclude -x c++ - 2>&1) && exit 0
+    printf 'FAILED: %s: %s does not compile alone:\n%s\n' "$2" "$3" "$(head -n 8 <<<"$out")"
+    exit 1
+fi
+
+compilers=("$@")
+if [ ${#compilers[@]} = 0 ]; then
+    for compiler in g++ clang++; do command -v $compiler >/dev/null && compilers+=("$compiler"); done
+fi
+result=0
+has() { echo "#include <$1>" | "${compilers[0]}" -std=c++20 $mpi_flags -E -x c++ - >/dev/null 2>&1; }
+
+mapfile -t all < <(cd include && find . -name '*.hpp' | cut -c3- | sort)
+headers=()
+for header in "${all[@]}"; do
+    needs=
+    case $header in
+    */mpi.hpp) needs=mpi.h ;;
+    */ofi.hpp | */efa.hpp) needs=rdma/fabric.h ;;
+    */tcp.hpp | */tcp_*.hpp) needs=boost/asio/io_context.hpp ;;
+    */nvlink.hpp | */pcie_staging.hpp | herring/gpu/*) needs=cuda_runtime_api.h ;;
+    esac
+    if [ -n "$needs" ] && ! has "$needs"; then
+        echo "SKIPPED: headers: $header: <$needs> is not installed"
+    else
+        headers+=("$header")
+    fi
+done
+
+for compiler in "${compilers[@]}"; do
+    if printf '%s\n' "${headers[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one "$compiler" {}; then
+        echo "headers: $compiler: ${#headers[@]} headers compile alone"
+    else
+        result=1
+    fi
+done
+
+if command -v nvcc >/dev/null; then
+    work=$(mktemp -d)
+    while read -r header; do
+        printf '#include "%s"\n' "$header" >"$work/alone.cu"
+        nvcc -std=c++20 -c -o /dev/null -Iinclude "$work/alone.cu" || { echo "FAILED: nvcc: $header does not compile alone"; result=1; }
+    done < <(cd include && find . -name '*.cuh' | cut -c3-)
+    rm -rf "$work"
+fi
+
+# What is paid for: the umbrella and the core reach no library, and only Asio's own headers reach Asio.
+reaches() { printf '#include "%s"\n' "$1" | "${compilers[0]}" -std=c++20 $mpi_flags -Iinclude -M -x c++ - | tr -d '\\' | tr ' ' '\n'; }
+for header in herring/herring.hpp herring/reducer.hpp herring/launch.hpp herring/transport/inproc.hpp herring/intra_node/shared_memory.hpp; do
+    bad=$(reaches $header | grep -E 'boost/|/mpi\.h|rdma/|cuda|/(iostream|regex|functional|ranges)$' | head -n 3)
+    if [ -n "$bad" ]; then echo "FAILED: $header reaches" $bad; result=1; fi
+done
+
+# What every header looks like.
+for header in "${all[@]}" $(cd include && find . -name '*.cuh' | cut -c3-); do
+    guard=$(tr 'a-z/.' 'A-Z__' <<<"$header")
+    head -n 1 "include/$header" | grep -q '^// herring: ' || { echo "FAILED: $header: its first line is not '// herring: <what it is for>'"; result=1; }
+    sed -n 2p "include/$header" | grep -qx "// SPDX-License-Identifier: Apache-2.0" || { echo "FAILED: $header: its second line is not the licence"; result=1; }
+    grep -qx "#ifndef $guard" "include/$header" || { echo "FAILED: $header: its guard is not $guard"; result=1; }
+    if [[ $header != herring/detail/* ]] && grep -qE '#include <(iostream|regex|functional|ranges|thread)>' "include/$header"; then
+        echo "FAILED: $header includes what costs too much: $(grep -oE '<(iostream|regex|functional|ranges|thread)>' "include/$header" | paste -sd' ')"; result=1
+    fi
+done
+exit $result

@@ -1,0 +1,527 @@
+// herring: real processes that join over real sockets: places, deaths, refusals, junk.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/join.hpp"
+
+#include "doctest/doctest.h"
+#include "herring/launch.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using herring::errc;
+using herring::launch;
+using herring::world;
+using std::chrono::milliseconds;
+namespace detail = herring::detail;
+namespace star = herring::detail::star;
+
+namespace {
+
+// Longer than anything here takes: only a defect waits for it.
+constexpr milliseconds plenty{30'000};
+
+// In a forked rank a failed CHECK would be nobody's; an exception is the launch's status.
+void require(bool holds, std::string const& what) {
+    if (!holds) throw std::runtime_error("not so: " + what);
+}
+
+struct quiet {
+    int saved = ::dup(2);
+    quiet() {
+        int const null = ::open("/dev/null", O_WRONLY);
+        ::dup2(null, 2);
+        ::close(null);
+    }
+    ~quiet() {
+        ::dup2(saved, 2);
+        ::close(saved);
+    }
+};
+
+detail::endpoint literal(std::string const& host, std::uint16_t port) {
+    std::string why;
+    auto const found = detail::resolve(host, port, herring::clock::now() + plenty, why);
+    require(!found.empty(), host + " resolves");
+    return found[0];
+}
+
+/// An address on which nobody listens.
+std::string free_address(std::string const& host = "127.0.0.1") {
+    int const socket = detail::listen_on(literal(host, 0));
+    if (socket < 0) return {};
+    std::string const address = detail::local_end(socket).text();
+    ::close(socket);
+    return address;
+}
+
+herring::join_options as(int rank, int size, std::string const& address, milliseconds timeout = plenty) {
+    herring::join_options made;
+    made.rank = rank;
+    made.size = size;
+    made.address = address;
+    made.timeout = timeout;
+    return made;
+}
+
+template <class Function> herring::failure thrown_by(Function&& f) {
+    try {
+        f();
+    } catch (herring::error const& why) {
+        return why.why();
+    }
+    throw std::runtime_error("not so: it throws");
+}
+
+void expect(herring::failure const& why, errc code, int local_rank, int peer,
+            std::vector<std::string> const& parts) {
+    std::string const text = why.message();
+    require(why.what == code, std::string("code ") + herring::to_string(code) + " in: " + text);
+    require(why.local_rank == local_rank, "local rank " + std::to_string(local_rank) + " in: " + text);
+    require(why.peer == peer, "peer " + std::to_string(peer) + " in: " + text);
+    for (std::string const& part : parts)
+        require(text.find(part) != std::string::npos, "'" + part + "' in: " + text);
+}
+
+void gathers(world& w) {
+    for (int round = 0; round < 4; ++round) {
+        auto const bytes = [&](int rank) {
+            std::size_t const size = round == 0 ? 0 : static_cast<std::size_t>(rank * 40'009 + round * 13);
+            return std::vector<std::byte>(size, static_cast<std::byte>(rank * 16 + round));
+        };
+        auto const all = w.all_gather(bytes(w.rank()));
+        require(static_cast<int>(all.size()) == w.size(), "one answer a rank");
+        for (int r = 0; r < w.size(); ++r)
+            require(all[static_cast<std::size_t>(r)] == bytes(r), "what was given");
+        w.barrier();
+    }
+}
+
+/// A plain blocking connection to the rendezvous port, for those who are no rank.
+struct outsider {
+    int socket = -1;
+    explicit outsider(std::string const& address) {
+        auto const at = detail::split_address(address, "test");
+        detail::endpoint const to = literal(at.host, at.port);
+        auto const until = herring::clock::now() + plenty;
+        while (herring::clock::now() < until) {
+            socket = ::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (::connect(socket, to.get(), to.size) == 0) return;
+            ::close(socket);
+            socket = -1;
+            ::sched_yield(); // rank 0 is about to listen
+        }
+        throw std::runtime_error("not so: rank 0 listens");
+    }
+    outsider(outsider&& other) noexcept : socket(other.socket) { other.socket = -1; }
+    outsider(outsider const&) = delete;
+    ~outsider() {
+        if (socket >= 0) ::close(socket);
+    }
+    void say(std::span<std::byte const> bytes) const {
+        [[maybe_unused]] auto const n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    }
+    std::vector<std::byte> hear() const {
+        std::vector<std::byte> heard;
+        std::byte bytes[512];
+        pollfd ready{socket, POLLIN, 0};
+        while (::poll(&ready, 1, static_cast<int>(plenty.count())) == 1) {
+            ssize_t const n = ::recv(socket, bytes, sizeof bytes, 0);
+            if (n <= 0) break;
+            heard.insert(heard.end(), bytes, bytes + n);
+        }
+        return heard;
+    }
+    herring::failure refusal() const {
+        std::vector<std::byte> const heard = hear();
+        star::head h;
+        require(h.read(heard) && h.type == star::message::refuse, "a refusal");
+        herring::failure why;
+        require(star::read_failure(std::span<std::byte const>(heard).subspan(star::head_bytes), why),
+                "a readable refusal");
+        return why;
+    }
+};
+
+std::vector<std::byte> hello_of(std::uint32_t rank, std::uint32_t size, std::string const& secret = {},
+                                std::uint16_t version = star::protocol_version) {
+    star::hello said;
+    said.rank = rank;
+    said.size = size;
+    said.incarnation = 1;
+    said.secret = star::secret_check(secret);
+    said.node = "outsider";
+    said.boot = "outsider";
+    std::vector<std::byte> out;
+    star::append_message(out, star::message::hello, rank, 0, said.write(), version);
+    return out;
+}
+
+void gather_once(herring::join_options const& options) {
+    world w = herring::join(options);
+    gathers(w);
+}
+
+/// An order between processes that do not share a world yet.
+struct steps {
+    std::atomic<int>* at = static_cast<std::atomic<int>*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    steps() = default;
+    steps(steps const&) = delete;
+    ~steps() { ::munmap(at, 4096); }
+    void reach(int step) const { at->store(step); }
+    void await(int step) const {
+        auto const until = herring::clock::now() + plenty;
+        while (at->load() < step) {
+            if (herring::clock::now() > until)
+                throw std::runtime_error("not so: step " + std::to_string(step));
+            ::sched_yield();
+        }
+    }
+};
+
+} // namespace
+
+TEST_CASE("join: ranks get their places, nodes and collectives") {
+    for (int const n : {1, 2, 3, 4, 7}) {
+        CAPTURE(n);
+        std::string const address = free_address();
+        CHECK(launch(n, [&](world& l) {
+                  herring::join_options options = as(l.rank(), n, address);
+                  options.node = l.rank() % 3 == 0 ? "first" : "second"; // uneven
+                  world w = herring::join(options);
+                  require(w.rank() == l.rank() && w.size() == n, "place");
+                  require(w.nodes() == (n == 1 ? 1 : 2), "nodes");
+                  require(w.node() == (l.rank() % 3 == 0 ? 0 : 1), "node");
+                  require(w.ranks_on_this_machine() == n, "ranks on this machine");
+                  require(w.local_address() == "127.0.0.1", "address");
+                  std::uint64_t const job = w.job();
+                  for (auto const& theirs : w.all_gather(std::as_bytes(std::span(&job, 1))))
+                      require(std::memcmp(theirs.data(), &job, sizeof job) == 0, "one job");
+                  gathers(w);
+              }) == 0);
+    }
+}
+
+TEST_CASE("join: without a node's name, ranks of one host share a node; names and IPv6 work") {
+    for (std::string const host : {"::1", "localhost"}) {
+        CAPTURE(host);
+        std::string const v6 = host == "::1" ? free_address("::1") : free_address();
+        if (v6.empty()) continue; // no IPv6 here
+        std::string const address = host == "::1" ? v6 : "localhost" + v6.substr(v6.rfind(':'));
+        CHECK(launch(3, [&](world& l) {
+                  world w = herring::join(as(l.rank(), 3, address));
+                  require(w.nodes() == 1 && w.local_size() == 3, "one node");
+                  if (host == "::1") require(w.local_address() == "::1", "address " + w.local_address());
+                  gathers(w);
+              }) == 0);
+    }
+}
+
+TEST_CASE("join: a world that is joined again and again on one port") {
+    std::string const address = free_address();
+    CHECK(launch(3, [&](world& l) {
+              for (int round = 0; round < 20; ++round) {
+                  world w = herring::join(as(l.rank(), 3, address));
+                  w.barrier();
+              }
+          }) == 0);
+}
+
+TEST_CASE("join: a rank that is killed is named to all others, waiting or not") {
+    quiet const hush;
+    for (int const victim : {0, 1, 3}) {
+        for (bool const waiting : {true, false}) {
+            CAPTURE(victim);
+            CAPTURE(waiting);
+            std::string const address = free_address();
+            // The launch would tell them as well: only the star's word counts, so nobody asks `l`.
+            int const status = launch(4, [&](world& l) {
+                world w = herring::join(as(l.rank(), 4, address));
+                w.barrier();
+                if (w.rank() == victim) ::kill(::getpid(), SIGKILL);
+                if (waiting) {
+                    expect(thrown_by([&] { w.barrier(plenty); }), errc::peer_lost, w.rank(), victim,
+                           {"barrier", "closed"});
+                } else {
+                    auto const until = herring::clock::now() + plenty;
+                    while (w.failed() == nullptr && herring::clock::now() < until) ::sched_yield();
+                    require(w.failed() != nullptr && w.failed()->peer == victim, "the victim is named");
+                }
+                // From now on every call says so at once.
+                expect(thrown_by([&] { w.all_gather({}, plenty); }), errc::peer_lost, w.rank(), victim, {});
+            });
+            CHECK(status == 128 + SIGKILL);
+        }
+    }
+}
+
+TEST_CASE("join: a rank that is missing at the deadline is named on every rank") {
+    std::string const address = free_address();
+    CHECK(launch(4, [&](world& l) {
+              if (l.rank() == 2) return;
+              expect(thrown_by([&] { herring::join(as(l.rank(), 4, address, milliseconds(300))); }),
+                     errc::timeout, l.rank(), 2, {"rank 2 did not join", address, "300 ms"});
+          }) == 0);
+    // Rank 0 itself.
+    CHECK(launch(3, [&](world& l) {
+              if (l.rank() == 0) return;
+              expect(thrown_by([&] { herring::join(as(l.rank(), 3, address, milliseconds(100))); }),
+                     errc::timeout, l.rank(), 0, {"no answer from rank 0", address, "Connection refused"});
+          }) == 0);
+}
+
+TEST_CASE("join: who does not fit is refused with the reason, and the others join") {
+    // Ranks 0 to 2 become the world; process 3 tries what is wrong, before and after.
+    std::string const address = free_address();
+    steps const step;
+    CHECK(launch(4, [&](world& l) {
+              if (l.rank() < 3) {
+                  if (l.rank() == 2) step.await(1);
+                  herring::join_options options = as(l.rank(), 3, address);
+                  options.secret = "one";
+                  world w = herring::join(options);
+                  gathers(w);
+                  if (l.rank() == 0) step.reach(2);
+                  step.await(3);
+                  gathers(w);
+                  return;
+              }
+              auto const tried = [&](int rank, int size, std::string const& secret) {
+                  herring::join_options options = as(rank, size, address);
+                  options.secret = secret;
+                  return thrown_by([&] { herring::join(options); });
+              };
+              expect(tried(2, 5, "one"), errc::mismatch, 2, 0, {"5 ranks", "rank 0 says 3"});
+              expect(tried(4, 5, "one"), errc::mismatch, 4, 0, {"5 ranks", "rank 0 says 3"});
+              expect(tried(2, 3, "two"), errc::mismatch, 2, 0, {"its secret is not rank 0's"});
+              expect(tried(2, 3, ""), errc::mismatch, 2, 0, {"rank 0 has a secret, it has none"});
+              {
+                  outsider const other(address);
+                  other.say(hello_of(2, 3, "one", 77));
+                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 1"});
+              }
+              {
+                  outsider const other(address);
+                  other.say(hello_of(9, 3, "one"));
+                  expect(other.refusal(), errc::refused, 9, 0, {"rank 9 is out of range", "0 to 2"});
+              }
+              {
+                  outsider const other(address);
+                  other.say(hello_of(0, 3, "one"));
+                  expect(other.refusal(), errc::refused, 0, 0, {"rank 0 has already joined"});
+              }
+              step.reach(1);
+              step.await(2);
+              expect(tried(1, 3, "one"), errc::refused, 1, 0, {"rank 1 has already joined from 127.0.0.1:"});
+              expect(tried(2, 3, "two"), errc::mismatch, 2, 0, {"its secret is not rank 0's"});
+              step.reach(3);
+          }) == 0);
+}
+
+TEST_CASE("join: who comes first keeps its place, before the world is complete") {
+    std::string const address = free_address();
+    steps const step;
+    CHECK(launch(4, [&](world& l) {
+              // Processes 2 and 3 are both rank 1 of 3, and one of them is turned away; then rank 2 comes.
+              if (l.rank() == 0) {
+                  gather_once(as(0, 3, address));
+              } else if (l.rank() == 1) {
+                  step.await(1);
+                  gather_once(as(2, 3, address));
+              } else {
+                  try {
+                      gather_once(as(1, 3, address));
+                  } catch (herring::error const& why) {
+                      expect(why.why(), errc::refused, 1, 0, {"rank 1 has already joined from 127.0.0.1:"});
+                      step.reach(1);
+                  }
+              }
+          }) == 0);
+}
+
+TEST_CASE("join: a rank that dies before all are there may be started again") {
+    std::string const address = free_address();
+    steps const step;
+    CHECK(launch(3, [&](world& l) {
+              if (l.rank() == 2) {
+                  {
+                      outsider const dies(address);
+                      dies.say(hello_of(1, 3));
+                      pollfd heard{dies.socket, POLLIN,
+                                   0}; // once a second it is told who is missing: it has a place
+                      require(::poll(&heard, 1, static_cast<int>(plenty.count())) == 1, "an answer");
+                  }
+                  step.reach(1);
+              } else if (l.rank() == 1) {
+                  step.await(1);
+              }
+              gather_once(as(l.rank(), 3, address));
+          }) == 0);
+}
+
+TEST_CASE("join: junk, silence and scans are survived, before and after") {
+    std::string const address = free_address();
+    steps const step;
+    CHECK(launch(3, [&](world& l) {
+              if (l.rank() < 2) {
+                  if (l.rank() == 1) step.await(1);
+                  world w = herring::join(as(l.rank(), 2, address));
+                  gathers(w);
+                  if (l.rank() == 0) step.reach(2);
+                  step.await(3);
+                  gathers(w);
+                  return;
+              }
+              std::vector<outsider> silent;
+              for (int i = 0; i < 200; ++i) silent.emplace_back(address);
+              std::uint64_t seed = 1;
+              for (int i = 0; i < 100; ++i) {
+                  outsider const junk(address);
+                  std::vector<std::byte> bytes(static_cast<std::size_t>(i) * 40);
+                  for (std::byte& b : bytes)
+                      b = static_cast<std::byte>((seed = seed * 6364136223846793005u + 1) >> 56);
+                  junk.say(bytes);
+              }
+              for (std::size_t size = 0; size < 60; size += 7)
+                  outsider(address).say(std::span<std::byte const>(hello_of(1, 2)).first(size));
+              { // a right head that announces more than a stranger may send
+                  outsider const bomb(address);
+                  std::vector<std::byte> bytes;
+                  star::append_message(bytes, star::message::hello, 1, 0, std::vector<std::byte>(5000));
+                  bomb.say(bytes);
+                  require(bomb.hear().empty(), "no answer to a bomb");
+              }
+              { // a right head of a message that is not for strangers
+                  outsider const odd(address);
+                  std::vector<std::byte> bytes;
+                  star::append_message(bytes, star::message::give, 1, 0, {});
+                  odd.say(bytes);
+                  require(odd.hear().empty(), "no answer to a stranger");
+              }
+              for (int i = 0; i < 70; ++i) silent.emplace_back(address);
+              step.reach(1);
+              step.await(2);
+              for (int i = 0; i < 50; ++i) outsider(address).say(hello_of(1, 3));
+              step.reach(3);
+          }) == 0);
+}
+
+TEST_CASE("join: a member that sends nonsense ends the world with its name") {
+    std::string const address = free_address();
+    CHECK(launch(3, [&](world& l) {
+              if (l.rank() == 2) {
+                  outsider const rank_2(address);
+                  rank_2.say(hello_of(2, 3));
+                  std::byte head[star::head_bytes];
+                  while (::recv(rank_2.socket, head, 1, MSG_PEEK) == 1) { // read until welcomed
+                      require(::recv(rank_2.socket, head, sizeof head, MSG_WAITALL) == sizeof head, "a head");
+                      star::head h;
+                      require(h.read(head), "a readable head");
+                      std::vector<std::byte> body(h.length);
+                      require(::recv(rank_2.socket, body.data(), body.size(), MSG_WAITALL) ==
+                                  static_cast<ssize_t>(body.size()),
+                              "a body");
+                      if (h.type == star::message::welcome) break;
+                  }
+                  std::vector<std::byte> bytes;
+                  star::append_message(bytes, star::message::give, 2, 99, {}); // out of turn
+                  rank_2.say(bytes);
+                  rank_2.hear();
+                  return;
+              }
+              world w = herring::join(as(l.rank(), 3, address));
+              expect(thrown_by([&] { w.barrier(plenty); }), errc::protocol, w.rank(), 2, {"out of turn"});
+          }) == 0);
+}
+
+TEST_CASE("join: a rank that leaves is no failure, until someone waits for it") {
+    for (int const leaver : {0, 1, 2}) {
+        CAPTURE(leaver);
+        std::string const address = free_address();
+        CHECK(launch(3, [&](world& l) {
+                  world w = herring::join(as(l.rank(), 3, address));
+                  w.barrier();
+                  if (l.rank() == leaver) w = world(); // leaves
+                  l.barrier(plenty);
+                  require(w.failed() == nullptr, "leaving is no failure");
+                  l.barrier(plenty);
+                  if (l.rank() != leaver)
+                      expect(thrown_by([&] { w.barrier(plenty); }), errc::peer_lost, l.rank(), leaver,
+                             {"left"});
+              }) == 0);
+    }
+}
+
+TEST_CASE("join: who comes back to a world that goes on is told so at its deadline") {
+    std::string const address = free_address();
+    CHECK(launch(3, [&](world& l) {
+              {
+                  world w = herring::join(as(l.rank(), 3, address));
+                  w.barrier();
+                  if (l.rank() != 1) {
+                      l.barrier(plenty);
+                      return;
+                  }
+              }
+              expect(thrown_by([&] { herring::join(as(1, 3, address, milliseconds(100))); }), errc::timeout,
+                     1, 0, {"the world is complete and rank 1 has left it"});
+              l.barrier(plenty);
+          }) == 0);
+}
+
+TEST_CASE("join: a deadline in a collective names who did not come, on every rank") {
+    for (int const late : {0, 1}) {
+        CAPTURE(late);
+        std::string const address = free_address();
+        CHECK(launch(3, [&](world& l) {
+                  world w = herring::join(as(l.rank(), 3, address));
+                  if (l.rank() != late)
+                      expect(thrown_by([&] { w.barrier(milliseconds(100)); }), errc::timeout, l.rank(), late,
+                             {late == 0 ? "rank 0" : "rank 1 did not come"});
+                  l.barrier(plenty);
+                  expect(thrown_by([&] { w.barrier(plenty); }), errc::timeout, l.rank(), late, {});
+                  l.barrier(plenty);
+              }) == 0);
+    }
+}
+
+TEST_CASE("join: different collectives at once, and announced failures, end every rank's calls") {
+    std::string const address = free_address();
+    CHECK(launch(3, [&](world& l) {
+              {
+                  world w = herring::join(as(l.rank(), 3, address));
+                  herring::failure const why = thrown_by([&] {
+                      if (l.rank() == 1)
+                          w.barrier(plenty);
+                      else
+                          w.all_gather({}, plenty);
+                      w.barrier(plenty);
+                  });
+                  require(why.what == errc::mismatch && why.local_rank == l.rank(), why.message());
+                  l.barrier(plenty);
+              }
+              world w = herring::join(as(l.rank(), 3, address));
+              if (l.rank() == 2)
+                  w.fail(herring::failure::make(errc::device, 2, -1, "all_reduce", "on purpose"));
+              if (l.rank() != 2)
+                  expect(thrown_by([&] { w.barrier(plenty); }), errc::peer_failed, l.rank(), 2,
+                         {"on purpose"});
+              l.barrier(plenty);
+          }) == 0);
+}

@@ -1,0 +1,220 @@
+// herring: real processes reduce over real sockets and shared memory; every result is checked to the bit.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/herring.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/launch.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace herring;
+
+namespace {
+
+using names = std::vector<std::string>;
+
+// Small sizes, so that every threshold is crossed by tensors of a few hundred kilobytes.
+using quick_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 8_KiB, .window_bytes = 16_KiB,
+                                                             .loopback_chunk_bytes = 8_KiB, .loopback_window_bytes = 16_KiB,
+                                                             .one_hop_bytes = 2_KiB, .pair_bytes = 20_KiB}>;
+using two_lanes = transport::basic_tcp<transport::tcp_tuning{.loopback_chunk_bytes = 64_KiB, .loopback_window_bytes = 128_KiB,
+                                                             .connections = 2, .control = transport::congestion::system}>;
+
+launch_options on(names nodes) {
+    launch_options options;
+    options.nodes = std::move(nodes);
+    options.timeout = std::chrono::seconds(120);
+    return options;
+}
+
+// Values that any order of additions sums exactly, also in 16 bits.
+template <class T> T exact(int rank, std::size_t i, int step) {
+    return static_cast<T>(static_cast<float>((i * 7 + static_cast<std::size_t>(rank * 3 + step)) % 13));
+}
+template <class T, class Update> T expected(int ranks, std::size_t i, int step) {
+    float total = static_cast<float>(exact<T>(0, i, step));
+    for (int r = 1; r < ranks; ++r) {
+        float const next = static_cast<float>(exact<T>(r, i, step));
+        if constexpr (std::is_same_v<Update, update::min>) total = std::min(total, next);
+        else if constexpr (std::is_same_v<Update, update::max>) total = std::max(total, next);
+        else total += next;
+    }
+    if constexpr (std::is_same_v<Update, update::average>) {
+        if constexpr (std::is_same_v<T, double>) return static_cast<double>(total) / ranks;
+        else return static_cast<T>(total / static_cast<float>(ranks));
+    } else {
+        return static_cast<T>(total);
+    }
+}
+
+std::uint64_t hash(void const* data, std::size_t bytes) {
+    std::uint64_t sum = 1469598103934665603u;
+    for (std::size_t i = 0; i < bytes; ++i) sum = (sum ^ static_cast<unsigned char const*>(data)[i]) * 1099511628211u;
+    return sum;
+}
+
+// The number of elements that are not what they must be.
+template <class T, class Update> std::size_t wrong(std::span<T const> got, int ranks, int step) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        T const want = expected<T, Update>(ranks, i, step);
+        count += std::memcmp(&got[i], &want, sizeof want) != 0;
+    }
+    return count;
+}
+
+// Steps and calls of all_reduce by turns, tensors ready in changing order, ranks that are late in turn.
+template <class Reducer, class Update> int work(world& ranks) {
+    using T = typename Reducer::element_type;
+    std::vector<std::size_t> const sizes{1000, 0, 3, 70001, 17, 4096, 33333, 1};
+    Reducer reduce(ranks, layout::of(sizes));
+    std::vector<T> own(sizes[6]);
+    std::vector<std::size_t> const lengths{1, 2, 3, 7, 16, 17, 511, 512, 513, 1023, 1024, 1025, 2048, 2049, 4999, 5120, 5121, 8191, 16385, 65536, 65537, 131101};
+    std::size_t failures = 0;
+    for (int step = 0; step < 6; ++step) {
+        if (ranks.size() > 1 && ranks.rank() == step % ranks.size()) // everyone else runs ahead
+            for (auto const until = clock::now() + std::chrono::milliseconds(3); clock::now() < until;) {}
+        for (std::size_t n = 0; n < sizes.size(); ++n) {
+            std::size_t const i = (n * 3 + static_cast<std::size_t>(step)) % sizes.size();
+            std::span<T> const at = i == 6 ? std::span<T>(own) : reduce.tensor(i);
+            for (std::size_t k = 0; k < at.size(); ++k) at[k] = exact<T>(ranks.rank(), k, step);
+            i == 6 ? reduce.ready(i, at) : reduce.ready(i);
+            if (n % 2 == 0) reduce.poll();
+        }
+        reduce.wait();
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            failures += wrong<T, Update>(i == 6 ? std::span<T const>(own) : reduce.tensor(i), ranks.size(), step);
+        std::vector<T> buffer(lengths[(static_cast<std::size_t>(step) * 5) % lengths.size()]);
+        for (std::size_t const length : lengths) {
+            if (length % 3 != static_cast<std::size_t>(step) % 3) continue;
+            buffer.resize(length);
+            for (std::size_t k = 0; k < length; ++k) buffer[k] = exact<T>(ranks.rank(), k, step);
+            reduce.all_reduce(buffer);
+            failures += wrong<T, Update>(buffer, ranks.size(), step);
+        }
+    }
+    counters const done = reduce.counters();
+    bool const sensible = done.operations >= 6 && (ranks.size() == 1 || done.slowest_rank != ranks.rank()) &&
+                          (reduce.plan().nodes == 1) == (done.messages_sent == 0);
+    if (failures > 0) std::fprintf(stderr, "rank %d: %zu elements differ\n", ranks.rank(), failures);
+    if (!sensible) std::fprintf(stderr, "rank %d: counters make no sense\n", ranks.rank());
+    return failures > 0 || !sensible ? 1 : 0;
+}
+
+template <class T, class Update, class... Policies> int run(int n, names nodes = {}) {
+    return launch(n, [](world& ranks) { return work<reducer<T, Update, Policies...>, Update>(ranks); }, on(std::move(nodes)));
+}
+
+} // namespace
+
+TEST_CASE("one node, shared memory: 1 to 7 ranks") {
+    for (int const n : {1, 2, 3, 4, 7}) {
+        CAPTURE(n);
+        CHECK(run<float, update::sum, transport::inproc, intra_node::shared_memory>(n) == 0);
+    }
+}
+
+TEST_CASE("tcp: 1 to 7 ranks, small chunks and default ones") {
+    for (int const n : {1, 2, 3, 4, 7}) {
+        CAPTURE(n);
+        CHECK(run<float, update::sum, quick_tcp>(n) == 0);
+    }
+    CHECK(run<float, update::average, transport::tcp>(2) == 0);
+    CHECK(run<float, update::average, transport::tcp>(4) == 0);
+    CHECK(run<float, update::average, two_lanes>(3) == 0);
+}
+
+TEST_CASE("nodes of several ranks, even and uneven") {
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(4, {"a", "a", "b", "b"}) == 0);
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(4, {"a", "b", "a", "b"}) == 0);
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(3, {"a", "b", "b"}) == 0);
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(6, {"a", "b", "b", "c", "c", "c"}) == 0);
+    CHECK(run<double, update::average, transport::tcp, intra_node::shared_memory>(5, {"a", "a", "b", "b", "b"}) == 0);
+}
+
+TEST_CASE("element types and updates") {
+    CHECK(run<double, update::sum, quick_tcp>(3) == 0);
+    CHECK(run<std::int32_t, update::sum, quick_tcp>(3) == 0);
+    CHECK(run<std::int64_t, update::max, quick_tcp, intra_node::shared_memory>(3, {"a", "a", "b"}) == 0);
+    CHECK(run<float, update::min, quick_tcp>(2) == 0);
+    CHECK(run<bfloat16, update::average, quick_tcp, intra_node::shared_memory>(4, {"a", "a", "b", "b"}) == 0);
+    CHECK(run<float16, update::average, quick_tcp>(3) == 0);
+    CHECK(run<bfloat16, update::sum, transport::inproc, intra_node::shared_memory>(3) == 0);
+}
+
+TEST_CASE("fusion, sharding, progress, waiting: any mix gives the same") {
+    CHECK(run<float, update::sum, quick_tcp, fusion::per_tensor>(3) == 0);
+    CHECK(run<float, update::sum, quick_tcp, fusion::whole_model, sharding::whole_tensor>(3) == 0);
+    CHECK(run<float, update::sum, quick_tcp, fusion::balanced_buffer<16_KiB, 4_KiB>, waiting::block>(3) == 0);
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory, progress::thread>(4, {"a", "a", "b", "b"}) == 0);
+    CHECK(run<float, update::sum, quick_tcp, progress::thread, waiting::block, fusion::per_tensor>(2) == 0);
+    CHECK(run<float, update::sum, transport::inproc, intra_node::shared_memory, progress::thread>(3) == 0);
+    CHECK(run<float, update::sum, transport::inproc, intra_node::shared_memory, waiting::block, fusion::per_tensor>(3) == 0);
+    CHECK(run<float, update::sum, quick_tcp, waiting::spin>(2) == 0);
+}
+
+TEST_CASE("random numbers: within the bound of a left fold, the same bits on every rank and in every run") {
+    for (bool const shared : {false, true}) {
+        auto const body = [](auto& reduce, world& ranks) {
+            std::size_t const count = 100'003;
+            auto const value = [](int rank, std::size_t i) {
+                std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) * 0xbf58476d1ce4e5b9u;
+                x ^= x >> 31;
+                x *= 0x94d049bb133111ebu;
+                return static_cast<float>(static_cast<double>(x >> 11) / 9007199254740992.0 - 0.5);
+            };
+            std::uint64_t first = 0;
+            for (int repeat = 0; repeat < 3; ++repeat) {
+                std::vector<float> buffer(count);
+                for (std::size_t i = 0; i < count; ++i) buffer[i] = value(ranks.rank(), i);
+                reduce.all_reduce(buffer);
+                for (std::size_t i = 0; i < count; ++i) {
+                    double sum = 0;
+                    double magnitude = 0;
+                    for (int r = 0; r < ranks.size(); ++r) {
+                        sum += value(r, i);
+                        magnitude += std::abs(static_cast<double>(value(r, i)));
+                    }
+                    // A fold of n terms in float: at most (n − 1)·u·Σ|x| off, u = 2^−24.
+                    if (std::abs(buffer[i] - sum) > (ranks.size() - 1) * 0x1p-24 * magnitude * 1.01) return 1;
+                }
+                std::uint64_t const mine = hash(buffer.data(), count * sizeof(float));
+                if (repeat == 0) first = mine;
+                if (mine != first) return 2;
+                for (auto const& other : ranks.all_gather(std::as_bytes(std::span(&mine, 1))))
+                    if (std::memcmp(other.data(), &mine, sizeof mine) != 0) return 3;
+            }
+            return 0;
+        };
+        CAPTURE(shared);
+        if (shared)
+            CHECK(launch(4, [&](world& ranks) {
+                      reducer<float, update::sum, quick_tcp, intra_node::shared_memory> reduce(ranks);
+                      return body(reduce, ranks);
+                  }, on({"a", "a", "b", "b"})) == 0);
+        else
+            CHECK(launch(4, [&](world& ranks) {
+                      reducer<float, update::sum, quick_tcp> reduce(ranks);
+                      return body(reduce, ranks);
+                  }, on({})) == 0);
+    }
+}
+
+TEST_CASE("16-bit types are rounded once, also over nodes") {
+    // 1 + 1/256 + 1/256 in bfloat16 (8 bits): rounded after each addition it stays 1, rounded once it is 1.0078125.
+    CHECK(launch(3, [](world& ranks) {
+              reducer<bfloat16, update::sum, quick_tcp, intra_node::shared_memory> reduce(ranks);
+              std::vector<bfloat16> buffer(5000, bfloat16(ranks.rank() == 0 ? 1.0f : 0.00390625f));
+              reduce.all_reduce(buffer);
+              for (bfloat16 const x : buffer)
+                  if (static_cast<float>(x) != 1.0078125f) return 1;
+              return 0;
+          }, on({"a", "a", "b"})) == 0);
+}

@@ -1,0 +1,36 @@
+// herring: tests of engine/context.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/engine/context.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstdint>
+#include <set>
+
+using herring::detail::message;
+using herring::detail::tag_of;
+using herring::detail::token;
+
+TEST_CASE("context: a token comes back as it was") {
+    std::size_t const most = token::low;
+    for (message const what : {message::push, message::result, message::hop})
+        for (std::size_t const peer : {std::size_t{0}, std::size_t{1}, std::size_t{511}, most})
+            for (std::size_t const slot : {std::size_t{0}, std::size_t{7}, most})
+                for (std::uint64_t const execution : {std::uint64_t{0}, std::uint64_t{5}, token::low}) {
+                    token const back = token::unpacked(token{what, peer, slot, execution}.packed());
+                    CHECK(back.what == what);
+                    CHECK(back.peer == peer);
+                    CHECK(back.slot == slot);
+                    CHECK(back.execution == execution);
+                }
+}
+
+TEST_CASE("context: tags of different kinds never meet") {
+    std::set<std::uint64_t> tags;
+    for (message const what : {message::push, message::result, message::hop})
+        for (std::uint64_t const number : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 40) - 1})
+            tags.insert(tag_of(what, number, 0xabcde) & ~herring::carried_bits);
+    CHECK(tags.size() == 9);
+    // The fingerprint is carried along, all of its 20 bits.
+    CHECK((tag_of(message::hop, 5, 0xfffff) ^ tag_of(message::hop, 5, 0)) == herring::carried_bits);
+}

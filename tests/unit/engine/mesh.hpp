@@ -1,0 +1,359 @@
+// herring: engines of many ranks in one thread, over a network that delivers in any order, late, and not now.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_UNIT_ENGINE_MESH_HPP
+#define HERRING_TESTS_UNIT_ENGINE_MESH_HPP
+
+#include "herring/engine/engine.hpp"
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/launch.hpp"
+#include "herring/sharding/balanced.hpp"
+#include "herring/trace/off.hpp"
+#include "herring/update/sum.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mesh {
+
+using herring::completion;
+using herring::errc;
+
+/// Keeps messages until it feels like delivering them. A send's memory is read at delivery, not before.
+class network {
+  public:
+    network(int ranks, std::uint32_t seed) : random_(seed), done_(static_cast<std::size_t>(ranks)) {}
+
+    /// From here on, so many of 100 posts hear «not now».
+    void be_difficult(int refusals_in_100) { refusals_ = refusals_in_100; }
+
+    bool send(int from, int to, std::uint64_t tag, std::span<std::byte const> bytes, std::uint64_t token) {
+        if (refuses() || lost_.count(to) != 0) return false;
+        if (std::none_of(receives_.begin(), receives_.end(),
+                         [&](receive const& r) { return r.at == to && r.from == from && r.tag == matched(tag); }))
+            ++early_;
+        sends_.push_back({from, to, tag, bytes, token});
+        count(sends_out_, from, to, 1);
+        return true;
+    }
+    bool expect(int at, int from, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) {
+        if (refuses()) return false;
+        receives_.push_back({at, from, matched(tag), into, token});
+        count(receives_out_, at, from, 1);
+        return true;
+    }
+    template <class OnCompletion> std::size_t poll(int rank, OnCompletion&& on_completion) {
+        deliver();
+        auto& queue = done_[static_cast<std::size_t>(rank)];
+        std::shuffle(queue.begin(), queue.end(), random_);
+        std::size_t const now = queue.empty() ? 0 : pick(queue.size() + 1);
+        std::vector<completion> const told(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
+        queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
+        for (completion const& c : told) {
+            if (c.what == completion::sent) count(sends_out_, rank, c.peer, -1);
+            on_completion(c);
+        }
+        return now;
+    }
+    /// Nothing more comes from or goes to this rank; everyone is told.
+    void lose(int rank) {
+        lost_.insert({rank, true});
+        std::erase_if(sends_, [&](message const& m) { return m.from == rank || m.to == rank; });
+        for (std::size_t r = 0; r < done_.size(); ++r)
+            if (static_cast<int>(r) != rank) done_[r].push_back({0, 0, rank, completion::lost, errc::peer_lost, 0});
+    }
+
+    std::size_t pick(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }
+
+    int early() const { return early_; }              ///< sends whose receive was not posted yet
+    int most_sends() const { return most_sends_; }    ///< to one peer, posted and not reported as done
+    int most_receives() const { return most_receives_; } ///< from one peer, posted and without their message
+    bool quiet() const {
+        return sends_.empty() && std::all_of(done_.begin(), done_.end(), [](auto const& q) { return q.empty(); });
+    }
+
+  private:
+    struct message {
+        int from, to;
+        std::uint64_t tag;
+        std::span<std::byte const> bytes;
+        std::uint64_t token;
+    };
+    struct receive {
+        int at, from;
+        std::uint64_t tag;
+        std::span<std::byte> into;
+        std::uint64_t token;
+    };
+
+    static std::uint64_t matched(std::uint64_t tag) { return tag & ~herring::carried_bits; }
+    bool refuses() { return refusals_ > 0 && pick(100) < static_cast<std::size_t>(refusals_); }
+
+    void count(std::map<std::pair<int, int>, int>& of, int a, int b, int change) {
+        int const now = of[{a, b}] += change;
+        int& most = &of == &sends_out_ ? most_sends_ : most_receives_;
+        most = std::max(most, now);
+    }
+
+    void deliver() {
+        std::size_t const wanted = pick(4);
+        for (std::size_t n = 0; n < wanted && !sends_.empty(); ++n) {
+            std::size_t const which = pick(sends_.size());
+            message const m = sends_[which];
+            auto const to = std::find_if(receives_.begin(), receives_.end(), [&](receive const& r) {
+                return r.at == m.to && r.from == m.from && r.tag == matched(m.tag);
+            });
+            if (to == receives_.end()) continue;
+            sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(which));
+            receive const r = *to;
+            receives_.erase(to);
+            count(receives_out_, m.to, m.from, -1);
+            REQUIRE(m.bytes.size() <= r.into.size());
+            if (!m.bytes.empty()) std::memcpy(r.into.data(), m.bytes.data(), m.bytes.size());
+            done_[static_cast<std::size_t>(m.to)].push_back({r.token, m.bytes.size(), m.from, completion::received, errc::ok, m.tag});
+            done_[static_cast<std::size_t>(m.from)].push_back({m.token, m.bytes.size(), m.to, completion::sent, errc::ok, m.tag});
+        }
+    }
+
+    std::mt19937 random_;
+    int refusals_ = 0;
+    std::vector<message> sends_;
+    std::vector<receive> receives_;
+    std::vector<std::vector<completion>> done_;
+    std::map<int, bool> lost_;
+    std::map<std::pair<int, int>, int> sends_out_, receives_out_;
+    int early_ = 0, most_sends_ = 0, most_receives_ = 0;
+};
+
+/// One rank's end of it.
+class endpoint {
+  public:
+    endpoint(network& net, int rank) : net_(net), rank_(rank) {}
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+        return net_.send(rank_, peer, tag, from, token);
+    }
+    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        return net_.expect(rank_, peer, tag, into, token);
+    }
+    template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
+        return net_.poll(rank_, on_completion);
+    }
+    void wait(herring::time_point) noexcept {}
+    void wake() noexcept {}
+    char const* describe(int) const noexcept { return "the mesh lost it"; }
+
+  private:
+    network& net_;
+    int rank_;
+};
+
+/// The memories and flags of one node.
+struct node_state {
+    node_state(int ranks, std::size_t bytes)
+        : regions(static_cast<std::size_t>(ranks), std::vector<std::byte>(bytes)),
+          arrived(static_cast<std::size_t>(ranks), 0), finished(static_cast<std::size_t>(ranks), 0) {}
+    std::vector<std::vector<std::byte>> regions; // apart, so that a sanitizer sees who writes past the end of one
+    std::vector<std::uint64_t> arrived, finished;
+};
+
+class local_end {
+  public:
+    local_end(node_state& node, int local) : node_(node), local_(static_cast<std::size_t>(local)) {}
+    std::byte* memory() noexcept { return node_.regions[local_].data(); }
+    std::byte* peer(int local, std::byte* own) noexcept {
+        return node_.regions[static_cast<std::size_t>(local)].data() + (own - memory());
+    }
+    void arrive(std::uint64_t execution) noexcept {
+        CHECK(execution == node_.arrived[local_]);
+        node_.arrived[local_] = execution + 1;
+    }
+    int absent(std::uint64_t execution) noexcept {
+        return first([&](std::size_t l) { return node_.arrived[l] <= execution; });
+    }
+    void finish(std::uint64_t execution, bool) noexcept {
+        CHECK(execution == node_.finished[local_]);
+        node_.finished[local_] = execution + 1;
+    }
+    int unfinished(std::uint64_t execution) noexcept {
+        return first([&](std::size_t l) { return l != local_ && node_.finished[l] <= execution; });
+    }
+    bool gone(int) noexcept { return false; }
+    std::uint32_t listen() noexcept { return 0; }
+    void sleep(std::uint32_t, herring::time_point) noexcept {}
+    void wake() noexcept {}
+
+  private:
+    template <class Predicate> int first(Predicate&& holds) const {
+        for (std::size_t l = 0; l < node_.regions.size(); ++l)
+            if (holds(l)) return static_cast<int>(l);
+        return -1;
+    }
+    node_state& node_;
+    std::size_t local_;
+};
+
+inline herring::exchange_tuning small_tuning() {
+    return {.chunk_bytes = 256, .window_bytes = 768, .one_hop_bytes = 192, .pair_bytes = 0, .local_chunk_bytes = 128, .mailbox_bytes = 128};
+}
+
+/// A world of engines, and a run of it.
+template <class T, class Update = herring::update::sum> class world_of {
+  public:
+    using engine = herring::engine<T, endpoint, local_end, Update, herring::trace::off>;
+    static constexpr std::size_t outstanding = 7; // executions that a rank has at once, at most
+
+    /// `nodes[n]` ranks on node n; tensors of these many elements, each a bucket.
+    world_of(std::vector<int> const& nodes, std::vector<std::size_t> const& tensors, herring::exchange_tuning const& tuning,
+             std::uint32_t seed, int refusals_in_100)
+        : net(total(nodes), seed), worlds(make_worlds(nodes)), map(worlds[0].map()),
+          made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced>(
+              tensors, map, sizeof(T), sizeof(herring::accumulator<T>), tuning)) {
+        std::size_t const tensor_bytes = made.tensor_bytes();
+        std::size_t const local = engine::local_bytes(outstanding, tuning.mailbox_bytes);
+        for (int n = 0; n < map.nodes(); ++n)
+            states.push_back(std::make_unique<node_state>(map.local_size(n), tensor_bytes + local));
+        for (int r = 0; r < map.size(); ++r) {
+            auto one = std::make_unique<rank>(net, *states[static_cast<std::size_t>(map.node(r))], r, map.local_rank(r));
+            for (int p = 0; p < map.size(); ++p)
+                if (map.node(p) != map.node(r) &&
+                    herring::chunk_stream::between(map.local_rank(r), map.local_size(map.node(r)), map.local_rank(p),
+                                                   map.local_size(map.node(p)))
+                        .any())
+                    one->peers.push_back(p);
+            one->staging.resize(made.staging_bytes(one->peers.size()));
+            one->runs = std::make_unique<engine>(worlds[static_cast<std::size_t>(r)], map, made, one->transport, one->node, off,
+                                                 one->peers, outstanding, one->node.memory() + tensor_bytes,
+                                                 std::span(one->staging));
+            one->busy.resize(made.buckets.size());
+            ranks.push_back(std::move(one));
+        }
+        for (auto& one : ranks) one->runs->open(); // as many receives as were announced are taken, so nobody asks again
+        net.be_difficult(refusals_in_100);
+    }
+
+    struct rank {
+        rank(network& net, node_state& state, int r, int local) : number(r), transport(net, r), node(state, local) {}
+        int number;
+        endpoint transport;
+        local_end node;
+        std::vector<int> peers;
+        std::vector<std::byte> staging;
+        std::unique_ptr<engine> runs;
+        std::vector<bool> busy; // buckets
+        std::uint64_t submitted = 0;
+        std::uint64_t checked = 0;
+    };
+
+    std::span<T> memory(rank& r, std::size_t bucket) {
+        herring::bucket const& b = made.buckets[bucket];
+        return {reinterpret_cast<T*>(r.node.memory()) + b.offset, b.elements};
+    }
+
+    /// Submits bucket `which` as the rank's next execution; `elements` other than the bucket's is a user's slip.
+    void submit(rank& r, std::size_t which) {
+        herring::bucket const& b = made.buckets[which];
+        r.runs->submit({.shards = made.shards.data() + b.first_shard,
+                        .shard_count = b.shards,
+                        .path = b.path,
+                        .own = r.node.memory() + b.offset * sizeof(T),
+                        .elements = b.elements,
+                        .fingerprint = static_cast<std::uint32_t>(which),
+                        .label = static_cast<std::uint32_t>(which)});
+        r.busy[which] = true;
+        ++r.submitted;
+    }
+
+    /// Runs `sequence` (buckets, one after the other) on all ranks, each at a pace of its own. `value(rank, execution,
+    /// i)` is what a rank contributes, `expected(execution, i)` what must come out. False: it got stuck.
+    template <class Value, class Expected>
+    bool run(std::vector<std::size_t> const& sequence, Value&& value, Expected&& expected) {
+        std::uint64_t const before = ranks[0]->checked;
+        std::uint64_t const end = before + sequence.size();
+        std::size_t favourite = 0;
+        std::size_t idle = 0;
+        while (std::any_of(ranks.begin(), ranks.end(), [&](auto const& r) { return r->checked < end; })) {
+            // Now and then one rank gets most of the turns.
+            if (net.pick(200) == 0) favourite = net.pick(ranks.size());
+            rank& r = *ranks[net.pick(3) == 0 ? favourite : net.pick(ranks.size())];
+            std::size_t progress = 0;
+            if (r.submitted < end && r.submitted - r.checked < outstanding && net.pick(2) == 0) {
+                std::size_t const which = sequence[static_cast<std::size_t>(r.submitted - before)];
+                if (!r.busy[which]) {
+                    auto const mine = memory(r, which);
+                    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value(r.number, r.submitted, i);
+                    submit(r, which);
+                    ++progress;
+                }
+            }
+            progress += r.runs->poll();
+            if (failure const* const why = r.runs->failed(); why != nullptr) {
+                MESSAGE(why->message());
+                return false;
+            }
+            for (; r.checked < r.runs->released(); ++r.checked) {
+                std::size_t const which = sequence[static_cast<std::size_t>(r.checked - before)];
+                auto const got = memory(r, which);
+                for (std::size_t i = 0; i < got.size(); ++i) {
+                    T const due = expected(r.checked, i);
+                    if (std::memcmp(&got[i], &due, sizeof due) == 0) continue;
+                    MESSAGE("execution " << r.checked << ", bucket " << which << " (" << to_string(made.buckets[which].path)
+                                         << "), element " << i << ", rank " << r.number);
+                    return false;
+                }
+                // From here on it is the caller's again: nobody may still read it.
+                std::memset(static_cast<void*>(got.data()), 0x5a, got.size_bytes());
+                r.busy[which] = false;
+            }
+            idle = progress > 0 ? 0 : idle + 1;
+            if (idle > 200'000) {
+                MESSAGE("stuck: rank 0 has released " << ranks[0]->checked << " of " << end);
+                return false;
+            }
+        }
+        return true;
+    }
+
+    using failure = herring::failure;
+    network net;
+    std::vector<herring::world> worlds;
+    herring::topology const& map;
+    herring::plan made;
+    herring::trace::off off;
+    std::vector<std::unique_ptr<node_state>> states;
+    std::vector<std::unique_ptr<rank>> ranks;
+
+  private:
+    static int total(std::vector<int> const& nodes) {
+        int sum = 0;
+        for (int const n : nodes) sum += n;
+        return sum;
+    }
+    // Ranks go round the nodes, so that rank order is not node order.
+    static std::vector<herring::world> make_worlds(std::vector<int> nodes) {
+        herring::launch_options options;
+        int const ranks = total(nodes);
+        for (std::size_t n = 0; static_cast<int>(options.nodes.size()) < ranks; n = (n + 1) % nodes.size())
+            if (nodes[n]-- > 0) options.nodes.push_back("node" + std::to_string(n));
+        return herring::thread_worlds(ranks, options);
+    }
+};
+
+/// Buckets in random order, with repetitions.
+inline std::vector<std::size_t> sequence(network& net, std::size_t buckets, std::size_t length) {
+    std::vector<std::size_t> made(length);
+    for (auto& b : made) b = net.pick(buckets);
+    return made;
+}
+
+} // namespace mesh
+
+#endif // HERRING_TESTS_UNIT_ENGINE_MESH_HPP

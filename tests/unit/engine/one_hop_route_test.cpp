@@ -1,0 +1,25 @@
+// herring: tests of engine/one_hop_route.hpp; engine_test.cpp runs it over a network that keeps no order.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/engine/one_hop_route.hpp"
+
+#include "doctest/doctest.h"
+
+#include "unit/engine/mesh.hpp"
+
+TEST_CASE("one_hop_route: a rank runs ahead by half a window at most, and no message comes before its receive") {
+    std::vector<std::size_t> const sizes(7, 16);
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+        mesh::world_of<std::int32_t> all({1, 1, 1}, sizes, mesh::small_tuning(), seed, 0);
+        auto& first = *all.ranks[0];
+        for (std::size_t b = 0; b < 7; ++b) all.submit(first, b);
+        for (int i = 0; i < 200; ++i) first.runs->poll();
+        CHECK(first.runs->counters().messages_sent + 0 <= 2 * herring::plan::one_hop_window() / 2);
+        CHECK(all.net.most_sends() == static_cast<int>(herring::plan::one_hop_window() / 2));
+        for (int r : {1, 2})
+            for (std::size_t b = 0; b < 7; ++b) all.submit(*all.ranks[static_cast<std::size_t>(r)], b);
+        for (int i = 0; i < 3000; ++i)
+            for (auto& r : all.ranks) r->runs->poll();
+        for (auto& r : all.ranks) CHECK(r->runs->released() == 7);
+        CHECK(all.net.early() == 0);
+    }
+}

@@ -1,0 +1,94 @@
+// herring: joining inside an MPI program.
+// SPDX-License-Identifier: Apache-2.0
+// Runs as a single process and under `mpirun -n 2|3|4`.
+#include "herring/join/mpi.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// MPI lasts until the process ends: it cannot be started twice.
+struct mpi_session {
+    mpi_session() {
+        int ready = 0;
+        MPI_Initialized(&ready);
+        if (ready == 0) MPI_Init(nullptr, nullptr);
+    }
+    ~mpi_session() {
+        int over = 0;
+        MPI_Finalized(&over);
+        if (over == 0) MPI_Finalize();
+    }
+};
+
+void start_mpi() { static mpi_session const session; }
+
+} // namespace
+
+TEST_CASE("join by MPI: ranks are those of the communicator, and its world works without it") {
+    start_mpi();
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    herring::world world = herring::join(MPI_COMM_WORLD);
+    CHECK(world.rank() == rank);
+    CHECK(world.size() == size);
+    CHECK(world.nodes() == 1);
+    CHECK(world.local_rank() == rank);
+    auto const all = world.all_gather(std::as_bytes(std::span(&rank, 1)));
+    REQUIRE(static_cast<int>(all.size()) == size);
+    for (int r = 0; r < size; ++r) {
+        int theirs = -1;
+        REQUIRE(all[static_cast<std::size_t>(r)].size() == sizeof theirs);
+        std::memcpy(&theirs, all[static_cast<std::size_t>(r)].data(), sizeof theirs);
+        CHECK(theirs == r);
+    }
+    world.barrier();
+}
+
+TEST_CASE("join by MPI: a part of the ranks is a world of its own, in the order of its communicator") {
+    start_mpi();
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, size - rank, &half); // backwards
+    int half_rank = 0;
+    MPI_Comm_rank(half, &half_rank);
+    herring::join_options options;
+    options.node = "node " + std::to_string(half_rank / 2);
+    herring::world world = herring::join(half, options);
+    CHECK(world.rank() == half_rank);
+    CHECK(world.node() == half_rank / 2);
+    world.barrier();
+    MPI_Comm_free(&half);
+}
+
+TEST_CASE("join by MPI: one rank's interface that is not there is an error on every rank") {
+    start_mpi();
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    herring::join_options options;
+    if (rank == size - 1) options.interface = "no-such-interface";
+    try {
+        herring::join(MPI_COMM_WORLD, options);
+        FAIL("it joined");
+    } catch (herring::error const& why) {
+        if (rank == size - 1) {
+            CHECK(why.code() == herring::errc::unreachable);
+        } else {
+            CHECK(why.code() == herring::errc::peer_failed);
+            CHECK(why.peer() == size - 1);
+        }
+    }
+}

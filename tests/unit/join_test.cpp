@@ -1,0 +1,335 @@
+// herring: what variables and addresses mean, what cannot be joined, and the bytes of the control connection.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/join.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+using herring::errc;
+using herring::join_options;
+using herring::detail::first_host;
+using herring::detail::rendezvous;
+using herring::detail::split_address;
+namespace star = herring::detail::star;
+
+namespace {
+
+using variables = std::map<std::string, std::string>;
+
+rendezvous read(variables const& given, join_options const& options = {}) {
+    return herring::detail::read_environment(
+        options,
+        [&](char const* name) {
+            auto const found = given.find(name);
+            return found == given.end() ? nullptr : found->second.c_str();
+        },
+        4321);
+}
+
+/// The message of the error that reading ends in; empty when it does not.
+std::string error_of(variables const& given, join_options const& options = {}) {
+    try {
+        read(given, options);
+    } catch (herring::error const& why) {
+        CHECK(why.code() == errc::bad_argument);
+        CHECK(std::string(why.operation()) == "join");
+        return why.what();
+    }
+    return {};
+}
+
+bool says(std::string const& text, std::vector<std::string> const& parts) {
+    for (std::string const& part : parts) {
+        if (text.find(part) == std::string::npos) {
+            MESSAGE("'" << text << "' lacks '" << part << "'");
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The message of the error that joining ends in.
+std::string join_error(join_options const& options, errc code) {
+    try {
+        herring::join(options);
+    } catch (herring::error const& why) {
+        CHECK(herring::to_string(why.code()) == herring::to_string(code));
+        return why.what();
+    }
+    FAIL("it joined");
+    return {};
+}
+
+join_options rank_of(int rank, int size, std::string const& address) {
+    join_options made;
+    made.rank = rank;
+    made.size = size;
+    made.address = address;
+    made.timeout = std::chrono::milliseconds(50);
+    return made;
+}
+
+} // namespace
+
+TEST_CASE("join: nothing set is alone") {
+    rendezvous const alone = read({});
+    CHECK(alone.size == 1);
+    CHECK(alone.rank == 0);
+    // A batch script or a shell inside an allocation is not a rank.
+    CHECK(read({{"SLURM_NTASKS", "4"}}).size == 1);
+    CHECK(read({{"SLURM_PROCID", "0"}}).size == 1);
+    CHECK(read({{"HERRING_RANK", ""}, {"HERRING_SIZE", ""}}).size == 1);
+}
+
+TEST_CASE("join: HERRING_* go before launchers, options before both") {
+    variables const both{{"HERRING_RANK", "2"}, {"HERRING_SIZE", "4"},   {"HERRING_ADDR", "h:4711"},
+                         {"HERRING_NODE", "n"}, {"HERRING_SECRET", "s"}, {"HERRING_INTERFACE", "eth0"},
+                         {"RANK", "0"},         {"WORLD_SIZE", "2"}};
+    rendezvous found = read(both);
+    CHECK(found.rank == 2);
+    CHECK(found.size == 4);
+    CHECK(found.host == "h");
+    CHECK(found.port == 4711);
+    CHECK(found.node == "n");
+    CHECK(found.secret == "s");
+    CHECK(found.interface == "eth0");
+    join_options options;
+    options.rank = 1;
+    options.size = 8;
+    options.address = "[::1]:99";
+    options.node = "m";
+    options.secret = "t";
+    options.interface = "lo";
+    found = read(both, options);
+    CHECK(found.rank == 1);
+    CHECK(found.size == 8);
+    CHECK(found.host == "::1");
+    CHECK(found.port == 99);
+    CHECK(found.node == "m");
+    CHECK(found.secret == "t");
+    CHECK(found.interface == "lo");
+}
+
+TEST_CASE("join: torchrun's own store keeps MASTER_PORT") {
+    variables given{{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+    rendezvous found = read(given);
+    CHECK(found.rank == 3);
+    CHECK(found.host == "node1");
+    CHECK(found.port == 29501);
+    given["HERRING_ADDR"] = "node2:1";
+    found = read(given);
+    CHECK(found.host == "node2");
+    CHECK(found.port == 1);
+}
+
+TEST_CASE("join: Open MPI, MPICH and Slurm on one machine agree on a port without talking") {
+    variables const ompi{{"OMPI_COMM_WORLD_RANK", "1"},
+                         {"OMPI_COMM_WORLD_SIZE", "2"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                         {"PMIX_NAMESPACE", "1234.5"}};
+    variables const hydra{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}};
+    variables const slurm{{"SLURM_PROCID", "1"},  {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "77"},
+                          {"SLURM_STEP_ID", "0"}, {"SLURM_NNODES", "1"}, {"SLURM_NODELIST", "gpu1"}};
+    for (variables const& given : {ompi, hydra, slurm}) {
+        rendezvous const found = read(given);
+        CHECK(found.rank == 1);
+        CHECK(found.size == 2);
+        CHECK(found.host == "127.0.0.1");
+        CHECK(found.port >= 20000);
+        CHECK(found.port < 32000);
+        CHECK(read(given).port == found.port);
+    }
+    variables other = ompi;
+    other["PMIX_NAMESPACE"] = "1234.6";
+    CHECK(read(other).port != read(ompi).port);
+}
+
+TEST_CASE("join: several machines need an address, which Slurm has") {
+    variables const slurm{{"SLURM_PROCID", "5"},
+                          {"SLURM_NTASKS", "8"},
+                          {"SLURM_JOB_ID", "77"},
+                          {"SLURM_NNODES", "2"},
+                          {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+                          {"SLURM_NODELIST", "gpu[01-08]"}};
+    CHECK(read(slurm).host == "gpu07");
+    variables pmi2 = slurm; // srun --mpi=pmi2
+    pmi2["PMI_RANK"] = "5";
+    pmi2["PMI_SIZE"] = "8";
+    CHECK(read(pmi2).host == "gpu07");
+    CHECK(read(pmi2).port == read(slurm).port);
+    CHECK(says(error_of({{"OMPI_COMM_WORLD_RANK", "1"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+               {"Open MPI", "rank 1 of 4", "HERRING_ADDR=host:port"}));
+    CHECK(says(error_of({{"HERRING_RANK", "1"}, {"HERRING_SIZE", "4"}}),
+               {"rank 1 of 4", "HERRING_ADDR=host:port"}));
+    CHECK(says(error_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h"}}),
+               {"MASTER_PORT is not set"}));
+}
+
+TEST_CASE("join: half of a pair, no number, out of range: the variable and its value are named") {
+    CHECK(says(error_of({{"HERRING_RANK", "1"}}), {"HERRING_RANK is '1'", "HERRING_SIZE is not set"}));
+    CHECK(says(error_of({{"HERRING_SIZE", "4"}}), {"HERRING_SIZE is '4'", "HERRING_RANK is not set"}));
+    CHECK(says(error_of({{"RANK", "1"}}), {"RANK is '1'", "WORLD_SIZE is not set"}));
+    CHECK(says(error_of({{"PMI_SIZE", "3"}}), {"PMI_SIZE is '3'", "PMI_RANK is not set"}));
+    for (std::string const bad : {"x", "-1", "1.5", " 1", "1 ", "0x1", "99999999999999999999", "+1"}) {
+        CAPTURE(bad);
+        CHECK(says(error_of({{"HERRING_RANK", bad}, {"HERRING_SIZE", "4"}, {"HERRING_ADDR", "h:1"}}),
+                   {"HERRING_RANK is '" + bad + "'"}));
+        CHECK(says(error_of({{"HERRING_RANK", "0"}, {"HERRING_SIZE", bad}, {"HERRING_ADDR", "h:1"}}),
+                   {"HERRING_SIZE is '" + bad + "'"}));
+    }
+    CHECK(says(error_of({{"HERRING_RANK", "0"}, {"HERRING_SIZE", "0"}}), {"HERRING_SIZE is '0'"}));
+    CHECK(says(error_of({{"HERRING_RANK", "4"}, {"HERRING_SIZE", "4"}, {"HERRING_ADDR", "h:1"}}),
+               {"rank 4 of 4", "out of range", "0 to 3"}));
+    CHECK(says(error_of({{"HERRING_ADDR", "h:1"}}), {"HERRING_ADDR is 'h:1'", "HERRING_RANK"}));
+    join_options options;
+    options.rank = 2;
+    CHECK(says(error_of({}, options), {"join_options::rank is 2", "HERRING_SIZE"}));
+}
+
+TEST_CASE("join: addresses") {
+    CHECK(split_address("host:1", "X").host == "host");
+    CHECK(split_address("10.0.0.1:65535", "X").port == 65535);
+    CHECK(split_address("[fe80::1%eth0]:4711", "X").host == "fe80::1%eth0");
+    for (std::string const bad : {"", "host", "host:", "host:0", "host:65536", "host:x", ":4711", "::1:4711",
+                                  "[::1]", "[::1]4711", "[]:1", "[::1:4711"}) {
+        CAPTURE(bad);
+        try {
+            split_address(bad, "HERRING_ADDR");
+            FAIL("it is no address");
+        } catch (herring::error const& why) {
+            CHECK(says(why.what(), {"HERRING_ADDR is '" + bad + "'"}));
+        }
+    }
+}
+
+TEST_CASE("join: the first host of a Slurm node list") {
+    CHECK(first_host("login") == "login");
+    CHECK(first_host("a,b") == "a");
+    CHECK(first_host("gpu[07-09,12],login") == "gpu07");
+    CHECK(first_host("gpu[3]") == "gpu3");
+    CHECK(first_host("r[1-2]-n[04,07]") == "r1-n04");
+    CHECK(first_host("gpu[3").empty());
+    CHECK(first_host("").empty());
+}
+
+TEST_CASE("join: a world of one needs no network") {
+    join_options options;
+    options.rank = 0;
+    options.size = 1;
+    herring::world alone = herring::join(options);
+    CHECK(alone.size() == 1);
+    alone.barrier();
+    options.interface = "127.0.0.1";
+    CHECK(herring::join(options).local_address() == "127.0.0.1");
+}
+
+TEST_CASE("join: an interface that is not there is answered with those that are") {
+    join_options options = rank_of(0, 2, "127.0.0.1:4711");
+    options.interface = "no-such-interface";
+    CHECK(says(join_error(options, errc::unreachable), {"no-such-interface", "127.0.0.1"}));
+    CHECK(herring::detail::interface_address_of("lo", AF_INET) == "127.0.0.1");
+}
+
+TEST_CASE("join: addresses that cannot be used say what to do") {
+    CHECK(says(join_error(rank_of(0, 2, "name.that.is.invalid.:4711"), errc::unreachable),
+               {"name.that.is.invalid.", "does not resolve", "HERRING_ADDR"}));
+    CHECK(says(join_error(rank_of(0, 2, "0.0.0.0:4711"), errc::bad_argument),
+               {"every interface", "127.0.0.1"}));
+    CHECK(says(join_error(rank_of(0, 2, "[::]:4711"), errc::bad_argument), {"every interface"}));
+    // An address that is set aside for documentation is nobody's.
+    CHECK(says(join_error(rank_of(0, 2, "192.0.2.1:4711"), errc::unreachable),
+               {"192.0.2.1:4711", "not an address of its machine", "127.0.0.1"}));
+}
+
+TEST_CASE("join: a port that is in use, and nobody there") {
+    std::string why;
+    auto const at =
+        herring::detail::resolve("127.0.0.1", 0, herring::clock::now() + std::chrono::seconds(5), why);
+    REQUIRE(at.size() == 1);
+    int const socket = herring::detail::listen_on(at[0]);
+    REQUIRE(socket >= 0);
+    std::string const address = herring::detail::local_end(socket).text();
+    CHECK(says(join_error(rank_of(0, 2, address), errc::no_resources), {"in use", "choose another port"}));
+    ::close(socket);
+    CHECK(says(join_error(rank_of(1, 2, address), errc::timeout), {"(rank 0)", address, "50 ms"}));
+    CHECK(says(join_error(rank_of(0, 3, address), errc::timeout),
+               {"ranks 1, 2 did not join", address, "50 ms"}));
+}
+
+TEST_CASE("join: messages come back as they were, and nothing that differs is taken") {
+    star::hello said;
+    said.size = 4;
+    said.rank = 3;
+    said.incarnation = 0x0123456789ABCDEFu;
+    said.secret = 42;
+    said.node = "node";
+    said.boot = "boot";
+    std::vector<std::byte> const body = said.write();
+    std::vector<std::byte> bytes;
+    star::append_message(bytes, star::message::hello, 3, 9, body);
+    CHECK(bytes.size() == star::head_bytes + body.size());
+    star::head h;
+    REQUIRE(h.read(bytes));
+    CHECK(h.type == star::message::hello);
+    CHECK(h.rank == 3);
+    CHECK(h.sequence == 9);
+    CHECK(h.length == body.size());
+    CHECK(h.body_crc == herring::detail::crc32c(body));
+    star::hello heard;
+    REQUIRE(heard.read(body));
+    CHECK(heard.incarnation == said.incarnation);
+    CHECK(heard.node == "node");
+    CHECK(heard.boot == "boot");
+
+    for (std::size_t bit = 0; bit < 8 * star::head_bytes; ++bit) {
+        std::vector<std::byte> flipped = bytes;
+        flipped[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+        CHECK_FALSE(star::head().read(flipped));
+    }
+    for (std::size_t size = 0; size < star::head_bytes; ++size)
+        CHECK_FALSE(star::head().read(std::span<std::byte const>(bytes).first(size)));
+    for (std::size_t size = 0; size < body.size(); ++size)
+        CHECK_FALSE(star::hello().read(std::span<std::byte const>(body).first(size)));
+    std::vector<std::byte> longer = body;
+    longer.push_back(std::byte{0});
+    CHECK_FALSE(star::hello().read(longer));
+
+    // The longest names still fit into what a stranger may send.
+    said.node = std::string(5000, 'n');
+    said.boot = std::string(5000, 'b');
+    CHECK(star::head_bytes + said.write().size() <= star::hello_limit);
+}
+
+TEST_CASE("join: failures cross the wire") {
+    auto const why = herring::failure::make(errc::peer_lost, -1, 3, "barrier", "gone");
+    auto const bytes = star::write_failure(why);
+    herring::failure heard;
+    REQUIRE(star::read_failure(bytes, heard));
+    CHECK(heard.what == why.what);
+    CHECK(heard.local_rank == -1);
+    CHECK(heard.peer == 3);
+    CHECK(std::string(heard.operation) == "barrier");
+    CHECK(std::string(heard.text) == "gone");
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+        CHECK_FALSE(star::read_failure(std::span<std::byte const>(bytes).first(size), heard));
+    auto unknown = bytes;
+    unknown[0] = std::byte{200};
+    CHECK_FALSE(star::read_failure(unknown, heard));
+}
+
+TEST_CASE("join: secrets are compared by a check that is not the secret") {
+    CHECK(star::secret_check("") == 0);
+    CHECK(star::secret_check("a") != 0);
+    CHECK(star::secret_check("a") == star::secret_check("a"));
+    CHECK(star::secret_check("a") != star::secret_check("b"));
+}

@@ -1,0 +1,318 @@
+// herring: local ranks as processes and threads: collectives, deaths, statuses, output.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/launch.hpp"
+
+#include "doctest/doctest.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using herring::errc;
+using herring::launch;
+using herring::launch_threads;
+using herring::world;
+using std::chrono::milliseconds;
+
+namespace {
+
+/// Sends what children say to stderr to nowhere while it lives.
+struct quiet {
+    int saved = ::dup(2);
+    quiet() {
+        int const null = ::open("/dev/null", O_WRONLY);
+        ::dup2(null, 2);
+        ::close(null);
+    }
+    ~quiet() {
+        ::dup2(saved, 2);
+        ::close(saved);
+    }
+};
+
+/// Bytes that tell their rank and round.
+std::vector<std::byte> pattern(int rank, int round, std::size_t bytes) {
+    std::vector<std::byte> made(bytes);
+    for (std::size_t i = 0; i < bytes; ++i)
+        made[i] = static_cast<std::byte>(
+            (static_cast<std::size_t>(rank) * 31 + static_cast<std::size_t>(round) * 7 + i) & 0xFF);
+    return made;
+}
+
+/// 0 when all-gathers of mixed lengths, among barriers, give what was given.
+int gathers(world& w) {
+    for (int round = 0; round < 12; ++round) {
+        // From nothing to several areas, and exactly one area.
+        auto const length = [&](int rank) {
+            return round == 3
+                       ? std::size_t{4096}
+                       : static_cast<std::size_t>((rank * 5003 + round * 911) % 17000) * (round % 3 != 0);
+        };
+        auto const all = w.all_gather(pattern(w.rank(), round, length(w.rank())));
+        if (static_cast<int>(all.size()) != w.size()) return 3;
+        for (int r = 0; r < w.size(); ++r)
+            if (all[static_cast<std::size_t>(r)] != pattern(r, round, length(r))) return 4;
+        if (round % 2 == 0) w.barrier();
+    }
+    return 0;
+}
+
+/// What an error must be on a rank: returns 0 when `f` throws it.
+template <class Function> int throws(Function&& f, errc code, int peer, int local_rank) {
+    try {
+        f();
+    } catch (herring::error const& why) {
+        if (why.code() != code) return 11;
+        if (why.peer() != peer) return 12;
+        if (why.local_rank() != local_rank) return 13;
+        return 0;
+    }
+    return 10;
+}
+
+} // namespace
+
+TEST_CASE("launch: every rank has its place, and collectives work, as processes and as threads") {
+    for (int const n : {1, 2, 3, 4, 7}) {
+        CAPTURE(n);
+        auto const body = [n](world& w) {
+            if (w.size() != n || w.nodes() != 1 || w.local_size() != n || w.local_rank() != w.rank())
+                return 2;
+            if (w.ranks_on_this_machine() != n || w.local_address() != "127.0.0.1" || w.job() == 0) return 5;
+            return gathers(w);
+        };
+        CHECK(launch(n, body) == 0);
+        CHECK(launch_threads(n, body) == 0);
+    }
+}
+
+TEST_CASE("launch: names of nodes make nodes") {
+    auto const body = [](world& w) {
+        if (w.nodes() != 2) return 2;
+        if (w.node() != w.rank() % 2) return 3;
+        if (w.local_size() != (w.rank() % 2 == 0 ? 3 : 2)) return 4;
+        return w.local_rank() == w.rank() / 2 ? 0 : 5;
+    };
+    herring::launch_options options;
+    options.nodes = {"a", "b", "a", "b", "a"};
+    CHECK(launch(5, body, options) == 0);
+    CHECK(launch_threads(5, body, options) == 0);
+    CHECK_THROWS_AS(launch(4, body, options), herring::error);
+    CHECK_THROWS_AS(launch(0, body), herring::error);
+}
+
+TEST_CASE("launch: nobody leaves a barrier before everyone has come") {
+    auto* const count = static_cast<std::atomic<int>*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto const body = [count](world& w) {
+        for (int i = 1; i <= 3000; ++i) {
+            count->fetch_add(1);
+            w.barrier();
+            if (count->load() < i * w.size()) return 2;
+            w.barrier();
+        }
+        return 0;
+    };
+    for (int const n : {2, 4}) {
+        count->store(0);
+        CHECK(launch(n, body) == 0);
+        count->store(0);
+        CHECK(launch_threads(n, body) == 0);
+    }
+    ::munmap(count, 4096);
+}
+
+TEST_CASE("launch: the job is the same on every rank and another each time") {
+    auto const job = [] {
+        std::uint64_t found = 0;
+        launch_threads(3, [&](world& w) {
+            std::uint64_t const mine = w.job();
+            auto const all = w.all_gather(std::as_bytes(std::span(&mine, 1)));
+            for (auto const& theirs : all)
+                if (std::memcmp(theirs.data(), &mine, sizeof mine) != 0)
+                    throw std::runtime_error("jobs differ");
+            if (w.rank() == 0) found = mine;
+        });
+        return found;
+    };
+    CHECK(job() != job());
+}
+
+TEST_CASE("launch: statuses and exceptions") {
+    quiet const hush;
+    CHECK(launch(3, [](world& w) { return w.rank() == 1 ? 42 : 0; }) == 42);
+    CHECK(launch(3, [](world& w) {
+              if (w.rank() == 2) throw std::runtime_error("on purpose");
+          }) == 1);
+    CHECK(launch(2, [](world&) { std::exit(0); }) == 0);
+    CHECK(launch(2, [](world& w) {
+              if (w.rank() == 1) std::exit(9);
+          }) == 9);
+    CHECK(launch_threads(3, [](world& w) { return w.rank() == 1 ? 42 : 0; }) == 42);
+    CHECK_THROWS_WITH(launch_threads(3,
+                                     [](world& w) {
+                                         if (w.rank() == 2) throw std::runtime_error("on purpose");
+                                         w.barrier();
+                                     }),
+                      "on purpose");
+}
+
+TEST_CASE("launch: a rank that is killed is named to all others, and its signal is the status") {
+    quiet const hush;
+    for (int victim = 0; victim < 3; ++victim) {
+        CAPTURE(victim);
+        int const status = launch(3, [victim](world& w) {
+            w.barrier();
+            if (w.rank() == victim) ::kill(::getpid(), SIGKILL);
+            return throws([&] { w.barrier(milliseconds(20'000)); }, errc::peer_lost, victim, w.rank());
+        });
+        CHECK(status == 128 + SIGKILL);
+    }
+    // Also to one that does not wait but asks.
+    int const status = launch(2, [](world& w) {
+        if (w.rank() == 1) ::kill(::getpid(), SIGKILL);
+        auto const until = herring::clock::now() + std::chrono::seconds(20);
+        while (w.failed() == nullptr && herring::clock::now() < until) ::sched_yield();
+        return w.failed() != nullptr && w.failed()->peer == 1 ? 0 : 20;
+    });
+    CHECK(status == 128 + SIGKILL);
+}
+
+TEST_CASE("launch: a rank whose function throws ends the others' collectives") {
+    quiet const hush;
+    auto const body = [](world& w) {
+        if (w.rank() == 1) throw std::runtime_error("on purpose");
+        int const seen = throws([&] { w.barrier(milliseconds(20'000)); }, errc::peer_failed, 1, w.rank());
+        if (seen != 0) std::exit(seen);
+    };
+    CHECK(launch(3, body) == 1);
+}
+
+TEST_CASE("launch: a rank that leaves is named by those who still wait") {
+    auto const body = [](world& w) {
+        if (w.rank() == 1) return 0;
+        return throws([&] { w.barrier(milliseconds(20'000)); }, errc::peer_lost, 1, w.rank());
+    };
+    CHECK(launch(3, body) == 0);
+    CHECK(launch_threads(3, body) == 0);
+}
+
+TEST_CASE("launch: a deadline names the ranks that did not come, on every rank") {
+    auto const body = [](world& w) {
+        if (w.rank() == 1) { // comes when the others have given up
+            while (w.failed() == nullptr) ::sched_yield();
+            return throws([&] { w.barrier(); }, errc::timeout, 1, 1);
+        }
+        return throws([&] { w.barrier(milliseconds(50)); }, errc::timeout, 1, w.rank());
+    };
+    CHECK(launch(3, body) == 0);
+    CHECK(launch_threads(3, body) == 0);
+}
+
+TEST_CASE("launch: different collectives at once are a mismatch on every rank") {
+    auto const body = [](world& w) {
+        int const seen = throws(
+            [&] {
+                if (w.rank() == 1)
+                    w.barrier();
+                else
+                    w.all_gather({});
+                w.barrier();
+            },
+            errc::mismatch, 1, w.rank());
+        return seen;
+    };
+    CHECK(launch(2, body) == 0);
+    CHECK(launch_threads(2, body) == 0);
+}
+
+TEST_CASE("launch: ranks that do not end are ended") {
+    quiet const hush;
+    herring::launch_options options;
+    options.grace = milliseconds(20);
+    auto const stubborn = [](world& w) {
+        if (w.rank() == 0) return 7;
+        ::signal(SIGTERM, SIG_IGN);
+        while (true) ::pause();
+    };
+    CHECK(launch(2, stubborn, options) == 7);
+    options.timeout = milliseconds(50);
+    CHECK(launch(
+              2,
+              [](world&) {
+                  ::signal(SIGTERM, SIG_DFL); // doctest's handler would write a report
+                  while (true) ::pause();
+              },
+              options) == 124);
+}
+
+TEST_CASE("launch: what was buffered is printed once, what children print is not lost") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    pid_t const runner = ::fork();
+    if (runner == 0) {
+        ::dup2(ends[1], 1);
+        ::close(ends[0]);
+        ::close(ends[1]);
+        std::printf("before;");
+        int const status = launch(3, [](world&) { std::printf("rank;"); });
+        std::printf("after;");
+        std::fflush(nullptr);
+        ::_exit(status);
+    }
+    ::close(ends[1]);
+    std::string said;
+    char bytes[256];
+    for (ssize_t n = 0; (n = ::read(ends[0], bytes, sizeof bytes)) > 0;)
+        said.append(bytes, static_cast<std::size_t>(n));
+    ::close(ends[0]);
+    ::waitpid(runner, nullptr, 0);
+    CHECK(said == "before;rank;rank;rank;after;");
+}
+
+TEST_CASE("launch: ranks end with the process that launched them") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    pid_t const runner = ::fork();
+    if (runner == 0) {
+        ::close(ends[0]);
+        int const write_end = ends[1];
+        launch(2, [write_end](world& w) {
+            w.barrier();
+            if (w.rank() == 0 && ::write(write_end, "x", 1) != 1) return;
+            while (true) ::pause();
+        });
+        ::_exit(0);
+    }
+    ::close(ends[1]);
+    char byte = 0;
+    REQUIRE(::read(ends[0], &byte, 1) == 1); // both ranks run
+    ::kill(runner, SIGKILL);
+    ::waitpid(runner, nullptr, 0);
+    pollfd ended{ends[0], POLLIN, 0};
+    REQUIRE(::poll(&ended, 1, 20'000) == 1);
+    CHECK(::read(ends[0], &byte, 1) == 0); // the pipe ends when the last rank is gone
+    ::close(ends[0]);
+}
+
+TEST_CASE("launch: worlds of threads may be kept and given away") {
+    std::vector<world> worlds = herring::thread_worlds(2);
+    REQUIRE(worlds.size() == 2);
+    worlds[1].fail(herring::failure::make(errc::device, 1, -1, "test", "on purpose"));
+    REQUIRE(worlds[0].failed() != nullptr);
+    CHECK(worlds[0].failed()->local_rank == 1);
+    worlds.pop_back();
+    CHECK(worlds[0].failed() != nullptr);
+}

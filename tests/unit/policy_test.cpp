@@ -1,0 +1,111 @@
+// herring: tests of policy.hpp: order-free packs, defaults, names. What must not compile is in
+// tests/must_fail. SPDX-License-Identifier: Apache-2.0
+#include "herring/policy.hpp"
+
+#include "herring/detail/defaults.hpp"
+#include "herring/update/sum.hpp"
+#include "herring/waiting/spin.hpp"
+
+#include "doctest/doctest.h"
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+struct line {
+    using axis = herring::axes::transport;
+    static constexpr char const* name = "line";
+    static constexpr bool keeps_order = true;
+};
+
+template <int> struct numbered : herring::sync::every_step {
+    static constexpr int name = 0; // no text: the compiler's spelling is used
+};
+
+// A need of one's own, and a policy that has it next to a built-in one.
+struct lines_only {
+    template <class Pack> struct check {
+        static constexpr bool value = std::is_same_v<typename Pack::transport, line>;
+    };
+};
+struct demanding : herring::update::sum {
+    using needs = herring::needs<lines_only, herring::need::ordered>;
+};
+
+} // namespace
+
+using herring::resolve_t;
+
+TEST_CASE("policy: a pack is one type, whatever the order") {
+    using a = resolve_t<float, line, herring::update::sum, herring::waiting::spin>;
+    CHECK(std::is_same_v<a, resolve_t<float, herring::waiting::spin, line, herring::update::sum>>);
+    CHECK(std::is_same_v<a, resolve_t<float, herring::update::sum, herring::waiting::spin, line>>);
+    CHECK(std::is_same_v<a::transport, line>);
+    CHECK(std::is_same_v<a::update, herring::update::sum>);
+    CHECK(std::is_same_v<a::waiting, herring::waiting::spin>);
+    CHECK(std::is_same_v<a::element, float>);
+}
+
+TEST_CASE("policy: a default may be named, and the type stays the same") {
+    CHECK(std::is_same_v<resolve_t<float, line>, resolve_t<float, herring::update::average, line>>);
+    CHECK(std::is_same_v<
+          resolve_t<float, line>,
+          resolve_t<float, line, herring::waiting::adaptive_with<herring::waiting::adaptive_tuning{}>>>);
+    CHECK_FALSE(std::is_same_v<resolve_t<float, line>, resolve_t<double, line>>);
+}
+
+TEST_CASE("policy: what is left out takes its default") {
+    using pack = resolve_t<double, line>;
+    CHECK(std::is_same_v<
+          pack,
+          herring::policies<double, line, herring::intra_node::none, herring::sharding::balanced,
+                            herring::placement::colocated, herring::fusion::balanced_buffer<>,
+                            herring::sync::every_step, herring::update::average, herring::wire::same,
+                            herring::progress::caller, herring::waiting::adaptive, herring::trace::off>>);
+}
+
+TEST_CASE("policy: a derived policy is for the axis of its base") {
+    CHECK(std::is_same_v<resolve_t<float, demanding, line>::update, demanding>);
+}
+
+TEST_CASE("policy: every element type has a pack") {
+    CHECK(std::is_same_v<resolve_t<float, line>::element, float>);
+    CHECK(std::is_same_v<resolve_t<double, line>::element, double>);
+    CHECK(std::is_same_v<resolve_t<herring::bfloat16, line>::element, herring::bfloat16>);
+    CHECK(std::is_same_v<resolve_t<herring::float16, line>::element, herring::float16>);
+    CHECK(std::is_same_v<resolve_t<std::int32_t, line, herring::update::sum>::element, std::int32_t>);
+    CHECK(std::is_same_v<resolve_t<std::int64_t, line, herring::update::sum>::element, std::int64_t>);
+}
+
+TEST_CASE("policy: names are those given, else the compiler's") {
+    CHECK(herring::policy_name<line>() == "line");
+    CHECK(herring::policy_name<numbered<7>>().find("numbered<7>") != std::string_view::npos);
+    CHECK(herring::policy_name<numbered<7>>() != herring::policy_name<numbered<8>>());
+    CHECK(herring::policy_name<herring::waiting::adaptive>().find("adaptive") != std::string_view::npos);
+}
+
+TEST_CASE("policy: a pack is visited axis by axis, in one order") {
+    std::vector<std::string> seen;
+    int agree = 0;
+    herring::for_each_policy(std::type_identity<resolve_t<float, herring::update::sum, line>>(),
+                             [&](std::string_view axis, std::string_view name, bool must_agree) {
+                                 seen.push_back(std::string(axis) + "=" + std::string(name));
+                                 agree += must_agree ? 1 : 0;
+                             });
+    REQUIRE(seen.size() == 11);
+    CHECK(seen[0] == "transport=line");
+    CHECK(seen[1] == "intra_node=none");
+    CHECK(seen[6] == "update=sum");
+    CHECK(seen[10] == "trace=off");
+    CHECK(agree == 8);
+}
+
+TEST_CASE("policy: first_broken counts from the front") {
+    CHECK(herring::first_broken({}) == -1);
+    CHECK(herring::first_broken({true, true}) == -1);
+    CHECK(herring::first_broken({true, false, false}) == 1);
+    CHECK(herring::first_broken({false}) == 0);
+}

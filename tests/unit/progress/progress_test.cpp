@@ -1,0 +1,26 @@
+// herring: tests of progress/progress.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/progress/progress.hpp"
+
+#include "doctest/doctest.h"
+
+namespace {
+struct sound {
+    using axis = herring::axes::progress;
+    static constexpr bool background = true;
+};
+struct not_constant {
+    using axis = herring::axes::progress;
+    bool background = true;
+};
+struct a_number {
+    using axis = herring::axes::progress;
+    static constexpr int background = 1;
+};
+} // namespace
+
+TEST_CASE("progress: the concept") {
+    CHECK(herring::progress_policy<sound>);
+    CHECK_FALSE(herring::progress_policy<not_constant>);
+    CHECK_FALSE(herring::progress_policy<a_number>);
+}

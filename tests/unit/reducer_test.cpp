@@ -1,0 +1,389 @@
+// herring: tests of reducer.hpp: steps, buffers, misuse, failures; the arithmetic is tested by tests/multi_process.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/reducer.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/whole_model.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/launch.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/update/sum.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+using herring::errc;
+using herring::layout;
+using herring::reducer;
+using herring::world;
+using herring::transport::inproc;
+using std::chrono::milliseconds;
+using sum = herring::update::sum;
+using shared = herring::intra_node::shared_memory;
+
+namespace {
+
+void require(bool holds, std::string const& what) {
+    if (!holds) throw std::runtime_error(what);
+}
+
+/// What an error must be: code, peer, and a word of its text.
+template <class Function> void throws(Function&& f, errc code, int peer, std::string const& word) {
+    try {
+        f();
+    } catch (herring::error const& why) {
+        std::string const text = why.what();
+        require(why.code() == code, "code of: " + text);
+        require(why.peer() == peer, "peer of: " + text);
+        require(text.find(word) != std::string::npos, "'" + word + "' in: " + text);
+        return;
+    }
+    throw std::runtime_error("no error, where one that says '" + word + "' is due");
+}
+
+herring::launch_options nodes(std::vector<std::string> names) {
+    herring::launch_options options;
+    options.nodes = std::move(names);
+    return options;
+}
+
+/// Waits for a number that another thread sets.
+void until(std::atomic<int> const& flag, int value) {
+    while (flag.load() < value) sched_yield();
+}
+
+} // namespace
+
+TEST_CASE("reducer: the order of policies makes no other type, and it is neither copied nor moved") {
+    CHECK(std::is_same_v<reducer<float, inproc, sum>, reducer<float, sum, inproc>>);
+    CHECK(std::is_same_v<reducer<float, inproc>, reducer<float, herring::update::average, inproc>>);
+    CHECK_FALSE(std::is_move_constructible_v<reducer<float, inproc>>);
+    CHECK_FALSE(std::is_copy_constructible_v<reducer<float, inproc>>);
+    CHECK(std::is_same_v<reducer<double, inproc>::element_type, double>);
+}
+
+TEST_CASE("reducer: a world of one gives back what it got") {
+    world alone;
+    reducer<float, inproc> reduce(alone, layout{{"a", 3}, {"empty", 0}, {"b", 70}});
+    REQUIRE(reduce.size() == 3);
+    CHECK(reduce.tensor(1).empty());
+    for (int step = 0; step < 3; ++step) {
+        for (std::size_t i = 3; i-- > 0;) {
+            std::fill(reduce.tensor(i).begin(), reduce.tensor(i).end(), static_cast<float>(step) + 0.5f);
+            reduce.ready(i);
+        }
+        reduce.wait();
+        CHECK(reduce.tensor(0)[2] == static_cast<float>(step) + 0.5f);
+        CHECK(reduce.tensor(2)[69] == static_cast<float>(step) + 0.5f);
+    }
+    std::vector<float> buffer(1000, 2.0f);
+    reduce.all_reduce(buffer);
+    CHECK(buffer == std::vector<float>(1000, 2.0f));
+    CHECK(reduce.counters().operations > 0);
+    CHECK(reduce.counters().messages_sent == 0);
+}
+
+TEST_CASE("reducer: no layout, or none but empty tensors") {
+    herring::launch_threads(3, [](world& w) {
+        reducer<float, inproc, sum> plain(w);
+        require(plain.size() == 0, "no tensors");
+        plain.wait();
+        std::vector<float> buffer(5, 1.0f);
+        plain.all_reduce(buffer);
+        require(buffer == std::vector<float>(5, 3.0f), "all_reduce");
+        plain.all_reduce({});
+        reducer<float, inproc, sum, shared> empties(w, layout{{"a", 0}, {"b", 0}});
+        for (int step = 0; step < 3; ++step) {
+            empties.ready(1);
+            empties.ready(0);
+            empties.wait();
+        }
+    });
+}
+
+TEST_CASE("reducer: tensors are aligned, apart, zero at first, and as large as the layout says") {
+    herring::launch_threads(2, [](world& w) {
+        reducer<double, inproc, shared> reduce(w, layout{{"a", 1}, {"b", 9}, {"c", 0}, {"d", 1000}});
+        for (std::size_t i = 0; i < reduce.size(); ++i) {
+            require(reinterpret_cast<std::uintptr_t>(reduce.tensor(i).data()) % 64 == 0, "alignment");
+            for (double const x : reduce.tensor(i)) require(x == 0.0, "zero");
+            if (i > 0)
+                require(reduce.tensor(i - 1).data() + reduce.tensor(i - 1).size() <= reduce.tensor(i).data(), "apart");
+        }
+        require(reduce.tensor(3).size() == 1000, "size");
+        w.barrier();
+    });
+}
+
+TEST_CASE("reducer: misuse is an error that says what to do, and changes nothing") {
+    herring::launch_threads(2, [](world& w) {
+        reducer<float, inproc, sum> reduce(w, layout{{"first", 4}, {"second", 8}});
+        throws([&] { (void)reduce.tensor(2); }, errc::bad_argument, -1, "the layout has 2");
+        throws([&] { reduce.ready(2); }, errc::bad_argument, -1, "there is no tensor 2");
+        throws([&] { reduce.wait(); }, errc::bad_state, -1, "'first'");
+        reduce.tensor(0)[0] = 1.0f;
+        reduce.ready(0);
+        throws([&] { reduce.ready(0); }, errc::bad_state, -1, "ready already");
+        throws([&] { reduce.wait(); }, errc::bad_state, -1, "'second'");
+        std::vector<float> wrong(7);
+        throws([&] { reduce.ready(1, wrong); }, errc::bad_argument, -1, "has 8 elements, the span has 7");
+        throws([&] { reduce.ready(0, wrong); }, errc::bad_state, -1, "ready already");
+        throws([&] { reduce.all_reduce(wrong); }, errc::bad_state, -1, "call wait() first");
+        std::vector<float> right(8, 3.0f);
+        reduce.ready(1, right);
+        throws([&] { reduce.ready(1, right); }, errc::bad_state, -1, "ready already");
+        reduce.wait();
+        require(reduce.tensor(0)[0] == 2.0f, "tensor 0");
+        require(right == std::vector<float>(8, 6.0f), "the caller's memory");
+        throws([&] { reduce.wait(); }, errc::bad_state, -1, "'first'");
+        w.barrier();
+    });
+}
+
+TEST_CASE("reducer: any order of ready, buckets of any fusion") {
+    auto const run = []<class Fusion>(Fusion) {
+        herring::launch_threads(3, [](world& w) {
+            std::vector<std::size_t> const sizes{5, 0, 300, 17, 64, 4000, 1, 0};
+            reducer<std::int32_t, inproc, sum, shared, Fusion> reduce(w, layout::of(sizes));
+            std::vector<std::size_t> order(sizes.size());
+            std::iota(order.begin(), order.end(), std::size_t{0});
+            std::vector<std::int32_t> callers(300);
+            for (int step = 0; step < 40; ++step) {
+                // Another order on every rank and in every step.
+                std::rotate(order.begin(), order.begin() + (step * 3 + w.rank()) % 8, order.end());
+                for (std::size_t const i : order) {
+                    bool const lent = i == 2 && step % 2 == 1;
+                    std::span<std::int32_t> const to = lent ? std::span(callers) : reduce.tensor(i);
+                    for (std::size_t k = 0; k < to.size(); ++k)
+                        to[k] = static_cast<std::int32_t>(k) + step + 1000 * w.rank();
+                    if (lent)
+                        reduce.ready(i, to);
+                    else
+                        reduce.ready(i);
+                    if (step % 5 == 0) reduce.poll();
+                }
+                reduce.wait();
+                for (std::size_t i = 0; i < sizes.size(); ++i) {
+                    bool const lent = i == 2 && step % 2 == 1;
+                    std::span<std::int32_t> const from = lent ? std::span(callers) : reduce.tensor(i);
+                    for (std::size_t k = 0; k < from.size(); ++k)
+                        require(from[k] == 3 * (static_cast<std::int32_t>(k) + step) + 3000, "sum");
+                }
+                w.barrier(); // nobody writes the next step's values over what another still looks at
+            }
+        });
+    };
+    run(herring::fusion::per_tensor{});
+    run(herring::fusion::whole_model{});
+    run(herring::fusion::balanced_buffer<1024, 64>{});
+}
+
+TEST_CASE("reducer: many small buckets, one rank far behind in polling") {
+    // Ranks 1 and 2 are done with bucket 0 before rank 0 has looked; then rank 0 hands in a fifth bucket, whose
+    // mailbox is that of bucket 0.
+    std::atomic<int> turn{0};
+    herring::launch_threads(3, [&](world& w) {
+        std::vector<std::size_t> const sizes(9, 4);
+        reducer<float, inproc, sum, shared, herring::fusion::per_tensor> reduce(w, layout::of(sizes));
+        require(reduce.plan().buckets[0].path == herring::route::mailbox, "through mailboxes");
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            std::fill_n(reduce.tensor(i).data(), 4, static_cast<float>(100 * w.rank()) + static_cast<float>(i));
+        if (w.rank() == 0) {
+            for (std::size_t i = 0; i < 4; ++i) reduce.ready(i);
+            turn.fetch_add(1);
+            until(turn, 5);
+            for (std::size_t i = 4; i < sizes.size(); ++i) reduce.ready(i);
+        } else {
+            until(turn, 1);
+            for (std::size_t i = 0; i < 4; ++i) reduce.ready(i);
+            turn.fetch_add(1);
+            until(turn, 3);
+            reduce.poll(); // all are here: this rank is done with four buckets
+            turn.fetch_add(1);
+            for (std::size_t i = 4; i < sizes.size(); ++i) reduce.ready(i);
+        }
+        reduce.wait();
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            for (float const x : reduce.tensor(i)) require(x == 300.0f + 3.0f * static_cast<float>(i), "sum");
+    });
+}
+
+TEST_CASE("reducer: ranks that declare different things are told, by rank and by field") {
+    auto const differ = [](auto&& make, std::string const& word) {
+        std::atomic<int> told{0};
+        herring::launch_threads(3, [&](world& w) {
+            // Rank 1 differs: it hears of rank 0, the others of rank 1.
+            throws([&] { make(w); }, errc::mismatch, w.rank() == 1 ? 0 : 1, word);
+            told.fetch_add(1);
+        });
+        CHECK(told.load() == 3);
+    };
+    differ([](world& w) { reducer<float, inproc> r(w, layout{{"fc", w.rank() == 1 ? 5u : 4u}}); }, "fc of 4");
+    differ([](world& w) { reducer<float, inproc> r(w, layout{{w.rank() == 1 ? "fd" : "fc", 4}}); }, "fd of 4");
+    differ([](world& w) {
+        layout const two{{"a", 1}, {"b", 2}};
+        layout const swapped{{"b", 2}, {"a", 1}};
+        reducer<float, inproc> r(w, w.rank() == 1 ? swapped : two);
+    }, "tensor 0");
+    differ([](world& w) { reducer<float, inproc> r(w, w.rank() == 1 ? layout{{"a", 1}} : layout{{"a", 1}, {"b", 1}}); },
+           "tensors=");
+    differ([](world& w) {
+        if (w.rank() == 1)
+            reducer<double, inproc> r(w);
+        else
+            reducer<float, inproc> r(w);
+    }, "element=");
+    differ([](world& w) {
+        if (w.rank() == 1)
+            reducer<float, inproc, sum> r(w);
+        else
+            reducer<float, inproc> r(w);
+    }, "update=");
+    differ([](world& w) {
+        if (w.rank() == 1)
+            reducer<float, inproc, shared> r(w);
+        else
+            reducer<float, inproc> r(w);
+    }, "intra_node=");
+}
+
+TEST_CASE("reducer: another size or another call is a mismatch that names a rank, never a wrong sum") {
+    auto const differ = []<class IntraNode>(IntraNode*, std::size_t small, std::size_t large) {
+        std::atomic<int> ended{0};
+        herring::launch_threads(2, [&](world& w) {
+            reducer<float, inproc, sum, IntraNode> reduce(w);
+            std::vector<float> buffer(w.rank() == 0 ? small : large, 1.0f);
+            try {
+                reduce.all_reduce(buffer);
+            } catch (herring::error const& why) {
+                require(why.code() == errc::mismatch, why.what());
+                require(why.peer() == 1 - w.rank() || why.peer() == w.rank(), why.what());
+                ended.fetch_add(1);
+                // The same failure for ever after.
+                throws([&] { reduce.all_reduce(buffer); }, errc::mismatch, why.peer(), "");
+                throws([&] { reduce.wait(); }, errc::mismatch, why.peer(), "");
+            }
+            while (ended.load() < 2) sched_yield();
+        });
+        CHECK(ended.load() == 2);
+    };
+    differ(static_cast<herring::intra_node::none*>(nullptr), 100, 101);
+    differ(static_cast<herring::intra_node::none*>(nullptr), 100'000, 100'064);
+    differ(static_cast<shared*>(nullptr), 100, 101);
+    differ(static_cast<shared*>(nullptr), 10'000, 10'001);
+}
+
+TEST_CASE("reducer: a rank that does not call is named at the deadline") {
+    auto const late = []<class... More>(std::type_identity<void(More...)>) {
+        std::atomic<int> told{0};
+        herring::launch_threads(3, [&](world& w) {
+            reducer<float, inproc, sum, More...> reduce(w, layout{{"a", 1000}});
+            if (w.rank() == 2) {
+                while (told.load() < 2) sched_yield();
+                return;
+            }
+            reduce.ready(0);
+            herring::status const ended = reduce.wait(herring::clock::now() + milliseconds(50));
+            require(ended.code() == errc::timeout, ended.message());
+            require(ended.peer() == 2, ended.message());
+            require(reduce.wait(herring::clock::now()).code() == errc::timeout, "the failure stays");
+            told.fetch_add(1);
+        });
+        CHECK(told.load() == 2);
+    };
+    late(std::type_identity<void(shared)>());
+    late(std::type_identity<void(shared, herring::progress::thread)>());
+    late(std::type_identity<void()>());
+    late(std::type_identity<void(herring::progress::thread)>());
+}
+
+TEST_CASE("reducer: a rank that fails elsewhere ends the wait of the others") {
+    std::atomic<int> told{0};
+    CHECK_THROWS_WITH(herring::launch_threads(3,
+                                              [&](world& w) {
+                                                  reducer<float, inproc, sum, shared> reduce(w, layout{{"a", 1000}});
+                                                  if (w.rank() == 1) throw std::runtime_error("disk full");
+                                                  reduce.ready(0);
+                                                  try {
+                                                      reduce.wait();
+                                                  } catch (herring::error const& why) {
+                                                      require(why.peer() == 1, why.what());
+                                                      told.fetch_add(1);
+                                                  }
+                                              }),
+                      "disk full");
+    CHECK(told.load() == 2);
+}
+
+TEST_CASE("reducer: leaving in the middle of a step is told to the others") {
+    std::atomic<int> told{0};
+    herring::launch_threads(2, [&](world& w) {
+        {
+            reducer<float, inproc, sum> reduce(w, layout{{"a", 10}, {"b", 10}});
+            reduce.ready(0);
+            if (w.rank() == 0) {
+                reduce.ready(1);
+                try {
+                    reduce.wait();
+                } catch (herring::error const& why) {
+                    require(why.peer() == 1, why.what());
+                    told.fetch_add(1);
+                }
+            }
+        }
+        if (w.rank() == 1)
+            while (told.load() == 0) sched_yield();
+    });
+    CHECK(told.load() == 1);
+}
+
+TEST_CASE("reducer: several on one world, one after the other and side by side") {
+    herring::launch_threads(
+        4,
+        [](world& w) {
+            for (int round = 0; round < 3; ++round) {
+                reducer<float, inproc, sum, shared> one(w, layout{{"a", 100}});
+                reducer<std::int64_t, inproc, sum> two(w, layout{{"a", 50}});
+                std::fill_n(one.tensor(0).data(), 100, 1.0f);
+                std::fill_n(two.tensor(0).data(), 50, std::int64_t{2});
+                one.ready(0);
+                two.ready(0);
+                two.wait();
+                one.wait();
+                require(one.tensor(0)[99] == 4.0f && two.tensor(0)[49] == 8, "sums");
+            }
+        },
+        nodes({"x", "x", "y", "y"}));
+}
+
+TEST_CASE("reducer: the counters count") {
+    herring::launch_threads(4, [](world& w) {
+        reducer<float, inproc, sum> reduce(w, layout{{"a", 100'000}});
+        herring::counters const before = reduce.counters();
+        require(before.operations == 0 && before.bytes_sent == 0 && before.wait_ns == 0, "nothing yet");
+        require(before.slowest_rank == -1, "nobody yet");
+        reduce.ready(0);
+        reduce.wait();
+        herring::counters const after = reduce.counters();
+        w.barrier(); // whose next message would count as received
+        require(after.operations == 1, "one bucket");
+        // Two hops: pushes 3/4 of the bucket to the three others, and returns their shards: 3 quarters each way.
+        require(after.bytes_sent == after.bytes_received, "as much out as in");
+        std::size_t const padded = reduce.plan().buckets[0].elements * sizeof(float);
+        require(after.bytes_sent > 2 * 3 * padded / 4 - 1000 && after.bytes_sent < 2 * 3 * padded / 4 + 1000, "2(n-1)/n");
+        require(after.messages_sent > 0 && after.messages_received > 0, "messages");
+        std::vector<float> buffer(10);
+        reduce.all_reduce(buffer);
+        require(reduce.counters().operations == 2, "two");
+        require(reduce.counters().bytes_sent == after.bytes_sent + 3 * 40, "one hop sends everything to everyone");
+    });
+}

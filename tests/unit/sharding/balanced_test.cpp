@@ -1,0 +1,65 @@
+// herring: tests of sharding/balanced.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/sharding/balanced.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+using herring::bucket_view;
+using herring::sharding::balanced;
+
+namespace {
+struct range {
+    std::size_t offset, elements;
+    int server;
+    friend bool operator==(range const&, range const&) = default;
+};
+std::vector<range> cut(bucket_view const& bucket, int servers) {
+    std::vector<range> made;
+    balanced::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) {
+        made.push_back({offset, elements, server});
+    });
+    return made;
+}
+} // namespace
+
+TEST_CASE("balanced: whole grains, the first servers hold one more, the last range holds the rest") {
+    CHECK(cut({.elements = 7 * 16, .grain = 16}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 32, 2}});
+    CHECK(cut({.elements = 100, .grain = 16}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 20, 2}});
+    CHECK(cut({.elements = 5, .grain = 16}, 4) == std::vector<range>{{0, 5, 0}});
+    CHECK(cut({.elements = 17, .grain = 16}, 4) == std::vector<range>{{0, 16, 0}, {16, 1, 1}});
+    CHECK(cut({.elements = 0, .grain = 16}, 4).empty());
+    CHECK(cut({.elements = 6, .grain = 1}, 1) == std::vector<range>{{0, 6, 0}});
+    CHECK(balanced::name == std::string_view("balanced"));
+    CHECK(std::is_empty_v<balanced>);
+}
+
+TEST_CASE("balanced: no two servers differ by more than a grain") {
+    for (int servers : {1, 2, 3, 5, 8, 13, 64})
+        for (std::size_t const grain : {1u, 8u, 16u, 32u})
+            for (std::size_t elements = 0; elements < 5000; elements += 1 + elements / 9) {
+                std::vector<std::size_t> load(static_cast<std::size_t>(servers), 0);
+                for (range const& r : cut({.elements = elements, .grain = grain}, servers))
+                    load[static_cast<std::size_t>(r.server)] += r.elements;
+                auto const [least, most] = std::minmax_element(load.begin(), load.end());
+                // The last range may be cut short within its grain.
+                CHECK(*most - *least < 2 * grain);
+                // max/mean < 1 + S/B, in grains
+                double const grains = static_cast<double>((elements + grain - 1) / grain);
+                if (elements > 0)
+                    CHECK(static_cast<double>((*most + grain - 1) / grain) * servers < grains + servers);
+            }
+}
+
+TEST_CASE("balanced: at compile time") {
+    constexpr int servers = [] {
+        int count = 0;
+        balanced::shard({.elements = 1000, .grain = 16}, 5, [&](std::size_t, std::size_t, int) { ++count; });
+        return count;
+    }();
+    static_assert(servers == 5);
+}

@@ -1,0 +1,52 @@
+// herring: tests of waiting/adaptive.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/waiting/adaptive.hpp"
+
+#include "doctest/doctest.h"
+
+using herring::wait_action;
+using herring::waiting::adaptive;
+using herring::waiting::adaptive_tuning;
+using herring::waiting::adaptive_with;
+
+TEST_CASE("adaptive: pauses, yields, then sleeps") {
+    constexpr adaptive policy;
+    constexpr adaptive_tuning tuning = adaptive::tuning;
+    static_assert(policy.next(0, 0, false) == wait_action::pause);
+    CHECK(policy.next(0, tuning.spin_ns - 1, false) == wait_action::pause);
+    CHECK(policy.next(0, tuning.spin_ns, false) == wait_action::yield);
+    CHECK(policy.next(0, tuning.yield_ns - 1, false) == wait_action::yield);
+    CHECK(policy.next(0, tuning.yield_ns, false) == wait_action::sleep);
+    CHECK(policy.next(0, std::int64_t(1) << 60, false) == wait_action::sleep);
+}
+
+TEST_CASE("adaptive: with more ranks than cores it never keeps the core") {
+    constexpr adaptive policy;
+    for (std::int64_t idle = 0; idle < 10'000'000; idle += 999)
+        CHECK(policy.next(0, idle, true) != wait_action::pause);
+    CHECK(policy.next(0, 0, true) == wait_action::yield);
+    CHECK(policy.next(0, adaptive::tuning.crowded_yield_ns, true) == wait_action::sleep);
+}
+
+TEST_CASE("adaptive: the longer it waits, the less it takes") {
+    constexpr adaptive policy;
+    for (bool const crowded : {false, true}) {
+        wait_action before = wait_action::poll;
+        for (std::int64_t idle = 0; idle < 3'000'000; idle += 777) {
+            wait_action const now = policy.next(0, idle, crowded);
+            CHECK(now >= before);
+            before = now;
+        }
+    }
+}
+
+TEST_CASE("adaptive: its numbers are a value of its type") {
+    using mine = adaptive_with<adaptive_tuning{.spin_ns = 5}>;
+    CHECK(mine::tuning.spin_ns == 5);
+    CHECK(mine::tuning.yield_ns == adaptive_tuning{}.yield_ns);
+    CHECK(mine().next(0, 5, false) == wait_action::yield);
+    CHECK_FALSE(std::is_same_v<mine, adaptive>);
+    CHECK(std::is_same_v<adaptive_with<adaptive_tuning{}>, adaptive>);
+    CHECK(sizeof(mine) == 1);
+    CHECK(to_string(mine::tuning) == "spin_ns=5 yield_ns=200000 crowded_yield_ns=1000000");
+}
