@@ -44,7 +44,7 @@ TEST_CASE("layout: from a list, from a vector, from counts") {
     REQUIRE(numbered.size() == 3);
     CHECK(numbered[2].name == "2");
     CHECK(numbered[2].elements == 5);
-    CHECK(layout::of({}).size() == 0);
+    CHECK(layout::of(std::span<std::size_t const>()).size() == 0);
 
     CHECK(layout(std::vector<herring::tensor_spec>{{"a", 1}}).elements() == 1);
     CHECK(layout().size() == 0);

@@ -28,12 +28,12 @@ std::vector<range> cut(bucket_view const& bucket, int servers) {
 } // namespace
 
 TEST_CASE("balanced: whole grains, the first servers hold one more, the last range holds the rest") {
-    CHECK(cut({.elements = 7 * 16, .grain = 16}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 32, 2}});
-    CHECK(cut({.elements = 100, .grain = 16}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 20, 2}});
-    CHECK(cut({.elements = 5, .grain = 16}, 4) == std::vector<range>{{0, 5, 0}});
-    CHECK(cut({.elements = 17, .grain = 16}, 4) == std::vector<range>{{0, 16, 0}, {16, 1, 1}});
-    CHECK(cut({.elements = 0, .grain = 16}, 4).empty());
-    CHECK(cut({.elements = 6, .grain = 1}, 1) == std::vector<range>{{0, 6, 0}});
+    CHECK(cut({.elements = 7 * 16, .grain = 16, .tensors = {}}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 32, 2}});
+    CHECK(cut({.elements = 100, .grain = 16, .tensors = {}}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 20, 2}});
+    CHECK(cut({.elements = 5, .grain = 16, .tensors = {}}, 4) == std::vector<range>{{0, 5, 0}});
+    CHECK(cut({.elements = 17, .grain = 16, .tensors = {}}, 4) == std::vector<range>{{0, 16, 0}, {16, 1, 1}});
+    CHECK(cut({.elements = 0, .grain = 16, .tensors = {}}, 4).empty());
+    CHECK(cut({.elements = 6, .grain = 1, .tensors = {}}, 1) == std::vector<range>{{0, 6, 0}});
     CHECK(balanced::name == std::string_view("balanced"));
     CHECK(std::is_empty_v<balanced>);
 }
@@ -43,7 +43,7 @@ TEST_CASE("balanced: no two servers differ by more than a grain") {
         for (std::size_t const grain : {1u, 8u, 16u, 32u})
             for (std::size_t elements = 0; elements < 5000; elements += 1 + elements / 9) {
                 std::vector<std::size_t> load(static_cast<std::size_t>(servers), 0);
-                for (range const& r : cut({.elements = elements, .grain = grain}, servers))
+                for (range const& r : cut({.elements = elements, .grain = grain, .tensors = {}}, servers))
                     load[static_cast<std::size_t>(r.server)] += r.elements;
                 auto const [least, most] = std::minmax_element(load.begin(), load.end());
                 // The last range may be cut short within its grain.
@@ -58,7 +58,7 @@ TEST_CASE("balanced: no two servers differ by more than a grain") {
 TEST_CASE("balanced: at compile time") {
     constexpr int servers = [] {
         int count = 0;
-        balanced::shard({.elements = 1000, .grain = 16}, 5, [&](std::size_t, std::size_t, int) { ++count; });
+        balanced::shard({.elements = 1000, .grain = 16, .tensors = {}}, 5, [&](std::size_t, std::size_t, int) { ++count; });
         return count;
     }();
     static_assert(servers == 5);

@@ -1,0 +1,81 @@
+// herring: nothing is allocated between a reducer's construction and its destruction, also not in a blocked wait.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/herring.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/launch.hpp"
+#include "herring/transport/tcp.hpp"
+
+#include "doctest/doctest.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* const got = std::malloc(bytes > 0 ? bytes : 1)) return got;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t align) {
+    ++allocations;
+    std::size_t const unit = static_cast<std::size_t>(align);
+    if (void* const got = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return got;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+using namespace herring;
+
+namespace {
+
+template <class Reducer> int work(world& ranks) {
+    Reducer reduce(ranks, layout{{"a", 100}, {"b", 300'000}, {"c", 5}});
+    std::vector<float> buffer(500'000, 1.0f);
+    std::vector<float> own(300'000, 1.0f);
+    auto const turn = [&] {
+        if (ranks.rank() == 0) // late, so that the others block
+            for (auto const until = clock::now() + std::chrono::milliseconds(4); clock::now() < until;) {}
+        reduce.ready(2);
+        reduce.ready(1, std::span<float>(own));
+        reduce.ready(0);
+        reduce.wait();
+        reduce.all_reduce(std::span<float>(buffer).first(10));
+        reduce.all_reduce(buffer);
+    };
+    turn();
+    long const before = allocations.load();
+    for (int i = 0; i < 20; ++i) turn();
+    long const more = allocations.load() - before;
+    if (more != 0) std::fprintf(stderr, "rank %d: %ld allocations\n", ranks.rank(), more);
+    return more == 0 ? 0 : 1;
+}
+
+launch_options nodes(std::vector<std::string> names) {
+    launch_options options;
+    options.nodes = std::move(names);
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("allocations: none over tcp, polling or blocking") {
+    CHECK(launch(2, work<reducer<float, transport::tcp>>) == 0);
+    CHECK(launch(3, work<reducer<float, transport::tcp, waiting::block>>) == 0);
+}
+
+TEST_CASE("allocations: none on one node") {
+    CHECK(launch(3, work<reducer<float, transport::tcp, intra_node::shared_memory>>) == 0);
+}
+
+TEST_CASE("allocations: none over nodes of two, with a progress thread") {
+    CHECK(launch(4, work<reducer<float, transport::tcp, intra_node::shared_memory>>, nodes({"a", "a", "b", "b"})) == 0);
+    CHECK(launch(2, work<reducer<float, transport::tcp, progress::thread, waiting::block>>) == 0);
+}

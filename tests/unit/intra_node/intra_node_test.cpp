@@ -1,0 +1,43 @@
+// herring: tests of intra_node/intra_node.hpp: the concept takes a model and refuses what lacks a clause.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/intra_node/intra_node.hpp"
+
+#include "doctest/doctest.h"
+
+using namespace herring;
+
+namespace {
+struct model {
+    using axis = axes::intra_node;
+    static constexpr char const* name = "model";
+    static constexpr bool joins_ranks = true;
+    static constexpr bool device_memory = false;
+    static constexpr intra_node_tuning tuning{};
+    model(world&, std::size_t) {}
+    std::byte* memory() noexcept { return nullptr; }
+    std::byte* peer(int, std::byte* own) noexcept { return own; }
+    void arrive(std::uint64_t) noexcept {}
+    int absent(std::uint64_t) noexcept { return -1; }
+    void finish(std::uint64_t, bool) noexcept {}
+    int unfinished(std::uint64_t) noexcept { return -1; }
+    bool gone(int) noexcept { return false; }
+    std::uint32_t listen() noexcept { return 0; }
+    void sleep(std::uint32_t, time_point) noexcept {}
+    void wake() noexcept {}
+};
+struct forgets_noexcept : model {
+    using model::model;
+    int absent(std::uint64_t) { return -1; }
+};
+struct wrong_axis : model {
+    using model::model;
+    using axis = axes::transport;
+};
+} // namespace
+
+TEST_CASE("intra_node: the concept") {
+    CHECK(intra_node_policy<model>);
+    CHECK_FALSE(intra_node_policy<forgets_noexcept>);
+    CHECK_FALSE(intra_node_policy<wrong_axis>);
+    CHECK(check<axes::intra_node, model>::value);
+}

@@ -1,0 +1,59 @@
+// herring: tests of plan/plan.hpp by example; tests/plan has the grid.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/plan/plan.hpp"
+
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/whole_model.hpp"
+#include "herring/sharding/balanced.hpp"
+
+#include "doctest/doctest.h"
+
+using namespace herring;
+
+namespace {
+constexpr exchange_tuning sizes{.chunk_bytes = 4096, .window_bytes = 8192, .one_hop_bytes = 256, .pair_bytes = 1024,
+                                .local_chunk_bytes = 4096, .mailbox_bytes = 128};
+plan of(std::vector<std::size_t> const& elements, topology const& map) {
+    return make_plan<fusion::per_tensor, sharding::balanced>(elements, map, 4, 4, sizes);
+}
+} // namespace
+
+TEST_CASE("plan: the route of a bucket follows from its size and the world") {
+    plan const alone = of({16, 10000}, topology::uniform(1, 1));
+    CHECK(alone.buckets[0].path == route::local);
+    plan const two = of({16, 10000}, topology::uniform(1, 2)); // for two, in place costs no turn more
+    CHECK(two.buckets[0].path == route::local);
+    plan const four = of({16, 10000}, topology::uniform(1, 4));
+    CHECK(four.buckets[0].path == route::mailbox);
+    CHECK(four.buckets[1].path == route::local);
+    plan const pair = of({64, 256, 257}, topology::uniform(2, 1));
+    CHECK(pair.buckets[1].path == route::one_hop); // up to pair_bytes
+    CHECK(pair.buckets[2].path == route::two_hop);
+    plan const net = of({64, 65}, topology::uniform(3, 1));
+    CHECK(net.buckets[0].path == route::one_hop);
+    CHECK(net.buckets[1].path == route::two_hop);
+}
+
+TEST_CASE("plan: tensors lie on cache lines, empty ones take no room") {
+    plan const p = make_plan<fusion::whole_model, sharding::balanced>(std::vector<std::size_t>{1, 0, 17, 3},
+                                                                      topology::uniform(2, 1), 4, 4, sizes);
+    CHECK(p.tensors[0].offset == 0);
+    CHECK(p.tensors[1].offset == 16);
+    CHECK(p.tensors[2].offset == 16);
+    CHECK(p.tensors[3].offset == 48);
+    CHECK(p.elements == 64);
+    CHECK(p.buckets.size() == 1);
+    CHECK(p.tensor_bytes() == 256);
+}
+
+TEST_CASE("plan: parts of a node are wide only where ranks share one") {
+    topology const shared = topology::uniform(2, 2);
+    std::vector<std::size_t> const one{1000};
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).partial_bytes == 4);
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes).partial_bytes == 2);
+}
+
+TEST_CASE("plan: in words") {
+    CHECK(to_string(of({16, 10000}, topology::uniform(1, 1))) ==
+          "2 tensors, 40064 bytes; 2 buckets, 2 shards, 11 chunks; 1 nodes of at most 1 ranks; 2 by local");
+}
