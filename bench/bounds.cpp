@@ -150,7 +150,7 @@ void fail(char const* what) {
 
 /// A connected, non-blocking socket; both sides of a trial ask for the same congestion control ("" is the
 /// system's own).
-int connected(bench::options const& opt, std::string const& congestion) {
+int connected(bench::options const& opt, std::string const& congestion, int send_buffer) {
     bool const listens = !opt.text("listen").empty();
     sockaddr_in at{};
     at.sin_family = AF_INET;
@@ -173,6 +173,7 @@ int connected(bench::options const& opt, std::string const& congestion) {
         }
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (send_buffer) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     if (!congestion.empty())
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
                    static_cast<socklen_t>(congestion.size()));
@@ -199,7 +200,7 @@ void trial(int fd, bool connects, std::size_t block, double& best_gb, double& be
     }
     std::vector<char> out(block), in(block);
     double bytes = 0;
-    double const start = bench::now_us(), until = start + (connects ? 0.3e6 : 60e6);
+    double const start = bench::now_us(), until = start + (connects ? 0.25e6 : 60e6);
     while (bench::now_us() < until) {
         auto const r = recv(fd, in.data(), block, 0);
         auto const s = send(fd, out.data(), block, MSG_NOSIGNAL);
@@ -217,11 +218,12 @@ int link(bench::options const& opt) {
     bool const connects = opt.text("listen").empty();
     double best_gb = 0, best_us = 1e9;
     for (std::string congestion : {"", "reno"})
-        for (std::size_t block : {std::size_t{64} << 10, std::size_t{256} << 10, std::size_t{1} << 20}) {
-            int const fd = connected(opt, congestion);
-            trial(fd, connects, block, best_gb, best_us);
-            close(fd);
-        }
+        for (int send_buffer : {0, 128 << 10})
+            for (std::size_t block : {std::size_t{64} << 10, std::size_t{256} << 10, std::size_t{1} << 20}) {
+                int const fd = connected(opt, congestion, send_buffer);
+                trial(fd, connects, block, best_gb, best_us);
+                close(fd);
+            }
     if (!connects) return 0;
     std::FILE* out = output(opt);
     if (!out) return 1;

@@ -4,10 +4,12 @@
 #define HERRING_ERROR_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/text.hpp"
 
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -62,8 +64,8 @@ struct failure {
     char operation[48] = {}; ///< what was being done, e.g. "all_reduce", "join"
     char text[416] = {};     ///< what happened and what to do about it
 
-    static failure make(errc what, int local_rank, int peer, std::string_view operation,
-                        std::string_view text) noexcept {
+    HERRING_SETUP static failure make(errc what, int local_rank, int peer, std::string_view operation,
+                                      std::string_view text) noexcept {
         failure made;
         made.what = what;
         made.local_rank = local_rank;
@@ -76,11 +78,11 @@ struct failure {
     /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
     HERRING_SETUP std::string message() const {
         std::string out = "herring: ";
-        if (local_rank >= 0) out += "rank " + std::to_string(local_rank) + ": ";
-        if (operation[0] != 0) out += std::string(operation) + ": ";
-        out += to_string(what);
-        if (peer >= 0) out += " (rank " + std::to_string(peer) + ")";
-        if (text[0] != 0) out += ": " + std::string(text);
+        if (local_rank >= 0) detail::append(out, {"rank ", local_rank, ": "});
+        if (operation[0] != 0) detail::append(out, {operation, ": "});
+        detail::append(out, {to_string(what)});
+        if (peer >= 0) detail::append(out, {" (rank ", peer, ")"});
+        if (text[0] != 0) detail::append(out, {": ", text});
         return out;
     }
 
@@ -95,9 +97,13 @@ struct failure {
 /// The exception that set-up and `wait()` throw; carries the failure and its message.
 class error : public std::exception {
   public:
-    explicit error(failure const& made) : failure_(made), message_(made.message()) {}
-    error(errc what, int local_rank, int peer, std::string_view operation, std::string_view text)
+    HERRING_SETUP explicit error(failure const& made) : failure_(made), message_(made.message()) {}
+    HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation, std::string_view text)
         : error(failure::make(what, local_rank, peer, operation, text)) {}
+    /// The text in pieces: `{"there is no tensor ", i}`.
+    HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
+                        std::initializer_list<detail::piece> text)
+        : error(what, local_rank, peer, operation, std::string_view(detail::text(text))) {}
 
     errc code() const noexcept { return failure_.what; }
     int local_rank() const noexcept { return failure_.local_rank; }

@@ -53,14 +53,14 @@ class layout {
         std::FILE* const file = std::fopen(path.c_str(), "r");
         if (file == nullptr)
             throw error(errc::bad_argument, -1, -1, "layout",
-                        "cannot open '" + path + "': check the path and its permissions");
+                        {"cannot open '", path, "': check the path and its permissions"});
         std::string text;
         char buffer[4096];
         for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, got);
         bool const unreadable = std::ferror(file) != 0;
         std::fclose(file);
         if (unreadable)
-            throw error(errc::bad_argument, -1, -1, "layout", "cannot read '" + path + "': is it a directory?");
+            throw error(errc::bad_argument, -1, -1, "layout", {"cannot read '", path, "': is it a directory?"});
         return from_csv_text(text, path);
     }
 
@@ -105,8 +105,8 @@ class layout {
     [[noreturn]] static void refuse(std::string const& source, std::size_t line, std::string_view row,
                                     std::string_view expected) {
         throw error(errc::bad_argument, -1, -1, "layout",
-                    source + ":" + std::to_string(line) + ": expected " + std::string(expected) + ", found '" +
-                        std::string(row.substr(0, 80)) + "'");
+                    {source, ":", line, ": expected ", expected, ", found '",
+                        row.substr(0, 80), "'"});
     }
 
     static std::size_t count(std::string_view digits, std::string const& source, std::size_t line,

@@ -386,7 +386,7 @@ template <class T, class... P> struct slips {
         "[HRG-P01] transport: none is named, and it has no default; a common slip is to rely on one; add "
         "herring::transport::tcp, or herring::transport::inproc for threads of one process");
 #define HERRING_ONCE(index, axis)                                                                            \
-    static_assert(found.doubled != index,                                                                    \
+    static_assert(found.doubled != (index),                                                                  \
                   "[HRG-P02] " axis ": named twice, and an axis takes one policy; a "                        \
                   "common slip is to add a policy beside the one that it replaces; "                         \
                   "keep one of the two")

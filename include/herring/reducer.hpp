@@ -5,6 +5,7 @@
 
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/agreement.hpp"
 #include "herring/engine/driver.hpp"
@@ -134,9 +135,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         check_ready(i);
         if (inout.size() != plan_.tensors[i].elements)
             throw error(errc::bad_argument, ranks_.rank(), -1, "ready",
-                        "tensor " + std::to_string(i) + " ('" + layout_[i].name + "') has " +
-                            std::to_string(plan_.tensors[i].elements) + " elements, the span has " +
-                            std::to_string(inout.size()));
+                        {"tensor ", i, " ('", layout_[i].name, "') has ",
+                            plan_.tensors[i].elements, " elements, the span has ",
+                            inout.size()});
         if (!inout.empty()) std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
         mark(i, inout);
     }
@@ -153,8 +154,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ != size())
             throw error(errc::bad_state, ranks_.rank(), -1, "wait",
-                        "tensor " + std::to_string(first_unready()) + " ('" + layout_[first_unready()].name +
-                            "') is not ready: every tensor must be, once a step");
+                        {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
+                            "') is not ready: every tensor must be, once a step"});
         trace_(trace_event::wait_begin, 0);
         status const ended = finish(step_end_, deadline);
         if (!ended.ok()) return ended;
@@ -185,8 +186,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             throw error(errc::bad_state, ranks_.rank(), -1, "all_reduce",
-                        "a step is under way: " + std::to_string(ready_) + " of " + std::to_string(size()) +
-                            " tensors are ready; call wait() first");
+                        {"a step is under way: ", ready_, " of ", size(),
+                            " tensors are ready; call wait() first"});
         if (inout.empty()) return {};
         std::size_t const bytes = inout.size_bytes();
         bool const small = plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
@@ -214,9 +215,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         for (tensor_spec const& tensor : layout_) {
             if (tensor.elements > left) {
                 error const refused(errc::bad_argument, ranks_.rank(), -1, "construction",
-                                    "tensor " + std::to_string(counts.size()) + " ('" + tensor.name + "') of " +
-                                        std::to_string(tensor.elements) + " elements: with it the layout is larger than "
-                                        "any memory; look where its sizes come from");
+                                    {"tensor ", counts.size(), " ('", tensor.name, "') of ",
+                                        tensor.elements, " elements: with it the layout is larger than "
+                                        "any memory; look where its sizes come from"});
                 ranks_.fail(refused.why()); // the others must not wait for this rank
                 throw refused;
             }
@@ -235,18 +236,16 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     template <class... TransportArguments> HERRING_SETUP void construct(TransportArguments&&... arguments) {
         detail::declaration mine;
-        mine.add("version", version_string);
-        mine.add("element", element<T>::name);
+        mine.add({"version"}, {version_string});
+        mine.add({"element"}, {element<T>::name});
         for_each_policy(std::type_identity<pack>(), [&](std::string_view axis, std::string_view policy, bool must_agree) {
-            if (must_agree) mine.add(axis, policy);
+            if (must_agree) mine.add({axis}, {policy});
         });
-        mine.add("tuning", std::to_string(plan_.tuning.chunk_bytes) + "," + std::to_string(plan_.tuning.window_bytes) +
-                               "," + std::to_string(plan_.one_hop_limit()) + "," +
-                               std::to_string(plan_.tuning.local_chunk_bytes) + "," +
-                               std::to_string(plan_.tuning.mailbox_bytes));
+        mine.add({"tuning"}, {plan_.tuning.chunk_bytes, ",", plan_.tuning.window_bytes, ",", plan_.one_hop_limit(), ",",
+                              plan_.tuning.local_chunk_bytes, ",", plan_.tuning.mailbox_bytes});
         detail::declare(mine, layout_);
-        mine.add("buckets", std::to_string(plan_.buckets.size()));
-        mine.add("plan's digest", std::to_string(plan_.digest));
+        mine.add({"buckets"}, {plan_.buckets.size()});
+        mine.add({"plan's digest"}, {plan_.digest});
         detail::agree(ranks_, mine, default_timeout);
 
         int const my_node = map_.node(ranks_.rank());
@@ -286,10 +285,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
         scratch_.reserve(static_cast<std::size_t>(plan_.nodes) + 8);
         if (piece_ > 0) divide(piece_, whole_piece_, piece_shards_);
-        is_ready_.resize(size());
-        callers_.resize(size());
+        is_ready_ = detail::table<std::uint8_t>(size());
+        callers_ = detail::table<std::span<T>>(size());
         borrowed_.reserve(size());
-        missing_.resize(plan_.buckets.size());
+        missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
         start_step();
         ranks_.barrier(default_timeout);
         int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
@@ -312,15 +311,15 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
     [[noreturn]] HERRING_SETUP void no_such_tensor(std::size_t i, char const* operation) const {
         throw error(errc::bad_argument, ranks_.rank(), -1, operation,
-                    "there is no tensor " + std::to_string(i) + ": the layout has " + std::to_string(size()));
+                    {"there is no tensor ", i, ": the layout has ", size()});
     }
 
     void check_ready(std::size_t i) const {
         check_index(i, "ready");
         if (is_ready_[i] != 0)
             throw error(errc::bad_state, ranks_.rank(), -1, "ready",
-                        "tensor " + std::to_string(i) + " ('" + layout_[i].name +
-                            "') is ready already: once a step; call wait() before the next");
+                        {"tensor ", i, " ('", layout_[i].name,
+                            "') is ready already: once a step; call wait() before the next"});
         if (failure const* const why = engine_->failed()) throw error(*why);
     }
 
@@ -433,12 +432,12 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::optional<driver_type> driver_;
 
     // the step
-    std::vector<std::uint8_t> is_ready_;
-    std::vector<std::uint32_t> missing_; // tensors of a bucket that are not ready
+    detail::table<std::uint8_t> is_ready_;
+    detail::table<std::uint32_t> missing_; // tensors of a bucket that are not ready
     std::size_t ready_ = 0;
     std::size_t next_bucket_ = 0;
     std::uint64_t step_end_ = 0;
-    std::vector<std::span<T>> callers_;
+    detail::table<std::span<T>> callers_;
     std::vector<std::size_t> borrowed_;
 
     // all_reduce

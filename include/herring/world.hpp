@@ -37,7 +37,7 @@ struct control_alone {
     std::atomic<std::uint32_t> first{0};
     failure cell{};
 
-    static control make() {
+    HERRING_SETUP static control make() {
         auto* const made = new control_alone;
         control by;
         by.self = made;
@@ -120,7 +120,7 @@ class world {
     ///
     /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
     /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
-    std::vector<std::vector<std::byte>> all_gather(std::span<std::byte const> mine,
+    HERRING_SETUP std::vector<std::vector<std::byte>> all_gather(std::span<std::byte const> mine,
                                                    std::chrono::milliseconds timeout = default_timeout) {
         usable("all_gather");
         std::vector<std::vector<std::byte>> all;
@@ -136,7 +136,7 @@ class world {
     }
 
     /// Announces a failure to every rank; the first one stays, and ends every collective of every rank.
-    [[gnu::cold, gnu::noinline]] void fail(failure const& why) noexcept { // a function of its own: hot code ends here
+    HERRING_SETUP void fail(failure const& why) noexcept { // a function of its own: hot code ends here
         if (is_.by.fail != nullptr) is_.by.fail(is_.by.self, why);
     }
 
@@ -155,20 +155,20 @@ class world {
     int ranks_on_this_machine() const noexcept { return is_.ranks_on_this_machine; }
 
   private:
-    static detail::membership alone() {
+    HERRING_SETUP static detail::membership alone() {
         detail::membership made;
         made.by = detail::control_alone::make();
         made.job = detail::random_bits();
         return made;
     }
 
-    void usable(char const* operation) const {
+    HERRING_SETUP void usable(char const* operation) const {
         if (is_.by.self == nullptr)
             throw error(errc::bad_state, is_.rank, -1, operation,
                         "this world was moved from; use the one it was moved to");
     }
 
-    void leave() noexcept {
+    HERRING_SETUP void leave() noexcept {
         if (is_.by.destroy != nullptr) is_.by.destroy(is_.by.self);
         is_.by = {};
     }

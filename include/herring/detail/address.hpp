@@ -71,20 +71,21 @@ struct endpoint {
     }
 
     /// The IP literal, with its scope where it has one.
-    std::string address() const {
+    HERRING_SETUP std::string address() const {
         char text[NI_MAXHOST] = {};
         if (::getnameinfo(get(), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "unknown";
         return text;
     }
     /// "1.2.3.4:port" or "[::1]:port".
-    std::string text() const {
+    HERRING_SETUP std::string text() const {
         std::string const host = address();
-        return (family() == AF_INET6 ? "[" + host + "]" : host) + ":" + std::to_string(port());
+        bool const v6 = family() == AF_INET6;
+        return detail::text({v6 ? "[" : "", host, v6 ? "]:" : ":", port()});
     }
 };
 
 /// The local end of a socket.
-inline endpoint local_end(int socket) noexcept {
+HERRING_SETUP inline endpoint local_end(int socket) noexcept {
     endpoint made;
     made.size = sizeof made.raw;
     if (::getsockname(socket, made.get(), &made.size) != 0) made.size = 0;
@@ -95,7 +96,7 @@ inline endpoint local_end(int socket) noexcept {
 ///
 /// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is
 /// left to itself when it takes too long.
-inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port, time_point deadline,
+HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port, time_point deadline,
                                      std::string& why) {
     struct question {
         std::atomic<int> holders{2};
@@ -177,7 +178,7 @@ struct interface_address {
 };
 
 /// Every address of this machine's (namespace's) interfaces.
-inline std::vector<interface_address> interfaces() {
+HERRING_SETUP inline std::vector<interface_address> interfaces() {
     std::vector<interface_address> found;
     ifaddrs* list = nullptr;
     if (::getifaddrs(&list) != 0) return found;
@@ -193,7 +194,7 @@ inline std::vector<interface_address> interfaces() {
 }
 
 /// "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
-inline std::string interfaces_text(std::vector<interface_address> const& all) {
+HERRING_SETUP inline std::string interfaces_text(std::vector<interface_address> const& all) {
     std::string out;
     std::vector<std::string> named;
     for (interface_address const& i : all) {
@@ -217,7 +218,7 @@ inline std::string interfaces_text(std::vector<interface_address> const& all) {
 ///
 /// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not
 /// link-local.
-inline std::string interface_address_of(std::string const& wanted, int family) {
+HERRING_SETUP inline std::string interface_address_of(std::string const& wanted, int family) {
     std::vector<interface_address> const all = interfaces();
     interface_address const* best = nullptr;
     auto const score = [&](interface_address const& i) {
@@ -230,15 +231,15 @@ inline std::string interface_address_of(std::string const& wanted, int family) {
     }
     if (best == nullptr)
         throw error(errc::unreachable, -1, -1, "join",
-                    "HERRING_INTERFACE is '" + wanted +
-                        "', but this machine has no such interface or address; it has " +
-                        interfaces_text(all));
+                    {"HERRING_INTERFACE is '", wanted,
+                        "', but this machine has no such interface or address; it has ",
+                        interfaces_text(all)});
     return best->at.address();
 }
 
 /// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is
 /// none.
-inline std::string outward_address() {
+HERRING_SETUP inline std::string outward_address() {
     std::vector<interface_address> const all = interfaces();
     for (int const family : {AF_INET, AF_INET6})
         for (interface_address const& i : all)
@@ -248,7 +249,7 @@ inline std::string outward_address() {
 }
 
 /// A socket that listens on exactly `at`; -1 and errno when that fails. Never blocks.
-inline int listen_on(endpoint const& at) noexcept {
+HERRING_SETUP inline int listen_on(endpoint const& at) noexcept {
     int const made = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (made < 0) return -1;
     int const on = 1;

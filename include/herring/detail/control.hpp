@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_HPP
 #define HERRING_DETAIL_CONTROL_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>
@@ -44,7 +45,7 @@ struct control {
 /// The same failure in the words of one rank: whose fault it is, seen from there. What nobody was doing (a
 /// death that the parent or a socket told) is said to have ended `operation`, which this rank was doing, if
 /// any.
-inline failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept {
+HERRING_SETUP inline failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept {
     if (why.local_rank == rank) return why;
     failure seen = why;
     seen.local_rank = rank;
@@ -67,7 +68,7 @@ inline failure as_seen_by(failure const& why, int rank, std::string_view operati
 }
 
 /// "rank 2" or "ranks 1, 4, 5 and 9 more".
-inline std::string rank_list(std::vector<int> const& ranks) {
+HERRING_SETUP inline std::string rank_list(std::vector<int> const& ranks) {
     constexpr std::size_t shown = 16;
     std::string out = ranks.size() == 1 ? "rank " : "ranks ";
     for (std::size_t i = 0; i < ranks.size() && i < shown; ++i) {
@@ -85,14 +86,14 @@ inline time_point deadline_in(std::chrono::milliseconds timeout) noexcept {
 }
 
 /// "30 s" or "250 ms".
-inline std::string duration_text(clock::duration d) {
+HERRING_SETUP inline std::string duration_text(clock::duration d) {
     auto const ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(d + std::chrono::microseconds(500)).count();
     return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
 }
 
 /// What a rank says when a deadline passes in a collective.
-inline std::string late_text(std::vector<int> const& missing, clock::duration waited) {
+HERRING_SETUP inline std::string late_text(std::vector<int> const& missing, clock::duration waited) {
     return rank_list(missing) + " did not come within " + duration_text(waited) + "; see where " +
            (missing.size() == 1 ? "it hangs" : "they hang") + ", or give more time";
 }

@@ -3,6 +3,8 @@
 #ifndef HERRING_DETAIL_FREE_MEMORY_HPP
 #define HERRING_DETAIL_FREE_MEMORY_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +19,7 @@
 namespace herring::detail {
 
 /// A small file of /proc or /sys as text; empty if it cannot be read.
-inline std::string small_file(std::string const& path) {
+HERRING_SETUP inline std::string small_file(std::string const& path) {
     std::string text;
     int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return text;
@@ -29,7 +31,7 @@ inline std::string small_file(std::string const& path) {
 }
 
 /// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
-inline std::uint64_t number_after(std::string const& text, std::string const& name, std::uint64_t unit = 1) {
+HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string const& name, std::uint64_t unit = 1) {
     std::size_t at = text.rfind(name, 0) == 0 ? 0 : text.find("\n" + name);
     if (at == std::string::npos) return 0;
     if (at != 0) ++at;
@@ -39,7 +41,7 @@ inline std::uint64_t number_after(std::string const& text, std::string const& na
 /// What a control group may still take; all there is where it has no limit or cannot be read.
 ///
 /// Clean file pages count as free: the kernel drops them first.
-inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file, char const* usage_file,
+HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file, char const* usage_file,
                                    char const* stat_prefix) {
     constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
     std::string const limit_text = small_file(folder + limit_file);
@@ -59,7 +61,7 @@ inline std::uint64_t free_in_group(std::string const& folder, char const* limit_
 ///
 /// The kernel does not refuse shared memory that it cannot back: it kills somebody. So one asks before.
 /// Cost: a dozen small files, once, at set-up.
-inline std::uint64_t free_memory() {
+HERRING_SETUP inline std::uint64_t free_memory() {
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     std::string const machine = small_file("/proc/meminfo");
     std::uint64_t const available = number_after(machine, "MemAvailable:", 1024);

@@ -3,10 +3,11 @@
 #ifndef HERRING_DETAIL_MATCH_TABLE_HPP
 #define HERRING_DETAIL_MATCH_TABLE_HPP
 
+#include "herring/detail/table.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 namespace herring::detail {
@@ -26,7 +27,7 @@ class match_table {
     match_table() = default;
     explicit match_table(std::size_t receives)
         : mask_(std::bit_ceil(receives * 2 + 2) - 1), limit_(receives),
-          places_(std::make_unique<place[]>(mask_ + 1)) {}
+          places_(mask_ + 1) {}
 
     std::size_t size() const noexcept { return used_; }
 
@@ -76,7 +77,7 @@ class match_table {
     std::size_t mask_ = 0;
     std::size_t limit_ = 0;
     std::size_t used_ = 0;
-    std::unique_ptr<place[]> places_;
+    table<place> places_;
 };
 
 } // namespace herring::detail

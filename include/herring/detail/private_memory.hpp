@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_PRIVATE_MEMORY_HPP
 #define HERRING_DETAIL_PRIVATE_MEMORY_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 
 #include <cerrno>
@@ -19,13 +20,13 @@ namespace herring::detail {
 class private_memory {
   public:
     private_memory() = default;
-    private_memory(std::size_t bytes, int rank) : bytes_(bytes) {
+    HERRING_SETUP private_memory(std::size_t bytes, int rank) : bytes_(bytes) {
         if (bytes == 0) return;
         void* const got = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (got == MAP_FAILED)
             throw error(errc::no_resources, rank, -1, "construction",
-                        "cannot get " + std::to_string(bytes) + " bytes of memory: " + std::strerror(errno) +
-                            "; use a smaller layout, or raise the limit (ulimit -v, cgroup)");
+                        {"cannot get ", bytes, " bytes of memory: ", std::strerror(errno),
+                            "; use a smaller layout, or raise the limit (ulimit -v, cgroup)"});
         data_ = static_cast<std::byte*>(got);
     }
     private_memory(private_memory&& other) noexcept

@@ -3,8 +3,10 @@
 #ifndef HERRING_DETAIL_SHARED_MAPPING_HPP
 #define HERRING_DETAIL_SHARED_MAPPING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/free_memory.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
 
@@ -67,7 +69,7 @@ class unique_descriptor {
 class shared_mapping {
   public:
     shared_mapping() = default;
-    shared_mapping(world& all, std::size_t bytes,
+    HERRING_SETUP shared_mapping(world& all, std::size_t bytes,
                    std::chrono::milliseconds timeout = world::default_timeout) {
         building made{all, timeout};
         made.exchange_names(bytes);
@@ -147,7 +149,7 @@ class shared_mapping {
         unique_descriptor file{};
 
         // Runs one rank's part of a step and ends it together: all go on, or all throw the same failure.
-        template <class Step> void agree(Step&& step) {
+        template <class Step> HERRING_SETUP void agree(Step&& step) {
             failure mine;
             try {
                 step();
@@ -159,7 +161,7 @@ class shared_mapping {
             tell(mine, {});
         }
 
-        void exchange_names(std::size_t wanted) {
+        HERRING_SETUP void exchange_names(std::size_t wanted) {
             introduction const me{wanted, random_bits()};
             failure mine;
             if (all.local_size() > 1) {
@@ -179,12 +181,12 @@ class shared_mapping {
             whole_pages = bytes / page + (bytes % page != 0);
         }
 
-        std::vector<introduction> tell(failure const& mine, introduction const& me) {
+        HERRING_SETUP table<introduction> tell(failure const& mine, introduction const& me) {
             std::vector<std::byte> message(sizeof me + (mine.what == errc::ok ? 0 : sizeof mine));
             std::memcpy(message.data(), &me, sizeof me);
             if (mine.what != errc::ok) std::memcpy(message.data() + sizeof me, &mine, sizeof mine);
             auto const said = all.all_gather(message, timeout);
-            std::vector<introduction> answers(said.size());
+            table<introduction> answers(said.size());
             for (std::size_t rank = 0; rank < said.size(); ++rank) {
                 if (said[rank].size() == sizeof me + sizeof(failure)) {
                     failure theirs;
@@ -200,16 +202,16 @@ class shared_mapping {
             return answers;
         }
 
-        [[noreturn]] void give_up(errc what, int peer, std::string const& text) const {
+        [[noreturn]] HERRING_SETUP void give_up(errc what, int peer, std::initializer_list<piece> text) const {
             throw error(what, all.rank(), peer, "shared_mapping", text);
         }
-        [[noreturn]] void give_up_errno(char const* call, std::string const& advice) const {
-            give_up(errc::no_resources, -1, std::string(call) + ": " + std::strerror(errno) + "; " + advice);
+        [[noreturn]] HERRING_SETUP void give_up_errno(char const* call, std::initializer_list<piece> advice) const {
+            give_up(errc::no_resources, -1, {call, ": ", std::strerror(errno), "; ", text(advice)});
         }
         int first_rank() const { return all.map().members(all.node())[0]; }
 
         // An abstract name: bound to no file, gone with the socket.
-        socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
+        HERRING_SETUP socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
             to = {};
             to.sun_family = AF_UNIX;
             int const length =
@@ -220,34 +222,34 @@ class shared_mapping {
                                           static_cast<std::size_t>(length));
         }
 
-        void open_socket(std::uint64_t random) {
+        HERRING_SETUP void open_socket(std::uint64_t random) {
             socket = unique_descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-            if (socket.get() < 0) give_up_errno("socket", "raise the limit of open files (ulimit -n)");
+            if (socket.get() < 0) give_up_errno("socket", {"raise the limit of open files (ulimit -n)"});
             int const on = 1;
             ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
             sockaddr_un mine;
             socklen_t const length = name(mine, all.local_rank(), random);
             if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&mine), length) != 0)
-                give_up_errno("bind of an abstract socket", "check that AF_UNIX sockets are allowed here");
+                give_up_errno("bind of an abstract socket", {"check that AF_UNIX sockets are allowed here"});
         }
 
         // A connected datagram socket hears nobody else; what strangers sent before is thrown away.
-        void hear_the_first_only() {
+        HERRING_SETUP void hear_the_first_only() {
             if (all.local_rank() == 0 || bytes == 0) return;
             sockaddr_un first;
             socklen_t const length = name(first, 0, randoms[0]);
             if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&first), length) != 0)
                 give_up(errc::unreachable, first_rank(),
-                        std::string("the socket of the node's first rank: ") + std::strerror(errno) +
+                        {"the socket of the node's first rank: ", std::strerror(errno),
                             "; ranks of one node must share a network namespace: give ranks that do not "
                             "different "
-                            "values of HERRING_NODE");
+                            "values of HERRING_NODE"});
             std::byte junk[64];
             while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {
             }
         }
 
-        static std::string in_words(std::uint64_t size) {
+        HERRING_SETUP static std::string in_words(std::uint64_t size) {
             char text[64];
             if (size < 10u << 20)
                 std::snprintf(text, sizeof text, "%llu bytes", static_cast<unsigned long long>(size));
@@ -256,7 +258,7 @@ class shared_mapping {
             return text;
         }
 
-        void make_and_send() {
+        HERRING_SETUP void make_and_send() {
             if (bytes == 0) return;
             std::string const needed = "this node's ranks need " + in_words(bytes) + " of shared memory";
             std::string const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
@@ -265,24 +267,24 @@ class shared_mapping {
             if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
                 bytes > most.rlim_cur)
                 give_up(errc::no_resources, -1,
-                        needed + ", the limit of file sizes is " + in_words(most.rlim_cur) + "; " + cure +
-                            "raise it (ulimit -f)");
+                        {needed, ", the limit of file sizes is ", in_words(most.rlim_cur), "; ", cure,
+                            "raise it (ulimit -f)"});
             if (std::uint64_t const free = free_memory(); bytes > free)
                 give_up(errc::no_resources, -1,
-                        needed + ", " + in_words(free) + " of memory are free; " + cure +
-                            "raise the memory limit of the machine's job, container or control group");
+                        {needed, ", ", in_words(free), " of memory are free; ", cure,
+                            "raise the memory limit of the machine's job, container or control group"});
             file = unique_descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
             if (file.get() < 0)
-                give_up_errno("memfd_create", needed + "; raise the limit of open files (ulimit -n)");
+                give_up_errno("memfd_create", {needed, "; raise the limit of open files (ulimit -n)"});
             int truncated = 0;
             do truncated = ::ftruncate(file.get(), static_cast<off_t>(whole_pages * page_bytes()));
             while (truncated != 0 && errno == EINTR);
-            if (truncated != 0) give_up_errno("ftruncate", needed + "; " + cure + "free memory");
+            if (truncated != 0) give_up_errno("ftruncate", {needed, "; ", cure, "free memory"});
             ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
             for (int local = 1; local < all.local_size(); ++local) send_to(local);
         }
 
-        void send_to(int local_rank) {
+        HERRING_SETUP void send_to(int local_rank) {
             std::uint64_t token[2] = {all.job(), randoms[0]};
             iovec part{token, sizeof token};
             alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -306,12 +308,12 @@ class shared_mapping {
             if (sent != static_cast<ssize_t>(sizeof token))
                 give_up(
                     errc::unreachable, all.map().rank_of(all.node(), local_rank),
-                    std::string("could not hand it the shared memory: ") + std::strerror(errno) +
-                        "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)");
+                    {"could not hand it the shared memory: ", std::strerror(errno),
+                        "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)"});
         }
 
         // By now the first rank has sent to everybody, so there is nothing to wait for.
-        void receive() {
+        HERRING_SETUP void receive() {
             std::uint64_t token[2] = {};
             iovec part{token, sizeof token};
             alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
@@ -338,15 +340,15 @@ class shared_mapping {
             }
             if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
                 give_up(errc::no_resources, -1, // it was sent: this process could not take it
-                        "the descriptor of the shared memory did not arrive; raise the limit of open files "
-                        "(ulimit -n)");
+                        {"the descriptor of the shared memory did not arrive; raise the limit of open files "
+                         "(ulimit -n)"});
             if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])
                 give_up(errc::refused, first_rank(),
-                        "a process of another user or job sent shared memory; ranks of a node "
-                        "must run as one user");
+                        {"a process of another user or job sent shared memory; ranks of a node "
+                         "must run as one user"});
         }
 
-        pages map() {
+        HERRING_SETUP pages map() {
             if (bytes == 0) return {};
             if (all.local_rank() != 0) receive();
             socket.reset();
@@ -354,7 +356,7 @@ class shared_mapping {
             struct ::stat about {};
             if (::fstat(file.get(), &about) != 0 ||
                 static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
-                give_up(errc::mismatch, first_rank(), "the shared memory has another size than agreed");
+                give_up(errc::mismatch, first_rank(), {"the shared memory has another size than agreed"});
             // Its share of the pages, from the core it runs on.
             auto const local = static_cast<std::size_t>(all.local_rank());
             auto const ranks = static_cast<std::size_t>(all.local_size());
@@ -368,15 +370,15 @@ class shared_mapping {
             if (allocated != 0 && errno != EOPNOTSUPP)
                 give_up_errno(
                     "fallocate",
-                    "this node's ranks need " + in_words(bytes) +
+                    {"this node's ranks need ", in_words(bytes),
                         " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
-                        "raise the memory limit of the machine's job, container or control group");
+                        "raise the memory limit of the machine's job, container or control group"});
             void* const at =
                 ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
             if (at == MAP_FAILED)
                 give_up_errno(
-                    "mmap", "this node's ranks need " + in_words(bytes) +
-                                " of address space; raise the limit (ulimit -v) or reduce a smaller layout");
+                    "mmap", {"this node's ranks need ", in_words(bytes),
+                                " of address space; raise the limit (ulimit -v) or reduce a smaller layout"});
             return {static_cast<std::byte*>(at), whole_pages * page};
         }
     };

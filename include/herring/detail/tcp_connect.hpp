@@ -6,6 +6,7 @@
 #include "herring/detail/address.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/frame.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/world.hpp"
 
 #include <algorithm>
@@ -13,13 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <poll.h>
 #include <span>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace herring::detail {
 
@@ -59,13 +60,20 @@ class tcp_connector {
         : ranks_(ranks), deadline_(clock::now() + timeout) {
         listen();
         auto const all = ranks.all_gather(std::as_bytes(std::span(&here_, 1)), timeout);
+        links_ = table<link>(peers.size() * static_cast<std::size_t>(lanes));
+        polled_ = table<pollfd>(1 + most_pending + links_.size());
+        std::size_t made = 0;
         for (int const peer : peers) {
             auto const& bytes = all[static_cast<std::size_t>(peer)];
             endpoint there;
             std::memcpy(&there, bytes.data(), std::min(bytes.size(), sizeof there));
             for (int lane = 0; lane < lanes; ++lane) {
-                links_.push_back({.peer = peer, .lane = lane, .there = there, .dials = peer > ranks.rank()});
-                if (links_.back().dials) dial(links_.back());
+                link& l = links_[made++];
+                l.peer = peer;
+                l.lane = lane;
+                l.there = there;
+                l.dials = peer > ranks.rank();
+                if (l.dials) dial(l);
             }
         }
         while (std::any_of(links_.begin(), links_.end(), [](link const& l) { return !l.ready; })) {
@@ -87,10 +95,10 @@ class tcp_connector {
 
   private:
     struct link {
-        int peer;
-        int lane;
-        endpoint there;
-        bool dials;
+        int peer = -1;
+        int lane = 0;
+        endpoint there{};
+        bool dials = false;
         bool ready = false;
         bool greeted = false; // the hello is out, the answer is due
         descriptor socket{};
@@ -100,8 +108,8 @@ class tcp_connector {
         std::size_t got = 0; // bytes of it
     };
     struct stranger {
-        descriptor socket;
-        time_point until;
+        descriptor socket{};
+        time_point until{};
         frame_buffer hello{};
         std::size_t got = 0;
     };
@@ -113,24 +121,24 @@ class tcp_connector {
         auto const found = resolve(ranks_.local_address(), 0, deadline_, why);
         if (found.empty())
             throw error(errc::unreachable, ranks_.rank(), -1, "listen",
-                        "'" + ranks_.local_address() + "' is no address of this machine: " + why);
+                        {"'", ranks_.local_address(), "' is no address of this machine: ", why});
         listener_ = descriptor(listen_on(found.front()));
         if (listener_.get() < 0)
             throw error(errc::no_resources, ranks_.rank(), -1, "listen",
-                        "cannot listen on " + ranks_.local_address() + ": " + std::strerror(errno) +
-                            "; check HERRING_INTERFACE, the free ports and the limit of open files");
+                        {"cannot listen on ", ranks_.local_address(), ": ", std::strerror(errno),
+                            "; check HERRING_INTERFACE, the free ports and the limit of open files"});
         here_ = local_end(listener_.get());
     }
 
     /// Waits until something can be done, at most 50 ms, and does it.
     HERRING_SETUP void step() {
-        polled_.clear();
-        polled_.push_back({listener_.get(), POLLIN, 0});
-        for (stranger const& s : strangers_pending_) polled_.push_back({s.socket.get(), POLLIN, 0});
+        std::size_t count = 0;
+        polled_[count++] = {listener_.get(), POLLIN, 0};
+        for (stranger const& s : strangers_pending_) polled_[count++] = {s.socket.get(), POLLIN, 0};
         for (link const& l : links_)
-            polled_.push_back({l.dials && !l.ready ? l.socket.get() : -1,
-                               static_cast<short>(l.greeted ? POLLIN : POLLOUT), 0});
-        if (::poll(polled_.data(), polled_.size(), 50) < 0 && errno != EINTR) return;
+            polled_[count++] = {l.dials && !l.ready ? l.socket.get() : -1,
+                                static_cast<short>(l.greeted ? POLLIN : POLLOUT), 0};
+        if (::poll(polled_.data(), count, 50) < 0 && errno != EINTR) return;
         std::size_t at = 1;
         for (stranger& s : strangers_pending_)
             if (polled_[at++].revents != 0) hear(s);
@@ -156,12 +164,14 @@ class tcp_connector {
                 return;
             }
             if (strangers_pending_.size() == most_pending) drop_oldest();
-            strangers_pending_.push_back({.socket = std::move(next), .until = clock::now() + hello_time});
+            stranger& s = strangers_pending_.emplace_back();
+            s.socket = std::move(next);
+            s.until = clock::now() + hello_time;
         }
     }
 
     void drop_oldest() {
-        strangers_pending_.erase(strangers_pending_.begin());
+        strangers_pending_.pop_front();
         ++strangers_;
     }
 
@@ -170,7 +180,7 @@ class tcp_connector {
         int const why = errno;
         if (!strangers_pending_.empty()) return drop_oldest();
         throw error(errc::no_resources, ranks_.rank(), -1, "connect",
-                    std::string("no more sockets: ") + std::strerror(why) + "; raise the limit of open files (ulimit -n)");
+                    {"no more sockets: ", std::strerror(why), "; raise the limit of open files (ulimit -n)"});
     }
 
     // Reads no more than a hello, from whoever it is.
@@ -251,20 +261,20 @@ class tcp_connector {
         link const& absent = *std::find_if(links_.begin(), links_.end(), [](link const& l) { return !l.ready; });
         if (absent.why != 0)
             throw error(errc::unreachable, ranks_.rank(), absent.peer, "connect",
-                        "cannot connect to " + absent.there.text() + ": " + std::strerror(absent.why) +
-                            "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?");
+                        {"cannot connect to ", absent.there.text(), ": ", std::strerror(absent.why),
+                            "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?"});
         throw error(errc::timeout, ranks_.rank(), absent.peer, "connect",
-                    "no data connection with that rank within the deadline; this rank listens on " + here_.text() + ", " +
-                        std::to_string(strangers_) + " strangers were turned away; is the port open between the hosts?");
+                    {"no data connection with that rank within the deadline; this rank listens on ", here_.text(), ", ",
+                        strangers_, " strangers were turned away; is the port open between the hosts?"});
     }
 
     world& ranks_;
     time_point deadline_;
     descriptor listener_;
     endpoint here_;
-    std::vector<link> links_;
-    std::vector<stranger> strangers_pending_;
-    std::vector<pollfd> polled_;
+    table<link> links_;
+    std::list<stranger> strangers_pending_;
+    table<pollfd> polled_;
     std::uint64_t strangers_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_TCP_LINK_HPP
 
 #include "herring/detail/frame.hpp"
+#include "herring/detail/table.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -41,8 +41,8 @@ class tcp_link {
     tcp_link() = default;
     tcp_link(int descriptor, std::size_t sends)
         : descriptor_(descriptor), queue_mask_(std::bit_ceil(sends + 1) - 1),
-          queue_(std::make_unique<outgoing[]>(queue_mask_ + 1)),
-          stash_(std::make_unique<std::byte[]>(stash_bytes)) {}
+          queue_(queue_mask_ + 1),
+          stash_(stash_bytes) {}
 
     int descriptor() const noexcept { return descriptor_; }
     int error_number() const noexcept { return error_; }
@@ -105,7 +105,7 @@ class tcp_link {
             if (stash_begin_ == stash_end_) stash_begin_ = stash_end_ = 0;
             if (left_ > 0) parts[count++] = {into_, left_};
             if (stash_begin_ > 0 && stash_bytes - stash_end_ < frame_bytes) compact();
-            parts[count++] = {stash_.get() + stash_end_, stash_bytes - stash_end_};
+            parts[count++] = {stash_.data() + stash_end_, stash_bytes - stash_end_};
             std::size_t const wanted = left_ + (stash_bytes - stash_end_);
             msghdr call{};
             call.msg_iov = parts;
@@ -153,7 +153,7 @@ class tcp_link {
     }
 
     void compact() noexcept {
-        std::memmove(stash_.get(), stash_.get() + stash_begin_, stash_end_ - stash_begin_);
+        std::memmove(stash_.data(), stash_.data() + stash_begin_, stash_end_ - stash_begin_);
         stash_end_ -= stash_begin_;
         stash_begin_ = 0;
     }
@@ -163,7 +163,7 @@ class tcp_link {
         blocked_ = false;
         while (left_ == 0 && stash_end_ - stash_begin_ >= frame_bytes) {
             frame header;
-            if (!decode(stash_.get() + stash_begin_, header)) return link_state::junk;
+            if (!decode(stash_.data() + stash_begin_, header)) return link_state::junk;
             std::byte* const into = place(header);
             if (into == nullptr) {
                 blocked_ = true;
@@ -171,7 +171,7 @@ class tcp_link {
             }
             stash_begin_ += frame_bytes;
             std::size_t const here = std::min<std::size_t>(header.length, stash_end_ - stash_begin_);
-            if (here > 0) std::memcpy(into, stash_.get() + stash_begin_, here);
+            if (here > 0) std::memcpy(into, stash_.data() + stash_begin_, here);
             stash_begin_ += here;
             into_ = into + here;
             left_ = header.length - here;
@@ -188,13 +188,13 @@ class tcp_link {
     std::size_t head_ = 0;
     std::size_t tail_ = 0;
     std::size_t head_sent_ = 0; // bytes of the first message, header included, that are written
-    std::unique_ptr<outgoing[]> queue_;
+    table<outgoing> queue_;
     // in
     std::byte* into_ = nullptr; // where the current payload goes on
     std::size_t left_ = 0;      // bytes of it still to come
     std::size_t stash_begin_ = 0;
     std::size_t stash_end_ = 0;
-    std::unique_ptr<std::byte[]> stash_;
+    table<std::byte> stash_;
 };
 
 } // namespace herring::detail

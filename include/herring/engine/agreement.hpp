@@ -22,8 +22,11 @@ namespace herring::detail {
 /// Facts with names, as text: what one rank is about to run.
 class declaration {
   public:
-    HERRING_SETUP void add(std::string_view field, std::string_view value) {
-        text_.append(field).append("=").append(value).append("\n");
+    HERRING_SETUP void add(std::initializer_list<piece> field, std::initializer_list<piece> value) {
+        append(text_, field);
+        append(text_, {"="});
+        append(text_, value);
+        append(text_, {"\n"});
     }
     std::string const& text() const noexcept { return text_; }
 
@@ -63,16 +66,16 @@ HERRING_SETUP inline void agree(world& ranks, declaration const& mine, std::chro
     if (other == all.size()) return;
     auto const [here, there] = declaration::difference(text(me), text(other));
     throw error(errc::mismatch, ranks.rank(), static_cast<int>(other), "construction",
-                "ranks must be alike: this rank has " + (here.empty() ? "no more" : here) + ", rank " +
-                    std::to_string(other) + " has " + (there.empty() ? "no more" : there) +
-                    "; build and start all ranks from the same program and model");
+                {"ranks must be alike: this rank has ", (here.empty() ? "no more" : here), ", rank ",
+                    other, " has ", (there.empty() ? "no more" : there),
+                    "; build and start all ranks from the same program and model"});
 }
 
 /// One line a tensor, so that a difference names the tensor.
 HERRING_SETUP inline void declare(declaration& to, layout const& tensors) {
-    to.add("tensors", std::to_string(tensors.size()));
+    to.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
-        to.add("tensor " + std::to_string(i), tensors[i].name + " of " + std::to_string(tensors[i].elements));
+        to.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
 }
 
 } // namespace herring::detail

@@ -4,6 +4,7 @@
 #define HERRING_ENGINE_CONTEXT_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/peer.hpp"
@@ -17,9 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
-#include <vector>
 
 namespace herring::detail {
 
@@ -60,16 +59,15 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         : ranks(all), map(where), transport(messages), node(local_ranks), rank(all.rank()), my_node(map.node(rank)),
           local(map.local_rank(rank)), local_size(map.local_size(my_node)),
           wide(made.partial_bytes != made.element_bytes), staged(wide || local_size > 1), window(made.window()),
-          ring_mask(std::bit_ceil(executions + 1) - 1), ring(std::make_unique<execution[]>(ring_mask + 1)),
-          index(static_cast<std::size_t>(map.size()), -1), group(static_cast<std::size_t>(local_size)),
+          ring_mask(std::bit_ceil(executions + 1) - 1), ring(ring_mask + 1),
+          index(static_cast<std::size_t>(map.size())), peers(with.size()), group(static_cast<std::size_t>(local_size)),
           remote(static_cast<std::size_t>(map.nodes())), targets(static_cast<std::size_t>(local_size)) {
-        peers.reserve(with.size());
-        for (int const other : with) {
-            index[static_cast<std::size_t>(other)] = static_cast<int>(peers.size());
-            peers.emplace_back(other,
-                               chunk_stream::between(local, local_size, map.local_rank(other),
-                                                     map.local_size(map.node(other))),
-                               map.node(other), made, staged, staging);
+        for (std::size_t i = 0; i < with.size(); ++i) {
+            int const other = with[i];
+            index[static_cast<std::size_t>(other)] = i;
+            peers[i] = peer(other,
+                            chunk_stream::between(local, local_size, map.local_rank(other), map.local_size(map.node(other))),
+                            map.node(other), made, staged, staging);
         }
     }
     engine_context(engine_context const&) = delete;
@@ -89,7 +87,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         return place(map.rank_of(of_node, static_cast<int>(k) % map.local_size(of_node)));
     }
     std::size_t place(int of_rank) const noexcept {
-        return static_cast<std::size_t>(index[static_cast<std::size_t>(of_rank)]);
+        return index[static_cast<std::size_t>(of_rank)];
     }
 
     /// Brings a cursor to its next chunk in an execution of its route that all local ranks have arrived at; calls
@@ -121,13 +119,13 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     std::span<source const> local_sources(execution const& e, chunk const& c) noexcept {
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
         for (int l = 0; l < local_size; ++l) group[static_cast<std::size_t>(l)] = {node.peer(l, own), false};
-        return group;
+        return {group.data(), group.size()};
     }
     std::span<T* const> local_targets(execution const& e, chunk const& c) noexcept {
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
         for (int l = 0; l < local_size; ++l)
             targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(node.peer(l, own));
-        return targets;
+        return {targets.data(), targets.size()};
     }
 
     /// Sums the local ranks' parts into all local memories: the whole world is one node.
@@ -137,7 +135,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
 
     /// Sums what `group` names, in its order, for this rank alone.
     void fold_group_into(T* target, std::size_t count) noexcept {
-        kernel::fold<Update, T>(group, std::span<T* const>(&target, 1), count, map.size());
+        kernel::fold<Update, T>(std::span<source const>(group.data(), group.size()), std::span<T* const>(&target, 1), count, map.size());
     }
 
     /// This node's part of a chunk as it travels: where it lies, or summed into `stage`.
@@ -236,20 +234,20 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     std::uint32_t const window;
 
     std::uint64_t const ring_mask;
-    std::unique_ptr<execution[]> ring;
+    table<execution> ring;
     std::uint64_t gathered = 0; ///< executions that all local ranks have arrived at
 
-    std::vector<int> index; ///< rank → place in peers
-    std::vector<peer> peers;
+    table<std::size_t> index; ///< rank → place in peers; only of those that are
+    table<peer> peers;
 
     std::atomic<bool> failed{false};
     failure failed_with{};
     failure suspicion{}; ///< a peer that is needed and lost
 
     // Room for one call of the kernel.
-    std::vector<source> group;
-    std::vector<source> remote;
-    std::vector<T*> targets;
+    table<source> group;
+    table<source> remote;
+    table<T*> targets;
 };
 
 } // namespace herring::detail

@@ -143,8 +143,8 @@ template <class Engine, class Waiting> class thread_driver {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         if (failed != 0)
             throw error(errc::no_resources, ranks.rank(), -1, "construction",
-                        std::string("cannot start the progress thread: ") + std::strerror(failed) +
-                            "; check ulimit -u, or use progress::caller");
+                        {"cannot start the progress thread: ", std::strerror(failed),
+                            "; check ulimit -u, or use progress::caller"});
     }
     thread_driver(thread_driver const&) = delete;
     thread_driver& operator=(thread_driver const&) = delete;

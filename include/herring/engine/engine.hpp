@@ -3,6 +3,7 @@
 #ifndef HERRING_ENGINE_ENGINE_HPP
 #define HERRING_ENGINE_ENGINE_HPP
 
+#include "herring/detail/table.hpp"
 #include "herring/engine/context.hpp"
 #include "herring/engine/counters.hpp"
 #include "herring/engine/local_routes.hpp"
@@ -99,6 +100,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
             progress += two_hops_.step();
             progress += one_hop_.step();
         }
+        if (shared_.failed.load(std::memory_order_relaxed)) return 0; // nothing is released any more
         return progress + finish();
     }
 
@@ -248,7 +250,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     std::uint64_t finished_ = 0;
 
     std::chrono::nanoseconds nap_{0};
-    std::vector<std::uint64_t> lateness_; // rank → ns in the current wait
+    detail::table<std::uint64_t> lateness_; // rank → ns in the current wait
     detail::tally messages_sent_, messages_received_, bytes_sent_, bytes_received_, waited_, slowest_rank_, slowest_ns_;
 };
 

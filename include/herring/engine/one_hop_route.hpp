@@ -22,10 +22,8 @@ template <class Context> class one_hop_route {
     explicit one_hop_route(Context& shared) noexcept
         : shared_(shared), sending_(shared.own_chunks(), -1), summing_(shared.own_chunks(), -1) {}
 
-    void open() noexcept {
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            for (std::uint32_t number = 0; number < window; ++number) expect(i, number);
-    }
+    /// Posts the receives of the first window; what is refused now is posted by `step`.
+    void open() noexcept { repost(); }
 
     static constexpr std::uint32_t cursors() noexcept { return 1; }
 

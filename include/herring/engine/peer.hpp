@@ -3,13 +3,14 @@
 #ifndef HERRING_ENGINE_PEER_HPP
 #define HERRING_ENGINE_PEER_HPP
 
+#include "herring/detail/config.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace herring::detail {
 
@@ -29,7 +30,8 @@ struct arrival {
 
 /// Messages of a kind are numbered from 0 for every pair; a message's slot is its number mod its window.
 struct peer {
-    peer(int of, chunk_stream shared, int node, plan const& made, bool staged, std::span<std::byte>& memory)
+    peer() = default;
+    HERRING_SETUP peer(int of, chunk_stream shared, int node, plan const& made, bool staged, std::span<std::byte>& memory)
         : rank(of), push(shared, node), arrivals(made.window()), flights(made.window()),
           hop_arrivals(plan::one_hop_window()), slot_size_(made.slot_elements() * made.partial_bytes),
           hop_size_(made.hop_slot_elements() * made.partial_bytes) {
@@ -52,7 +54,7 @@ struct peer {
         return hop_stages_ + number % plan::one_hop_window() * hop_size_;
     }
 
-    int rank;
+    int rank = -1;
     bool lost = false;
     errc why = errc::ok;     // it was lost
     std::uint32_t sends = 0; // posted and not complete
@@ -64,6 +66,7 @@ struct peer {
     bool prepared = false;    // the next push's result is awaited and its part is made, but it is not sent
 
     // two hops: the peer pushes to this rank
+    std::uint32_t opened = 0; // receives of the first window that are posted
     std::uint64_t served = 0; // number of the next push to be summed
     bool reposted = false;    // its slot's next receive is posted, but its result is not sent
 
@@ -72,9 +75,9 @@ struct peer {
     std::uint64_t hops_in = 0;
     std::uint64_t hops_posted = 0;
 
-    std::vector<arrival> arrivals; // slot → the peer's push
-    std::vector<flight> flights;   // slot → this rank's push
-    std::vector<arrival> hop_arrivals;
+    table<arrival> arrivals; // slot → the peer's push
+    table<flight> flights;   // slot → this rank's push
+    table<arrival> hop_arrivals;
 
   private:
     static std::byte* take(std::span<std::byte>& memory, std::size_t bytes) noexcept {
@@ -83,8 +86,8 @@ struct peer {
         return taken;
     }
 
-    std::size_t slot_size_;
-    std::size_t hop_size_;
+    std::size_t slot_size_ = 0;
+    std::size_t hop_size_ = 0;
     std::byte* slots_ = nullptr;
     std::byte* hop_slots_ = nullptr;
     std::byte* stages_ = nullptr;

@@ -25,16 +25,16 @@ template <class Context> class two_hop_route {
         if (first_ == shared.peers.size()) first_ = 0;
     }
 
-    /// Posts the receives of the first window.
-    void open() noexcept {
-        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            for (std::uint32_t number = 0; number < shared_.window; ++number) expect(i, number);
-    }
+    /// Posts the receives of the first window; what is refused now is posted by `step`.
+    void open() noexcept { owing_ = !open_window(); }
 
     /// Things that an execution has to wait for here, besides messages: every cursor has to pass.
     std::uint32_t cursors() const noexcept { return 1 + static_cast<std::uint32_t>(shared_.peers.size()); }
 
-    std::size_t step() noexcept { return serve() + push(); }
+    std::size_t step() noexcept {
+        if (owing_) owing_ = !open_window();
+        return serve() + push();
+    }
 
     /// A push has come in.
     void pushed(peer& p, std::size_t slot, arrival const& what) noexcept { p.arrivals[slot] = what; }
@@ -112,6 +112,13 @@ template <class Context> class two_hop_route {
         return true;
     }
 
+    bool open_window() noexcept {
+        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
+            for (std::uint32_t& opened = shared_.peers[i].opened; opened < shared_.window; ++opened)
+                if (!expect(i, opened)) return false;
+        return true;
+    }
+
     bool expect(std::size_t from, std::uint64_t number) noexcept {
         peer& p = shared_.peers[from];
         return shared_.receive(from, message::push, number, p.slot_bytes(number), number % shared_.window);
@@ -166,6 +173,7 @@ template <class Context> class two_hop_route {
     int answered_ = 0;    // nodes, counted from this one
     int looked_at_ = 0;   // nodes whose part is here
     int awaited_ = -1;
+    bool owing_ = false; // receives of the first window could not be posted yet
 };
 
 } // namespace herring::detail

@@ -5,6 +5,7 @@
 
 #include "herring/detail/futex.hpp"
 #include "herring/detail/shared_mapping.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/units.hpp"
 
@@ -12,7 +13,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace herring::intra_node {
 
@@ -45,7 +45,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
           // Not a multiple of the page size: regions that are would compete for the same lines of the cache.
           stride_((bytes + 4095) / 4096 * 4096 + 320), mapping_(ranks, needed()),
           cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
-          regions_(mapping_.bytes().data() + head()), seen_(std::make_unique<seen[]>(static_cast<std::size_t>(size_))) {}
+          regions_(mapping_.bytes().data() + head()), seen_(static_cast<std::size_t>(size_)) {}
 
     basic_shared_memory(basic_shared_memory const&) = delete;
     basic_shared_memory& operator=(basic_shared_memory const&) = delete;
@@ -141,7 +141,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     detail::shared_mapping mapping_;
     cell* cells_;
     std::byte* regions_;
-    std::unique_ptr<seen[]> seen_;
+    detail::table<seen> seen_;
 };
 
 /// Shared memory with the settings that suit two to eight ranks.

@@ -3,6 +3,8 @@
 #ifndef HERRING_PLAN_TOPOLOGY_HPP
 #define HERRING_PLAN_TOPOLOGY_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -24,7 +26,7 @@ struct topology {
   private:
     // Before its callers, and without vector(n) and resize: clang 14 takes it in constant expressions only
     // so.
-    template <class Ids> constexpr void number(Ids const& ids) {
+    template <class Ids> HERRING_SETUP constexpr void number(Ids const& ids) {
         std::size_t const ranks = ids.size();
         std::vector<std::size_t> sorted; // ranks of one node side by side, ascending
         for (std::size_t r = 0; r < ranks; ++r) sorted.push_back(r);
@@ -76,8 +78,9 @@ struct topology {
     }
 
     /// The same ranks, each a node of its own.
-    constexpr topology flat() const {
+    HERRING_SETUP constexpr topology flat() const {
         std::vector<int> ids;
+        ids.reserve(static_cast<std::size_t>(size()));
         for (int r = 0; r < size(); ++r) ids.push_back(r);
         return topology(ids);
     }

@@ -4,6 +4,7 @@
 #define HERRING_TRANSPORT_TCP_HPP
 
 #include "herring/detail/match_table.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/detail/tcp_connect.hpp"
 #include "herring/detail/tcp_link.hpp"
 #include "herring/transport/transport.hpp"
@@ -11,15 +12,16 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_descriptor.hpp>
-#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <netinet/tcp.h>
+#include <optional>
 #include <poll.h>
 #include <span>
 #include <string>
@@ -104,8 +106,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         boost::system::error_code ignored;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                if (l.socket.is_open()) ::shutdown(l.socket.native_handle(), SHUT_WR);
-                l.socket.close(ignored);
+                if (l.socket && l.socket->is_open()) ::shutdown(l.socket->native_handle(), SHUT_WR);
+                if (l.socket) l.socket->close(ignored);
             }
         // The cancelled waits must not outlive the memory that they refer to.
         if (armed_ > 0 || waking_.load()) context_->restart();
@@ -173,7 +175,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
     void wake() noexcept {
         if (waking_.exchange(true)) return; // one that is on its way is enough
-        boost::asio::post(context_->get_executor(), awakening{this});
+        // What boost::asio::post does, without what it includes.
+        context_->get_executor()
+            .require(boost::asio::execution::blocking.never)
+            .require(boost::asio::execution::allocator(fixed_allocator<std::byte>(&wake_memory_)))
+            .execute(awakening{this});
     }
 
     void register_memory(std::span<std::byte>) noexcept {}
@@ -200,12 +206,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         using boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type>::basic_descriptor;
     };
     struct lane {
-        explicit lane(boost::asio::io_context& context) : socket(context) {}
-        waitable socket;
+        std::optional<waitable> socket;
         detail::tcp_link link;
         bool reading = false; // a wait for readability is pending
         bool writing = false;
-        std::unique_ptr<handler_memory[]> memory = std::make_unique<handler_memory[]>(2);
+        detail::table<handler_memory> memory{2};
         // the payload that is being read
         std::uint64_t token = 0;
         std::uint64_t tag = 0;
@@ -218,9 +223,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         int rank = -1;
         bool is_lost = false;
         std::size_t next_lane = 0;
-        std::vector<lane> lanes;
+        detail::table<lane> lanes;
         detail::match_table posted;
-        std::vector<std::unique_ptr<unexpected_message>> unexpected;
+        std::list<unexpected_message> unexpected;
         char reason[160] = "";
     };
     // Gives Asio one fixed block; there is never more than one wait of a kind pending.
@@ -252,26 +257,27 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             take_over(connector, wanted);
         } catch (boost::system::system_error const& failed) { // Asio's own descriptors
             throw error(errc::no_resources, rank_, -1, "connect",
-                        std::string(failed.what()) + "; raise the limit of open files (ulimit -n)");
+                        {failed.what(), "; raise the limit of open files (ulimit -n)"});
         }
-        polled_.resize(peers_.size() * static_cast<std::size_t>(Tuning.connections));
+        polled_ = detail::table<pollfd>(peers_.size() * static_cast<std::size_t>(Tuning.connections));
         done_.reserve(peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1));
         taken_.reserve(done_.capacity());
         ranks.barrier(wanted.timeout);
     }
 
     HERRING_SETUP void take_over(detail::tcp_connector& connector, transport_needs const& wanted) {
-        peers_.resize(wanted.peers.size());
+        peers_ = detail::table<peer_state>(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
             peer.rank = wanted.peers[i];
             index_[static_cast<std::size_t>(peer.rank)] = static_cast<int>(i);
             peer.posted = detail::match_table(wanted.receives_per_peer);
-            peer.lanes.reserve(static_cast<std::size_t>(Tuning.connections));
+            peer.lanes = detail::table<lane>(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
-                lane& l = peer.lanes.emplace_back(*context_);
+                lane& l = peer.lanes[static_cast<std::size_t>(n)];
+                l.socket.emplace(*context_);
                 detail::descriptor connected(connector.release(peer.rank, n));
-                l.socket.assign(connected.get());
+                l.socket->assign(connected.get());
                 int const number = connected.release();
                 prepare(number, wanted);
                 l.link = detail::tcp_link(number, wanted.sends_per_peer);
@@ -305,9 +311,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                                                                                  : "bbr";
             if (!ask(algorithm))
                 throw error(errc::unsupported, rank_, -1, "connect",
-                            std::string("the kernel does not offer congestion control '") + algorithm +
+                            {"the kernel does not offer congestion control '", algorithm,
                                 "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use "
-                                "congestion::unpaced");
+                                "congestion::unpaced"});
         }
     }
 
@@ -385,7 +391,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         if (unexpected_bytes_ + l.bytes + unexpected_cost > Tuning.unexpected_bytes) return nullptr; // left in the socket for now
         unexpected_bytes_ += l.bytes + unexpected_cost;
         l.destination = lane::into_unexpected;
-        l.early = peer.unexpected.emplace_back(std::make_unique<unexpected_message>()).get();
+        l.early = &peer.unexpected.emplace_back();
         l.early->tag = header.tag;
         l.early->bytes.resize(l.bytes);
         return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
@@ -400,16 +406,16 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
     bool take_unexpected(peer_state& peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
         auto const found = std::find_if(peer.unexpected.begin(), peer.unexpected.end(),
-                                        [&](auto const& m) { return (m->tag & ~carried_bits) == tag && m->complete; });
+                                        [&](auto const& m) { return (m.tag & ~carried_bits) == tag && m.complete; });
         if (found == peer.unexpected.end()) return false;
-        std::size_t const bytes = (*found)->bytes.size();
+        std::size_t const bytes = found->bytes.size();
         if (bytes > into.size()) {
             std::snprintf(peer.reason, sizeof peer.reason, "it sent %zu bytes where %zu were due", bytes, into.size());
             lose(peer, EMSGSIZE);
             return true;
         }
-        if (bytes > 0) std::memcpy(into.data(), (*found)->bytes.data(), bytes);
-        done_.push_back({token, bytes, peer.rank, completion::received, errc::ok, (*found)->tag});
+        if (bytes > 0) std::memcpy(into.data(), found->bytes.data(), bytes);
+        done_.push_back({token, bytes, peer.rank, completion::received, errc::ok, found->tag});
         unexpected_bytes_ -= bytes + unexpected_cost;
         peer.unexpected.erase(found);
         return true;
@@ -427,7 +433,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         boost::system::error_code ignored;
         for (lane& l : peer.lanes) {
             l.link.forget();
-            l.socket.close(ignored);
+            l.socket->close(ignored);
         }
         errc const why = number == EPROTO ? errc::protocol : number == EMSGSIZE ? errc::mismatch : errc::peer_lost;
         done_.push_back({0, 0, peer.rank, completion::lost, why});
@@ -457,15 +463,13 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     void arm(lane& l, bool write) noexcept {
         (write ? l.writing : l.reading) = true;
         ++armed_;
-        l.socket.async_wait(write ? boost::asio::posix::descriptor_base::wait_write : boost::asio::posix::descriptor_base::wait_read,
+        l.socket->async_wait(write ? boost::asio::posix::descriptor_base::wait_write : boost::asio::posix::descriptor_base::wait_read,
                             readiness{this, &l, write});
     }
 
     /// Ends `wait` from another thread.
     struct awakening {
         basic_tcp* self;
-        using allocator_type = fixed_allocator<std::byte>;
-        allocator_type get_allocator() const noexcept { return allocator_type(&self->wake_memory_); }
         void operator()() const noexcept { self->waking_.store(false); }
     };
 
@@ -476,8 +480,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     std::uint32_t incarnation_ = static_cast<std::uint32_t>(getpid());
     std::size_t largest_;
     std::vector<int> index_; // rank → place in peers_
-    std::vector<peer_state> peers_;
-    std::vector<pollfd> polled_;
+    detail::table<peer_state> peers_;
+    detail::table<pollfd> polled_;
     std::vector<completion> done_;
     std::vector<completion> taken_;
     std::size_t unexpected_bytes_ = 0;

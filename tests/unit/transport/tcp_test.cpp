@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/transport/tcp.hpp"
 
+#include <boost/asio/post.hpp>
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
 

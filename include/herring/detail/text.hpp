@@ -1,0 +1,54 @@
+// herring: joins the pieces of a message, in one function for all messages.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_TEXT_HPP
+#define HERRING_DETAIL_TEXT_HPP
+
+#include "herring/detail/config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace herring::detail {
+
+/// A piece of a message: a text or a whole number. Lifetime: of the expression that it stands in.
+struct piece {
+    char const* from = nullptr; ///< nullptr: a number
+    std::size_t size = 0;       ///< of the text, or the number
+    bool negative = false;
+
+    piece(char const* text) noexcept : piece(std::string_view(text)) {}
+    piece(std::string const& text) noexcept : from(text.data()), size(text.size()) {}
+    piece(std::string_view text) noexcept : from(text.data() != nullptr ? text.data() : ""), size(text.size()) {}
+    template <std::integral Number>
+    piece(Number number) noexcept : size(static_cast<std::size_t>(number)), negative(number < 0) {}
+};
+
+/// Appends the pieces. Out of line: chains of operator+ at every error were a tenth of a translation unit's cost.
+HERRING_SETUP inline void append(std::string& to, std::initializer_list<piece> pieces) {
+    for (piece const& p : pieces) {
+        if (p.from != nullptr) {
+            to.append(p.from, p.size);
+            continue;
+        }
+        char digits[24];
+        char* first = digits + sizeof digits;
+        for (std::size_t left = p.negative ? 0 - p.size : p.size; left != 0 || first == digits + sizeof digits; left /= 10)
+            *--first = static_cast<char>('0' + left % 10);
+        if (p.negative) *--first = '-';
+        to.append(first, static_cast<std::size_t>(digits + sizeof digits - first));
+    }
+}
+
+/// text({"tensor ", i, " of ", name}).
+HERRING_SETUP inline std::string text(std::initializer_list<piece> pieces) {
+    std::string made;
+    append(made, pieces);
+    return made;
+}
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_TEXT_HPP
