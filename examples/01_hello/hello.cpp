@@ -13,7 +13,7 @@ void average(herring::world& world) {
     gradients reduce(world, {{"bias", 3}, {"weight", 1000}});
     for (std::size_t i = 0; i < reduce.size(); ++i) {
         for (float& x : reduce.tensor(i)) x = static_cast<float>(world.rank()); // written in place
-        reduce.ready(i);                                                        // leaves when its bucket is full
+        reduce.ready(i); // leaves when its bucket is full
     }
     reduce.wait(); // every rank holds the average, the same bits
     double const result = reduce.tensor(1)[999];

@@ -18,38 +18,52 @@ namespace herring {
 /// What kind of failure it is; `docs/errors.md` has each with its cause and its cure.
 enum class errc : int {
     ok = 0,
-    timeout,         ///< a deadline passed; the rank that was missing is named
-    peer_lost,       ///< a rank died, or its connection broke
-    peer_failed,     ///< a rank announced an error of its own
-    mismatch,        ///< ranks differ in layout, type, policies, version, size or call order
-    refused,         ///< this rank or a peer was turned away at join (duplicate, out of range, wrong job)
-    protocol,        ///< a peer sent what no healthy peer sends
-    bad_argument,    ///< index, span, layout or option out of bounds
-    bad_state,       ///< the call does not fit the step: twice ready, not ready, used after a failure
-    unreachable,     ///< an address or an interface that does not resolve, bind or answer
-    no_resources,    ///< memory, shared memory, ports, descriptors
-    unsupported,     ///< the machine, kernel or library cannot do what the policy needs
-    device,          ///< an accelerator or a NIC reported an error
-    internal         ///< a defect in Herring
+    timeout,      ///< a deadline passed; the rank that was missing is named
+    peer_lost,    ///< a rank died, or its connection broke
+    peer_failed,  ///< a rank announced an error of its own
+    mismatch,     ///< ranks differ in layout, type, policies, version, size or call order
+    refused,      ///< this rank or a peer was turned away at join (duplicate, out of range, wrong job)
+    protocol,     ///< a peer sent what no healthy peer sends
+    bad_argument, ///< index, span, layout or option out of bounds
+    bad_state,    ///< the call does not fit the step: twice ready, not ready, used after a failure
+    unreachable,  ///< an address or an interface that does not resolve, bind or answer
+    no_resources, ///< memory, shared memory, ports, descriptors
+    unsupported,  ///< the machine, kernel or library cannot do what the policy needs
+    device,       ///< an accelerator or a NIC reported an error
+    internal      ///< a defect in Herring
 };
 
 /// The identifier's text, e.g. "timeout".
 constexpr char const* to_string(errc c) noexcept {
     switch (c) {
-    case errc::ok: return "ok";
-    case errc::timeout: return "timeout";
-    case errc::peer_lost: return "peer lost";
-    case errc::peer_failed: return "peer failed";
-    case errc::mismatch: return "mismatch";
-    case errc::refused: return "refused";
-    case errc::protocol: return "protocol violation";
-    case errc::bad_argument: return "bad argument";
-    case errc::bad_state: return "bad state";
-    case errc::unreachable: return "unreachable";
-    case errc::no_resources: return "no resources";
-    case errc::unsupported: return "unsupported";
-    case errc::device: return "device error";
-    case errc::internal: return "internal error";
+    case errc::ok:
+        return "ok";
+    case errc::timeout:
+        return "timeout";
+    case errc::peer_lost:
+        return "peer lost";
+    case errc::peer_failed:
+        return "peer failed";
+    case errc::mismatch:
+        return "mismatch";
+    case errc::refused:
+        return "refused";
+    case errc::protocol:
+        return "protocol violation";
+    case errc::bad_argument:
+        return "bad argument";
+    case errc::bad_state:
+        return "bad state";
+    case errc::unreachable:
+        return "unreachable";
+    case errc::no_resources:
+        return "no resources";
+    case errc::unsupported:
+        return "unsupported";
+    case errc::device:
+        return "device error";
+    case errc::internal:
+        return "internal error";
     }
     return "unknown";
 }
@@ -98,7 +112,8 @@ struct failure {
 class error : public std::exception {
   public:
     HERRING_SETUP explicit error(failure const& made) : failure_(made), message_(made.message()) {}
-    HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation, std::string_view text)
+    HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
+                        std::string_view text)
         : error(failure::make(what, local_rank, peer, operation, text)) {}
     /// The text in pieces: `{"there is no tensor ", i}`.
     HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,

@@ -56,11 +56,13 @@ class layout {
                         {"cannot open '", path, "': check the path and its permissions"});
         std::string text;
         char buffer[4096];
-        for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, got);
+        for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
+            text.append(buffer, got);
         bool const unreadable = std::ferror(file) != 0;
         std::fclose(file);
         if (unreadable)
-            throw error(errc::bad_argument, -1, -1, "layout", {"cannot read '", path, "': is it a directory?"});
+            throw error(errc::bad_argument, -1, -1, "layout",
+                        {"cannot read '", path, "': is it a directory?"});
         return from_csv_text(text, path);
     }
 
@@ -83,7 +85,8 @@ class layout {
             std::size_t const first = row.find(',');
             if (first == std::string_view::npos || first == last || first == 0)
                 refuse(source, line, row, "name,shape,elements");
-            made.tensors_.push_back({std::string(row.substr(0, first)), count(row.substr(last + 1), source, line, row)});
+            made.tensors_.push_back(
+                {std::string(row.substr(0, first)), count(row.substr(last + 1), source, line, row)});
         }
         if (line == 0) refuse(source, 1, "", "the header name,shape,elements");
         return made;
@@ -105,8 +108,7 @@ class layout {
     [[noreturn]] static void refuse(std::string const& source, std::size_t line, std::string_view row,
                                     std::string_view expected) {
         throw error(errc::bad_argument, -1, -1, "layout",
-                    {source, ":", line, ": expected ", expected, ", found '",
-                        row.substr(0, 80), "'"});
+                    {source, ":", line, ": expected ", expected, ", found '", row.substr(0, 80), "'"});
     }
 
     static std::size_t count(std::string_view digits, std::string const& source, std::size_t line,

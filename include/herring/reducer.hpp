@@ -48,25 +48,28 @@ template <class T, class... Policies> using reducer = basic_reducer<resolve_t<T,
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
-template <class T, class Transport, class IntraNode, class Sharding, class Placement, class Fusion, class Sync,
-          class Update, class Wire, class Progress, class Waiting, class Trace>
-class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress,
-                             Waiting, Trace>> {
+template <class T, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
+          class Sync, class Update, class Wire, class Progress, class Waiting, class Trace>
+class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
+                             Progress, Waiting, Trace>> {
   public:
     using element_type = T;
-    using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress, Waiting,
-                          Trace>;
+    using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress,
+                          Waiting, Trace>;
 
     static_assert(std::is_same_v<Placement, placement::colocated> && std::is_same_v<Sync, sync::every_step> &&
                       std::is_same_v<Wire, wire::same>,
-                  "[HRG-M05] reducer: runs placement::colocated, sync::every_step and wire::same; a common slip is a model "
+                  "[HRG-M05] reducer: runs placement::colocated, sync::every_step and wire::same; a common "
+                  "slip is a model "
                   "of one's own on these axes, which nothing would ask yet; leave them out");
-    static_assert(Transport::tag_bits >= 64 && Transport::tuning.chunk_bytes >= 4096 &&
-                      Transport::tuning.window_bytes >= Transport::tuning.chunk_bytes &&
-                      Transport::max_message >= 2 * Transport::tuning.chunk_bytes,
-                  "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least one "
-                  "chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
-                  "window_bytes");
+    static_assert(
+        Transport::tag_bits >= 64 && Transport::tuning.chunk_bytes >= 4096 &&
+            Transport::tuning.window_bytes >= Transport::tuning.chunk_bytes &&
+            Transport::max_message >= 2 * Transport::tuning.chunk_bytes,
+        "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least "
+        "one "
+        "chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
+        "window_bytes");
 
     static constexpr std::chrono::milliseconds default_timeout{30'000};
 
@@ -77,16 +80,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments>
     basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
-        : ranks_(ranks), layout_(std::move(tensors)), map_(IntraNode::joins_ranks ? ranks.map() : ranks.map().flat()),
-          plan_(make()) {
+        : ranks_(ranks), layout_(std::move(tensors)),
+          map_(IntraNode::joins_ranks ? ranks.map() : ranks.map().flat()), plan_(make()) {
         try {
             construct(std::forward<TransportArguments>(arguments)...);
         } catch (error const& failed) {
             ranks_.fail(failed.why()); // the others must not wait for this rank
             throw;
         } catch (std::bad_alloc const&) {
-            error const short_of_memory(errc::no_resources, ranks.rank(), -1, "construction",
-                                        "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
+            error const short_of_memory(
+                errc::no_resources, ranks.rank(), -1, "construction",
+                "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
             ranks_.fail(short_of_memory.why());
             throw short_of_memory;
         } catch (std::exception const& failed) { // of a policy of the user's
@@ -135,9 +139,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         check_ready(i);
         if (inout.size() != plan_.tensors[i].elements)
             throw error(errc::bad_argument, ranks_.rank(), -1, "ready",
-                        {"tensor ", i, " ('", layout_[i].name, "') has ",
-                            plan_.tensors[i].elements, " elements, the span has ",
-                            inout.size()});
+                        {"tensor ", i, " ('", layout_[i].name, "') has ", plan_.tensors[i].elements,
+                         " elements, the span has ", inout.size()});
         if (!inout.empty()) std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
         mark(i, inout);
     }
@@ -155,7 +158,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (ready_ != size())
             throw error(errc::bad_state, ranks_.rank(), -1, "wait",
                         {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
-                            "') is not ready: every tensor must be, once a step"});
+                         "') is not ready: every tensor must be, once a step"});
         trace_(trace_event::wait_begin, 0);
         status const ended = finish(step_end_, deadline);
         if (!ended.ok()) return ended;
@@ -185,12 +188,13 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     status all_reduce(std::span<T> inout, time_point deadline) {
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
-            throw error(errc::bad_state, ranks_.rank(), -1, "all_reduce",
-                        {"a step is under way: ", ready_, " of ", size(),
-                            " tensors are ready; call wait() first"});
+            throw error(
+                errc::bad_state, ranks_.rank(), -1, "all_reduce",
+                {"a step is under way: ", ready_, " of ", size(), " tensors are ready; call wait() first"});
         if (inout.empty()) return {};
         std::size_t const bytes = inout.size_bytes();
-        bool const small = plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
+        bool const small =
+            plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
         return !needs_ring() || small ? reduce_in_place(inout, deadline) : reduce_by_ring(inout, deadline);
     }
 
@@ -206,7 +210,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     using driver_type = std::conditional_t<background, detail::thread_driver<engine_type, Waiting>,
                                            detail::caller_driver<engine_type, Waiting>>;
     static constexpr std::size_t ring_pieces = 4;
-    static constexpr std::size_t most_elements = (std::size_t{1} << 47) / sizeof(T); // so that no sum of sizes overflows
+    static constexpr std::size_t most_elements =
+        (std::size_t{1} << 47) / sizeof(T); // so that no sum of sizes overflows
 
     HERRING_SETUP herring::plan make() const {
         std::vector<std::size_t> counts;
@@ -215,9 +220,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         for (tensor_spec const& tensor : layout_) {
             if (tensor.elements > left) {
                 error const refused(errc::bad_argument, ranks_.rank(), -1, "construction",
-                                    {"tensor ", counts.size(), " ('", tensor.name, "') of ",
-                                        tensor.elements, " elements: with it the layout is larger than "
-                                        "any memory; look where its sizes come from"});
+                                    {"tensor ", counts.size(), " ('", tensor.name, "') of ", tensor.elements,
+                                     " elements: with it the layout is larger than "
+                                     "any memory; look where its sizes come from"});
                 ranks_.fail(refused.why()); // the others must not wait for this rank
                 throw refused;
             }
@@ -238,11 +243,13 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         detail::declaration mine;
         mine.add({"version"}, {version_string});
         mine.add({"element"}, {element<T>::name});
-        for_each_policy(std::type_identity<pack>(), [&](std::string_view axis, std::string_view policy, bool must_agree) {
-            if (must_agree) mine.add({axis}, {policy});
-        });
-        mine.add({"tuning"}, {plan_.tuning.chunk_bytes, ",", plan_.tuning.window_bytes, ",", plan_.one_hop_limit(), ",",
-                              plan_.tuning.local_chunk_bytes, ",", plan_.tuning.mailbox_bytes});
+        for_each_policy(std::type_identity<pack>(),
+                        [&](std::string_view axis, std::string_view policy, bool must_agree) {
+                            if (must_agree) mine.add({axis}, {policy});
+                        });
+        mine.add({"tuning"},
+                 {plan_.tuning.chunk_bytes, ",", plan_.tuning.window_bytes, ",", plan_.one_hop_limit(), ",",
+                  plan_.tuning.local_chunk_bytes, ",", plan_.tuning.mailbox_bytes});
         detail::declare(mine, layout_);
         mine.add({"buckets"}, {plan_.buckets.size()});
         mine.add({"plan's digest"}, {plan_.digest});
@@ -252,8 +259,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::vector<int> peers;
         for (int rank = 0; rank < map_.size(); ++rank)
             if (map_.node(rank) != my_node &&
-                chunk_stream::between(map_.local_rank(ranks_.rank()), map_.local_size(my_node), map_.local_rank(rank),
-                                      map_.local_size(map_.node(rank)))
+                chunk_stream::between(map_.local_rank(ranks_.rank()), map_.local_size(my_node),
+                                      map_.local_rank(rank), map_.local_size(map_.node(rank)))
                     .any())
                 peers.push_back(rank);
 
@@ -272,15 +279,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         transport_needs const needs{.peers = peers,
                                     .receives_per_peer = 2 * plan_.window() + plan::one_hop_window() + 4,
                                     .sends_per_peer = 2 * plan_.window() + plan::one_hop_window() + 4,
-                                    .largest_message = std::max(plan_.slot_elements(), plan_.hop_slot_elements()) * plan_.partial_bytes,
+                                    .largest_message =
+                                        std::max(plan_.slot_elements(), plan_.hop_slot_elements()) *
+                                        plan_.partial_bytes,
                                     .timeout = default_timeout};
         transport_.emplace(ranks_, needs, std::forward<TransportArguments>(arguments)...);
         if constexpr (Transport::registers_memory) {
             transport_->register_memory({node_->memory(), region});
             transport_->register_memory(staging_.bytes());
         }
-        engine_.emplace(ranks_, map_, plan_, *transport_, *node_, trace_, peers,
-                        executions, ring_ + ring, staging_.bytes());
+        engine_.emplace(ranks_, map_, plan_, *transport_, *node_, trace_, peers, executions, ring_ + ring,
+                        staging_.bytes());
         engine_->open();
 
         scratch_.reserve(static_cast<std::size_t>(plan_.nodes) + 8);
@@ -307,7 +316,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     void check_index(std::size_t i, char const* operation) const {
-        if (i >= size()) [[unlikely]] no_such_tensor(i, operation);
+        if (i >= size()) [[unlikely]]
+            no_such_tensor(i, operation);
     }
     [[noreturn]] HERRING_SETUP void no_such_tensor(std::size_t i, char const* operation) const {
         throw error(errc::bad_argument, ranks_.rank(), -1, operation,
@@ -319,7 +329,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (is_ready_[i] != 0)
             throw error(errc::bad_state, ranks_.rank(), -1, "ready",
                         {"tensor ", i, " ('", layout_[i].name,
-                            "') is ready already: once a step; call wait() before the next"});
+                         "') is ready already: once a step; call wait() before the next"});
         if (failure const* const why = engine_->failed()) throw error(*why);
     }
 
@@ -340,8 +350,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         while (next_bucket_ < missing_.size() && missing_[next_bucket_] == 0) {
             bucket const& full = plan_.buckets[next_bucket_];
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
-            step_end_ = submit(full, plan_.shards.data(), reinterpret_cast<std::byte*>(memory() + full.offset),
-                               next_bucket_, fingerprint_of(full.elements, next_bucket_));
+            step_end_ =
+                submit(full, plan_.shards.data(), reinterpret_cast<std::byte*>(memory() + full.offset),
+                       next_bucket_, fingerprint_of(full.elements, next_bucket_));
             ++next_bucket_;
         }
     }
@@ -369,13 +380,16 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     // ---- buffers of the caller's ----------------------------------------------------------------------------------
 
-    bool needs_ring() const noexcept { return map_.largest_node() > 1 || (Transport::registers_memory && plan_.nodes > 1); }
+    bool needs_ring() const noexcept {
+        return map_.largest_node() > 1 || (Transport::registers_memory && plan_.nodes > 1);
+    }
 
     /// Elements of a ring's piece: small enough that all pieces stay in cache, large enough for its flags.
     std::size_t ring_piece() const noexcept {
         std::size_t const ranks = static_cast<std::size_t>(plan_.largest_node);
-        std::size_t const bytes = plan_.nodes == 1 ? (ranks <= 2 ? 32_KiB : 256_KiB)
-                                                   : 2 * ranks * static_cast<std::size_t>(plan_.nodes) * plan_.tuning.chunk_bytes;
+        std::size_t const bytes =
+            plan_.nodes == 1 ? (ranks <= 2 ? 32_KiB : 256_KiB)
+                             : 2 * ranks * static_cast<std::size_t>(plan_.nodes) * plan_.tuning.chunk_bytes;
         return bytes / sizeof(T);
     }
 
@@ -400,7 +414,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::size_t const tail = inout.size() - (pieces - 1) * piece_;
         bucket last = whole_piece_;
         if (tail != piece_) divide(tail, last, scratch_);
-        auto const slot = [&](std::size_t piece) { return reinterpret_cast<T*>(ring_) + piece % ring_pieces * piece_; };
+        auto const slot = [&](std::size_t piece) {
+            return reinterpret_cast<T*>(ring_) + piece % ring_pieces * piece_;
+        };
         auto const count = [&](std::size_t piece) { return piece + 1 < pieces ? piece_ : tail; };
         std::uint64_t const before = engine_->requested();
         std::size_t in = 0;
@@ -409,7 +425,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                 std::memcpy(slot(in), inout.data() + in * piece_, count(in) * sizeof(T));
                 bool const whole = count(in) == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
-                             reinterpret_cast<std::byte*>(slot(in)), no_bucket, fingerprint_of(inout.size(), no_bucket - in));
+                             reinterpret_cast<std::byte*>(slot(in)), no_bucket,
+                             fingerprint_of(inout.size(), no_bucket - in));
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);

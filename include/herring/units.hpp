@@ -8,9 +8,15 @@
 namespace herring {
 inline namespace literals {
 
-constexpr std::size_t operator""_KiB(unsigned long long count) { return static_cast<std::size_t>(count) << 10; }
-constexpr std::size_t operator""_MiB(unsigned long long count) { return static_cast<std::size_t>(count) << 20; }
-constexpr std::size_t operator""_GiB(unsigned long long count) { return static_cast<std::size_t>(count) << 30; }
+constexpr std::size_t operator""_KiB(unsigned long long count) {
+    return static_cast<std::size_t>(count) << 10;
+}
+constexpr std::size_t operator""_MiB(unsigned long long count) {
+    return static_cast<std::size_t>(count) << 20;
+}
+constexpr std::size_t operator""_GiB(unsigned long long count) {
+    return static_cast<std::size_t>(count) << 30;
+}
 
 } // namespace literals
 } // namespace herring

@@ -120,8 +120,8 @@ class world {
     ///
     /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
     /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
-    HERRING_SETUP std::vector<std::vector<std::byte>> all_gather(std::span<std::byte const> mine,
-                                                   std::chrono::milliseconds timeout = default_timeout) {
+    HERRING_SETUP std::vector<std::vector<std::byte>>
+    all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout = default_timeout) {
         usable("all_gather");
         std::vector<std::vector<std::byte>> all;
         is_.by.all_gather(is_.by.self, "all_gather", mine, all, detail::deadline_in(timeout));

@@ -23,7 +23,8 @@ template <class P> findings fusion_suite() {
     // Pure: the answer depends on nothing but the question.
     std::vector<fusion_state> asked;
     std::vector<bool> answers;
-    for (std::size_t const bytes : {std::size_t{0}, std::size_t{4}, std::size_t{1} << 12, std::size_t{1} << 20, std::size_t{25} << 20, std::size_t{1} << 32})
+    for (std::size_t const bytes : {std::size_t{0}, std::size_t{4}, std::size_t{1} << 12,
+                                    std::size_t{1} << 20, std::size_t{25} << 20, std::size_t{1} << 32})
         for (std::size_t const tensors : {1u, 2u, 100u})
             for (std::size_t const next : {std::size_t{0}, std::size_t{64}, std::size_t{1} << 26})
                 for (int const servers : {1, 2, 64})
@@ -42,7 +43,11 @@ template <class P> findings fusion_suite() {
             std::vector<std::size_t> sizes(random(30));
             for (std::size_t& s : sizes) s = random(5) == 0 ? 0 : random(1 << (4 + random(14)));
             topology const map = topology::uniform(nodes, 2);
-            exchange_tuning const tuning{.chunk_bytes = 4096, .window_bytes = 8192, .one_hop_bytes = 1024, .pair_bytes = 0, .local_chunk_bytes = 4096};
+            exchange_tuning const tuning{.chunk_bytes = 4096,
+                                         .window_bytes = 8192,
+                                         .one_hop_bytes = 1024,
+                                         .pair_bytes = 0,
+                                         .local_chunk_bytes = 4096};
             plan const one = make_plan<P, sharding::balanced>(sizes, map, 4, 4, tuning);
             plan const two = make_plan<P, sharding::balanced>(sizes, map, 4, 4, tuning);
             if (one.buckets.size() != two.buckets.size()) {
@@ -51,10 +56,13 @@ template <class P> findings fusion_suite() {
             }
             std::size_t tensor = 0;
             for (std::size_t b = 0; b < one.buckets.size(); ++b) {
-                if (one.buckets[b].tensors != two.buckets[b].tensors) find("pure", "another plan the second time");
-                if (one.buckets[b].first_tensor != tensor || one.buckets[b].tensors == 0) find("plan", "tensors out of order, or an empty bucket");
+                if (one.buckets[b].tensors != two.buckets[b].tensors)
+                    find("pure", "another plan the second time");
+                if (one.buckets[b].first_tensor != tensor || one.buckets[b].tensors == 0)
+                    find("plan", "tensors out of order, or an empty bucket");
                 for (std::size_t k = 0; k < one.buckets[b].tensors; ++k, ++tensor)
-                    if (one.tensors[tensor].bucket != b) find("plan", "a tensor that thinks that it is in another bucket");
+                    if (one.tensors[tensor].bucket != b)
+                        find("plan", "a tensor that thinks that it is in another bucket");
             }
             if (tensor != sizes.size()) find("plan", "a tensor in no bucket");
         }

@@ -21,7 +21,9 @@ struct every_third { // of all that it was ever asked about
 struct before_a_large_one {
     using axis = herring::axes::fusion;
     static constexpr char const* name = "before_a_large_one";
-    static constexpr bool closes(herring::fusion_state const& state) noexcept { return state.next_bytes > state.bucket_bytes; }
+    static constexpr bool closes(herring::fusion_state const& state) noexcept {
+        return state.next_bytes > state.bucket_bytes;
+    }
 };
 } // namespace
 

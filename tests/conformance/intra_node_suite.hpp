@@ -20,8 +20,12 @@ template <class P> struct intra_node_cases {
     static int locals(stage& on) noexcept { return P::joins_ranks ? on.ranks.local_size() : 1; }
     static int local(stage& on) noexcept { return P::joins_ranks ? on.ranks.local_rank() : 0; }
     /// Of these, the one with a number.
-    static int rank_of(stage& on, int l) noexcept { return P::joins_ranks ? on.ranks.map().rank_of(on.ranks.node(), l) : on.rank(); }
-    static std::uint64_t seed(int rank, std::uint64_t n) noexcept { return static_cast<std::uint64_t>(rank) * 1'000'003 + n; }
+    static int rank_of(stage& on, int l) noexcept {
+        return P::joins_ranks ? on.ranks.map().rank_of(on.ranks.node(), l) : on.rank();
+    }
+    static std::uint64_t seed(int rank, std::uint64_t n) noexcept {
+        return static_cast<std::uint64_t>(rank) * 1'000'003 + n;
+    }
 
     /// Polls until `holds`; false when patience ends.
     template <class Predicate> static bool until(stage& on, Predicate&& holds, std::string const& what) {
@@ -42,26 +46,33 @@ template <class P> struct intra_node_cases {
 
     /// Regions: zeroed, aligned, apart, of the size asked for; peer() finds them all.
     static void memory(stage& on) {
-        for (std::size_t const bytes : {std::size_t{64}, std::size_t{4096}, std::size_t{4096 + 64}, std::size_t{(1 << 20) + 192}}) {
+        for (std::size_t const bytes :
+             {std::size_t{64}, std::size_t{4096}, std::size_t{4096 + 64}, std::size_t{(1 << 20) + 192}}) {
             P node(on.ranks, bytes);
             std::byte* const own = node.memory();
             std::span<std::byte> const mine(own, bytes);
             on.expect(reinterpret_cast<std::uintptr_t>(own) % 64 == 0, "memory() is not on a cache line");
-            on.expect(std::all_of(mine.begin(), mine.end(), [](std::byte b) { return b == std::byte{0}; }), "memory() is not zeroed");
+            on.expect(std::all_of(mine.begin(), mine.end(), [](std::byte b) { return b == std::byte{0}; }),
+                      "memory() is not zeroed");
             for (std::size_t const offset : {std::size_t{0}, bytes / 2, bytes - 1})
-                on.expect(node.peer(local(on), own + offset) == own + offset, "peer() of this rank itself is elsewhere");
+                on.expect(node.peer(local(on), own + offset) == own + offset,
+                          "peer() of this rank itself is elsewhere");
             on.meet(0); // all have looked for zeroes
             pattern(seed(on.rank(), bytes)).fill(mine);
             node.arrive(0);
-            if (!until(on, [&] { return node.absent(0) < 0; }, "arrival of all")) return;
+            if (!until(
+                    on, [&] { return node.absent(0) < 0; }, "arrival of all"))
+                return;
             for (int l = 0; l < locals(on); ++l) {
                 std::span<std::byte const> const theirs(node.peer(l, own), bytes);
                 on.expect(pattern(seed(rank_of(on, l), bytes)).difference(theirs) < 0,
                           "the region of local rank " + std::to_string(l) + " does not hold what it wrote");
-                on.expect(node.peer(l, own + bytes - 1) == theirs.data() + bytes - 1, "peer() is not the same everywhere in a region");
+                on.expect(node.peer(l, own + bytes - 1) == theirs.data() + bytes - 1,
+                          "peer() is not the same everywhere in a region");
             }
             node.finish(0, true);
-            until(on, [&] { return node.unfinished(0) < 0; }, "the end of all");
+            until(
+                on, [&] { return node.unfinished(0) < 0; }, "the end of all");
             on.meet(1);
         }
     }
@@ -70,7 +81,8 @@ template <class P> struct intra_node_cases {
     static void no_memory(stage& on) {
         P node(on.ranks, 0);
         node.arrive(0);
-        until(on, [&] { return node.absent(0) < 0; }, "arrival without memory");
+        until(
+            on, [&] { return node.absent(0) < 0; }, "arrival without memory");
         on.meet(0);
     }
 
@@ -80,20 +92,25 @@ template <class P> struct intra_node_cases {
         int const all = locals(on);
         std::uint64_t e = 0;
         for (int round = 0; round < 3; ++round)
-            for (int late = 0; late < on.ranks.map().largest_node(); ++late, ++e) { // another one is late each time
+            for (int late = 0; late < on.ranks.map().largest_node();
+                 ++late, ++e) { // another one is late each time
                 bool const early = local(on) != late;
                 if (early) node.arrive(e);
                 on.meet(0);
                 if (early && late < all) {
                     for (int i = 0; i < 3; ++i)
-                        on.expect(node.absent(e) == late, "absent() says " + std::to_string(node.absent(e)) + " where local rank " +
-                                                              std::to_string(late) + " has not arrived");
+                        on.expect(node.absent(e) == late, "absent() says " + std::to_string(node.absent(e)) +
+                                                              " where local rank " + std::to_string(late) +
+                                                              " has not arrived");
                     // Executions to come: nobody is there yet.
-                    on.expect(node.absent(e + 1) >= 0, "absent() of an execution that nobody has arrived at is -1");
+                    on.expect(node.absent(e + 1) >= 0,
+                              "absent() of an execution that nobody has arrived at is -1");
                 }
                 on.meet(1);
                 if (!early) node.arrive(e);
-                if (!until(on, [&] { return node.absent(e) < 0; }, "arrival of all")) return;
+                if (!until(
+                        on, [&] { return node.absent(e) < 0; }, "arrival of all"))
+                    return;
                 on.meet(2);
             }
         // Several ahead of the others.
@@ -102,9 +119,12 @@ template <class P> struct intra_node_cases {
         on.meet(3);
         for (std::uint64_t i = 0; i < 5; ++i) {
             if (local(on) != 0) node.arrive(e + i);
-            if (!until(on, [&] { return node.absent(e + i) < 0; }, "arrival of all, one of them far ahead")) return;
+            if (!until(
+                    on, [&] { return node.absent(e + i) < 0; }, "arrival of all, one of them far ahead"))
+                return;
         }
-        for (std::uint64_t i = 0; i < e; ++i) on.expect(node.absent(i) < 0, "absent() of an execution long past");
+        for (std::uint64_t i = 0; i < e; ++i)
+            on.expect(node.absent(i) < 0, "absent() of an execution long past");
         on.meet(4);
     }
 
@@ -115,18 +135,22 @@ template <class P> struct intra_node_cases {
         std::uint64_t e = 0;
         for (int late = 0; late < on.ranks.map().largest_node(); ++late, e += 3) {
             for (std::uint64_t i = 0; i < 3; ++i) node.arrive(e + i);
-            until(on, [&] { return node.absent(e + 2) < 0; }, "arrival of all");
+            until(
+                on, [&] { return node.absent(e + 2) < 0; }, "arrival of all");
             if (local(on) != late) node.finish(e + 2, late % 2 == 0); // the last one tells of all three
             on.meet(0);
             if (local(on) != late && late < all) {
                 for (std::uint64_t i = 0; i < 3; ++i)
-                    on.expect(node.unfinished(e + i) == late, "unfinished() says " + std::to_string(node.unfinished(e + i)) +
-                                                                  " where local rank " + std::to_string(late) + " has not finished");
+                    on.expect(node.unfinished(e + i) == late,
+                              "unfinished() says " + std::to_string(node.unfinished(e + i)) +
+                                  " where local rank " + std::to_string(late) + " has not finished");
             }
             on.meet(1);
             if (local(on) == late) node.finish(e + 2, true);
             for (std::uint64_t i = 0; i < 3; ++i)
-                if (!until(on, [&] { return node.unfinished(e + i) < 0; }, "the end of all")) return;
+                if (!until(
+                        on, [&] { return node.unfinished(e + i) < 0; }, "the end of all"))
+                    return;
             on.meet(2);
         }
     }
@@ -137,23 +161,31 @@ template <class P> struct intra_node_cases {
         P node(on.ranks, words * 8 * 2);
         int const all = locals(on);
         auto* const mine = reinterpret_cast<std::uint64_t*>(node.memory());
-        auto const theirs = [&](int l) { return reinterpret_cast<std::uint64_t*>(node.peer(l, node.memory())); };
+        auto const theirs = [&](int l) {
+            return reinterpret_cast<std::uint64_t*>(node.peer(l, node.memory()));
+        };
         for (std::uint64_t e = 0; e < static_cast<std::uint64_t>(times(3000)); ++e) {
             for (std::size_t i = 0; i < words; ++i) mine[i] = seed(on.rank(), e) + i;
             node.arrive(e);
-            if (!until(on, [&] { return node.absent(e) < 0; }, "arrival of all")) return;
+            if (!until(
+                    on, [&] { return node.absent(e) < 0; }, "arrival of all"))
+                return;
             // This rank's chunk of the sum, into all memories, as an engine would.
-            for (std::size_t i = static_cast<std::size_t>(local(on)); i < words; i += static_cast<std::size_t>(all)) {
+            for (std::size_t i = static_cast<std::size_t>(local(on)); i < words;
+                 i += static_cast<std::size_t>(all)) {
                 std::uint64_t sum = 0;
                 for (int l = 0; l < all; ++l) sum += theirs(l)[i];
                 for (int l = 0; l < all; ++l) theirs(l)[words + i] = sum;
             }
             node.finish(e, true);
-            if (!until(on, [&] { return node.unfinished(e) < 0; }, "the end of all")) return;
+            if (!until(
+                    on, [&] { return node.unfinished(e) < 0; }, "the end of all"))
+                return;
             for (std::size_t i = 0; i < words; ++i) {
                 std::uint64_t sum = 0;
                 for (int l = 0; l < all; ++l) sum += seed(rank_of(on, l), e) + i;
-                if (!on.expect(mine[words + i] == sum, "execution " + std::to_string(e) + ": a wrong sum")) return;
+                if (!on.expect(mine[words + i] == sum, "execution " + std::to_string(e) + ": a wrong sum"))
+                    return;
             }
         }
         on.meet(0);
@@ -247,20 +279,26 @@ template <class P> struct intra_node_cases {
         std::optional<P> node(std::in_place, on.ranks, std::size_t{4096});
         int const leaver = all - 1;
         node->arrive(0);
-        if (!until(on, [&] { return node->absent(0) < 0; }, "arrival of all")) return;
+        if (!until(
+                on, [&] { return node->absent(0) < 0; }, "arrival of all"))
+            return;
         for (int l = 0; l < all; ++l) on.expect(!node->gone(l), "gone(), and everyone is here");
         node->finish(0, true);
-        until(on, [&] { return node->unfinished(0) < 0; }, "the end of all");
+        until(
+            on, [&] { return node->unfinished(0) < 0; }, "the end of all");
         on.meet(0);
         if (all > 1) {
             if (local(on) == leaver) {
                 node->arrive(1); // its last word
                 node.reset();
             } else {
-                if (!until(on, [&] { return node->gone(leaver); }, "news that a local rank has left")) return;
+                if (!until(
+                        on, [&] { return node->gone(leaver); }, "news that a local rank has left"))
+                    return;
                 node->arrive(1);
                 on.expect(node->absent(1) != leaver, "the last arrival of a rank that left is forgotten");
-                for (int l = 0; l < leaver; ++l) on.expect(!node->gone(l), "gone() of a local rank that is here");
+                for (int l = 0; l < leaver; ++l)
+                    on.expect(!node->gone(l), "gone() of a local rank that is here");
                 // Its memory stays for the others.
                 std::memset(node->peer(leaver, node->memory()), 1, 4096);
             }
@@ -275,12 +313,16 @@ template <class P> struct intra_node_cases {
             P two(on.ranks, 4096);
             std::memset(one.memory(), 0x11, 64);
             one.arrive(0);
-            if (!until(on, [&] { return one.absent(0) < 0; }, "arrival of all")) return;
+            if (!until(
+                    on, [&] { return one.absent(0) < 0; }, "arrival of all"))
+                return;
             on.expect(locals(on) == 1 || two.absent(0) >= 0, "an arrival at one is an arrival at the other");
             on.meet(0);
             on.expect(two.memory()[0] == std::byte{0}, "memory of one is memory of the other");
             two.arrive(0);
-            if (!until(on, [&] { return two.absent(0) < 0; }, "arrival of all at the second")) return;
+            if (!until(
+                    on, [&] { return two.absent(0) < 0; }, "arrival of all at the second"))
+                return;
             on.meet(1);
         }
     }
@@ -290,9 +332,10 @@ template <class P> struct intra_node_cases {
         void (*run)(stage&);
     };
     static constexpr std::array list{
-        entry{"facts", facts}, entry{"memory", memory}, entry{"no_memory", no_memory}, entry{"arrive", arrive},
-        entry{"finish", finish}, entry{"order", order}, entry{"sleep", sleep}, entry{"wake", wake},
-        entry{"gone", gone}, entry{"again", again},
+        entry{"facts", facts},   entry{"memory", memory}, entry{"no_memory", no_memory},
+        entry{"arrive", arrive}, entry{"finish", finish}, entry{"order", order},
+        entry{"sleep", sleep},   entry{"wake", wake},     entry{"gone", gone},
+        entry{"again", again},
     };
 };
 
@@ -302,7 +345,8 @@ template <class P> findings intra_node_suite(settings const& how = {}) {
     std::vector<std::vector<std::string>> const worlds{{"a"}, {"a", "a"}, {"a", "b", "a", "a", "b"}};
     findings all;
     for (auto const& one : intra_node_cases<P>::list)
-        for (auto const& nodes : worlds) append(all, run_case(one.name, static_cast<int>(nodes.size()), nodes, how, one.run));
+        for (auto const& nodes : worlds)
+            append(all, run_case(one.name, static_cast<int>(nodes.size()), nodes, how, one.run));
     return all;
 }
 

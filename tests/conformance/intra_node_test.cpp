@@ -17,17 +17,17 @@ namespace {
 
 enum class fault {
     none,
-    apart,      // peer() is always this rank's own
-    dirty,      // the region is not zeroed
-    crooked,    // nor aligned
-    hasty,      // absent() is always -1
+    apart,         // peer() is always this rank's own
+    dirty,         // the region is not zeroed
+    crooked,       // nor aligned
+    hasty,         // absent() is always -1
     short_sighted, // absent() forgets to look at the last local rank
-    premature,  // unfinished() is always -1
-    one_by_one, // finish(e) is for e alone
-    deaf,       // sleep() hears no news
-    no_wake,    // wake() does nothing
-    loyal,      // gone() is always false
-    gloomy      // gone() is always true
+    premature,     // unfinished() is always -1
+    one_by_one,    // finish(e) is for e alone
+    deaf,          // sleep() hears no news
+    no_wake,       // wake() does nothing
+    loyal,         // gone() is always false
+    gloomy         // gone() is always true
 };
 
 /// shared_memory, with the defect that `present` says.
@@ -45,7 +45,9 @@ class faulty {
         if (present == fault::dirty) inner_.memory()[0] = std::byte{1};
     }
     std::byte* memory() noexcept { return inner_.memory() + (present == fault::crooked ? 8 : 0); }
-    std::byte* peer(int local, std::byte* own) noexcept { return present == fault::apart ? own : inner_.peer(local, own); }
+    std::byte* peer(int local, std::byte* own) noexcept {
+        return present == fault::apart ? own : inner_.peer(local, own);
+    }
     void arrive(std::uint64_t e) noexcept { inner_.arrive(e); }
     int absent(std::uint64_t e) noexcept {
         if (present == fault::hasty) return -1;
@@ -87,7 +89,8 @@ void caught_by(fault what, std::string_view name) {
     faulty::present = fault::none;
     CHECK(text(intra_node_suite<faulty>({.only = name})) == "");
     faulty::present = what;
-    findings const found = intra_node_suite<faulty>({.patience = milliseconds(300 * (HERRING_TEST_SCALE > 1 ? 4 : 1)), .only = name});
+    findings const found = intra_node_suite<faulty>(
+        {.patience = milliseconds(300 * (HERRING_TEST_SCALE > 1 ? 4 : 1)), .only = name});
     CHECK_FALSE(found.empty());
     if (!found.empty()) MESSAGE(text(found.front()));
 }
@@ -99,7 +102,9 @@ TEST_CASE("intra_node: none") {
     CHECK(text(intra_node_suite<intra_node::none>({.start = ranks_as::processes})) == "");
 }
 
-TEST_CASE("intra_node: shared_memory, between threads") { CHECK(text(intra_node_suite<intra_node::shared_memory>()) == ""); }
+TEST_CASE("intra_node: shared_memory, between threads") {
+    CHECK(text(intra_node_suite<intra_node::shared_memory>()) == "");
+}
 
 TEST_CASE("intra_node: shared_memory, between processes") {
     CHECK(text(intra_node_suite<intra_node::shared_memory>({.start = ranks_as::processes})) == "");

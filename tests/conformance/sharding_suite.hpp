@@ -24,7 +24,8 @@ template <class P> findings sharding_suite() {
     if (P::name == nullptr || P::name[0] == 0) find("facts", "name is empty");
 
     dice random(11);
-    auto const check = [&](std::vector<std::size_t> const& sizes, std::size_t grain, std::size_t first, int servers) {
+    auto const check = [&](std::vector<std::size_t> const& sizes, std::size_t grain, std::size_t first,
+                           int servers) {
         // Tensors as a plan places them: padded to the grain, one behind the other. A buffer of all_reduce's is one
         // "tensor" of any length.
         std::vector<bucket_tensor> tensors;
@@ -34,19 +35,31 @@ template <class P> findings sharding_suite() {
             end += sizes[i];
         }
         bucket_view const bucket{end, grain, tensors};
-        std::string const about = std::to_string(end) + " elements in " + std::to_string(sizes.size()) + " tensors, grain " +
-                                  std::to_string(grain) + ", " + std::to_string(servers) + " servers: ";
+        std::string const about = std::to_string(end) + " elements in " + std::to_string(sizes.size()) +
+                                  " tensors, grain " + std::to_string(grain) + ", " +
+                                  std::to_string(servers) + " servers: ";
         std::vector<range> made, again;
-        P::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) { made.push_back({offset, elements, server}); });
-        P::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) { again.push_back({offset, elements, server}); });
+        P::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) {
+            made.push_back({offset, elements, server});
+        });
+        P::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) {
+            again.push_back({offset, elements, server});
+        });
         if (made != again) find("pure", about + "another answer the second time");
         std::size_t at = 0;
         for (range const& r : made) {
-            if (r.offset > at) find("covers", about + "elements " + std::to_string(at) + " to " + std::to_string(r.offset) + " have no server");
-            if (r.offset < at) find("covers", about + "element " + std::to_string(r.offset) + " comes twice, or out of order");
-            if (r.elements > end - std::min(end, r.offset)) return find("covers", about + "a range ends behind the bucket");
-            if (r.server < 0 || r.server >= servers) find("servers", about + "server " + std::to_string(r.server));
-            if (r.offset % grain != 0) find("grain", about + "a cut at " + std::to_string(r.offset) + ", within a cache line");
+            if (r.offset > at)
+                find("covers", about + "elements " + std::to_string(at) + " to " + std::to_string(r.offset) +
+                                   " have no server");
+            if (r.offset < at)
+                find("covers",
+                     about + "element " + std::to_string(r.offset) + " comes twice, or out of order");
+            if (r.elements > end - std::min(end, r.offset))
+                return find("covers", about + "a range ends behind the bucket");
+            if (r.server < 0 || r.server >= servers)
+                find("servers", about + "server " + std::to_string(r.server));
+            if (r.offset % grain != 0)
+                find("grain", about + "a cut at " + std::to_string(r.offset) + ", within a cache line");
             at = r.offset + r.elements;
         }
         if (at != end) find("covers", about + "elements from " + std::to_string(at) + " on have no server");
@@ -56,7 +69,8 @@ template <class P> findings sharding_suite() {
             check({}, grain, 0, servers);
             check({0}, grain, 0, servers);
             check({0, 0, 0}, grain, 3, servers);
-            for (std::size_t const whole : {1u, 2u, 7u, 15u, 16u, 17u, 100u, 1023u, 4096u, 1'000'003u}) check({whole}, grain, 0, servers);
+            for (std::size_t const whole : {1u, 2u, 7u, 15u, 16u, 17u, 100u, 1023u, 4096u, 1'000'003u})
+                check({whole}, grain, 0, servers);
             for (int i = 0; i < 20; ++i) {
                 std::vector<std::size_t> sizes(1 + random(12));
                 for (std::size_t& s : sizes) s = random(4) == 0 ? 0 : random(200) * grain;

@@ -18,7 +18,8 @@ struct faulty {
 };
 struct forgets_the_rest : faulty { // B/S for everyone
     template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
-        std::size_t const each = bucket.elements / static_cast<std::size_t>(servers) / bucket.grain * bucket.grain;
+        std::size_t const each =
+            bucket.elements / static_cast<std::size_t>(servers) / bucket.grain * bucket.grain;
         for (int s = 0; s < servers && each > 0; ++s) emit(static_cast<std::size_t>(s) * each, each, s);
     }
 };
@@ -60,7 +61,8 @@ struct backwards : faulty {
 
 template <class P> void caught_by(std::string_view name) {
     findings const found = sharding_suite<P>();
-    bool const there = std::any_of(found.begin(), found.end(), [&](finding const& f) { return f.test == name; });
+    bool const there =
+        std::any_of(found.begin(), found.end(), [&](finding const& f) { return f.test == name; });
     CHECK_MESSAGE(there, name, ": ", text(found));
 }
 

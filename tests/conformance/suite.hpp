@@ -71,12 +71,15 @@ struct settings {
 };
 
 /// Repetitions, fewer where the program is slowed down by a sanitizer.
-constexpr int times(int count) noexcept { return count / HERRING_TEST_SCALE > 0 ? count / HERRING_TEST_SCALE : 1; }
+constexpr int times(int count) noexcept {
+    return count / HERRING_TEST_SCALE > 0 ? count / HERRING_TEST_SCALE : 1;
+}
 
 /// Bytes that depend on a seed, and a check of them.
 class pattern {
   public:
-    explicit pattern(std::uint64_t seed) noexcept : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {}
+    explicit pattern(std::uint64_t seed) noexcept
+        : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {}
 
     void fill(std::span<std::byte> memory) noexcept {
         for (std::size_t i = 0; i < memory.size(); i += 8) {
@@ -135,8 +138,10 @@ struct board {
     place places[most_ranks];
 
     static board* make() {
-        void* const at = ::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (at == MAP_FAILED) throw error(errc::no_resources, -1, -1, "conformance", "no memory for the suite's board");
+        void* const at =
+            ::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED)
+            throw error(errc::no_resources, -1, -1, "conformance", "no memory for the suite's board");
         return ::new (at) board;
     }
     void destroy() noexcept { ::munmap(this, sizeof(board)); }
@@ -204,7 +209,8 @@ class stage {
 
 /// Runs one case in `ranks` ranks; `nodes` as in launch_options.
 template <class Function>
-findings run_case(std::string const& name, int ranks, std::vector<std::string> nodes, settings const& how, Function&& function) {
+findings run_case(std::string const& name, int ranks, std::vector<std::string> nodes, settings const& how,
+                  Function&& function) {
     findings found;
     if (!how.only.empty() && how.only != name) return found;
     detail::board* const board = detail::board::make();
@@ -220,7 +226,8 @@ findings run_case(std::string const& name, int ranks, std::vector<std::string> n
         }
         return 0;
     };
-    int const status = how.start == ranks_as::threads ? launch_threads(ranks, body, options) : launch(ranks, body, options);
+    int const status =
+        how.start == ranks_as::threads ? launch_threads(ranks, body, options) : launch(ranks, body, options);
     for (int r = 0; r < ranks; ++r) {
         detail::board::place const& place = board->places[r];
         std::string_view lines(place.text, place.length.load());

@@ -35,8 +35,7 @@ template <class Transport> class station {
     static constexpr std::byte guard_byte{0xc5};
 
     station(stage& on, needs_of_case const& wanted)
-        : on_(on), memory_(wanted.memory, guard_byte),
-          lost_(static_cast<std::size_t>(on.size()), errc::ok) {
+        : on_(on), memory_(wanted.memory, guard_byte), lost_(static_cast<std::size_t>(on.size()), errc::ok) {
         std::vector<int> peers = wanted.peers;
         if (peers.empty())
             for (int r = 0; r < on.size(); ++r)
@@ -58,7 +57,8 @@ template <class Transport> class station {
     /// Memory of a message; stays until the station goes.
     std::span<std::byte> take(std::size_t bytes) {
         std::size_t const at = (used_ + guard + 63) / 64 * 64;
-        if (at + bytes + guard > memory_.size()) throw std::runtime_error("the suite asks for too little memory");
+        if (at + bytes + guard > memory_.size())
+            throw std::runtime_error("the suite asks for too little memory");
         used_ = at + bytes;
         taken_.push_back({at, bytes});
         return std::span(memory_).subspan(at, bytes);
@@ -110,7 +110,9 @@ template <class Transport> class station {
         return made;
     }
 
-    std::size_t poll() noexcept { return poll([](ticket) noexcept {}); }
+    std::size_t poll() noexcept {
+        return poll([](ticket) noexcept {});
+    }
     /// `then(ticket)` for each post that is done.
     template <class Then> std::size_t poll(Then&& then) noexcept {
         std::size_t seen = 0;
@@ -119,7 +121,8 @@ template <class Transport> class station {
             take_in(done, then);
         });
         if (told != seen)
-            on_.find("poll returned " + std::to_string(told) + " and reported " + std::to_string(seen) + " completions");
+            on_.find("poll returned " + std::to_string(told) + " and reported " + std::to_string(seen) +
+                     " completions");
         return seen;
     }
     bool done(ticket t) const noexcept { return posts_[t].done; }
@@ -162,7 +165,9 @@ template <class Transport> class station {
         return posts_.size() - 1;
     }
     // All 64 bits must come back.
-    static std::uint64_t token_of(ticket t) noexcept { return 0xa5c3'0000'0000'0000u | static_cast<std::uint64_t>(t); }
+    static std::uint64_t token_of(ticket t) noexcept {
+        return 0xa5c3'0000'0000'0000u | static_cast<std::uint64_t>(t);
+    }
 
     void retry(char const* what) {
         poll();
@@ -183,18 +188,23 @@ template <class Transport> class station {
             return;
         }
         ticket const t = static_cast<ticket>(done.token & 0xffff'ffff'ffffu);
-        if (t >= posts_.size() || done.token != token_of(t)) return on_.find("a completion with a token that nobody gave");
+        if (t >= posts_.size() || done.token != token_of(t))
+            return on_.find("a completion with a token that nobody gave");
         post& p = posts_[t];
         if (p.done) return on_.find("a post that is completed twice");
-        on_.expect((done.what == completion::received) == p.receive, "a send completed as a receive, or the reverse");
-        on_.expect(done.peer == p.peer, "a completion of peer " + std::to_string(p.peer) + " that names " + std::to_string(done.peer));
+        on_.expect((done.what == completion::received) == p.receive,
+                   "a send completed as a receive, or the reverse");
+        on_.expect(done.peer == p.peer, "a completion of peer " + std::to_string(p.peer) + " that names " +
+                                            std::to_string(done.peer));
         on_.expect(lost(p.peer) == errc::ok, "a completion of a peer that is lost");
         if (p.receive) {
-            on_.expect(((done.tag ^ p.tag) & ~carried_bits) == 0, "a receive that completes with the tag of another");
+            on_.expect(((done.tag ^ p.tag) & ~carried_bits) == 0,
+                       "a receive that completes with the tag of another");
             p.bytes = done.bytes;
             p.tag = done.tag;
         } else
-            on_.expect(done.bytes == p.bytes, "a send of " + std::to_string(p.bytes) + " bytes that completes with " + std::to_string(done.bytes));
+            on_.expect(done.bytes == p.bytes, "a send of " + std::to_string(p.bytes) +
+                                                  " bytes that completes with " + std::to_string(done.bytes));
         p.done = true;
         --open_;
         then(t);
@@ -233,14 +243,16 @@ template <class Transport> struct transport_cases {
     }
     static bool right(stage& on, std::span<std::byte const> got, std::uint64_t of, std::string const& what) {
         std::ptrdiff_t const where = pattern(of).difference(got);
-        return on.expect(where < 0, what + ": wrong bytes from " + std::to_string(where) + " of " + std::to_string(got.size()));
+        return on.expect(where < 0, what + ": wrong bytes from " + std::to_string(where) + " of " +
+                                        std::to_string(got.size()));
     }
 
     /// What a transport says of itself.
     static void facts(stage& on) {
         on.expect(Transport::name != nullptr && Transport::name[0] != 0, "name is empty");
         on.expect(Transport::tag_bits >= 64, "tag_bits: the engine's tags take 64 bits");
-        on.expect(Transport::max_message >= Transport::tuning.chunk_bytes, "max_message is less than tuning.chunk_bytes");
+        on.expect(Transport::max_message >= Transport::tuning.chunk_bytes,
+                  "max_message is less than tuning.chunk_bytes");
         on.expect(Transport::tuning.chunk_bytes >= 64, "tuning.chunk_bytes is less than a cache line");
     }
 
@@ -254,8 +266,27 @@ template <class Transport> struct transport_cases {
 
     /// Messages of many sizes in both directions, some into larger receives.
     static void sizes(stage& on) {
-        std::vector<std::size_t> all{0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 1000, 4095, 4096, 4097, 16384, 65535, 65536, 65537,
-                                     (1 << 20) - 1, (1 << 20) + 1, (4 << 20) + 13};
+        std::vector<std::size_t> all{0,
+                                     1,
+                                     2,
+                                     3,
+                                     7,
+                                     8,
+                                     9,
+                                     63,
+                                     64,
+                                     65,
+                                     1000,
+                                     4095,
+                                     4096,
+                                     4097,
+                                     16384,
+                                     65535,
+                                     65536,
+                                     65537,
+                                     (1 << 20) - 1,
+                                     (1 << 20) + 1,
+                                     (4 << 20) + 13};
         std::size_t const most = std::min<std::size_t>(Transport::max_message, std::size_t{5} << 20);
         std::erase_if(all, [&](std::size_t s) { return s > most; });
         std::size_t memory = 1 << 16;
@@ -341,7 +372,8 @@ template <class Transport> struct transport_cases {
         if (!here.until_all_done("messages that came early")) return;
         for (std::size_t i = 0; i < count; ++i)
             if (on.expect(here.bytes(tickets[i]) == length(i), "an early message of another size"))
-                right(on, in[i].first(length(i)), seed(other, on.rank(), i), "early message " + std::to_string(i));
+                right(on, in[i].first(length(i)), seed(other, on.rank(), i),
+                      "early message " + std::to_string(i));
         on.expect(here.guards_intact(), "bytes beside a message were written");
         on.meet(1, [&] { here.poll(); });
     }
@@ -350,13 +382,15 @@ template <class Transport> struct transport_cases {
     static void in_flight(stage& on) {
         constexpr std::size_t count = 300;
         constexpr std::size_t length = 3000;
-        at here(on, {.receives = count, .sends = count, .largest = length, .memory = 2 * count * (length + 200)});
+        at here(on,
+                {.receives = count, .sends = count, .largest = length, .memory = 2 * count * (length + 200)});
         int const other = 1 - on.rank();
         std::vector<std::span<std::byte>> in(count);
         for (std::size_t i = 0; i < count; ++i) {
             in[i] = here.take(length);
             typename at::ticket t;
-            if (!here.try_receive(other, at::tag(i), in[i], t)) return on.find("refuses a receive within what was announced");
+            if (!here.try_receive(other, at::tag(i), in[i], t))
+                return on.find("refuses a receive within what was announced");
         }
         on.meet(0, [&] { here.poll(); });
         for (std::size_t i = 0; i < count; ++i) {
@@ -365,7 +399,8 @@ template <class Transport> struct transport_cases {
             here.send(other, at::tag(i), out);
         }
         if (!here.until_all_done("many at once")) return;
-        for (std::size_t i = 0; i < count; ++i) right(on, in[i], seed(other, on.rank(), i), "message " + std::to_string(i));
+        for (std::size_t i = 0; i < count; ++i)
+            right(on, in[i], seed(other, on.rank(), i), "message " + std::to_string(i));
         on.expect(here.guards_intact(), "bytes beside a message were written");
         on.meet(1, [&] { here.poll(); });
     }
@@ -378,7 +413,9 @@ template <class Transport> struct transport_cases {
         std::vector<std::span<std::byte>> memory(count);
         for (auto& m : memory) m = here.take(length);
         if (on.rank() == 0) {
-            auto const overwrite = [&](typename at::ticket t) noexcept { std::memset(memory[t].data(), 0xee, length); };
+            auto const overwrite = [&](typename at::ticket t) noexcept {
+                std::memset(memory[t].data(), 0xee, length);
+            };
             std::size_t posted = 0;
             std::size_t refused = 0;
             while (posted < count) {
@@ -404,12 +441,17 @@ template <class Transport> struct transport_cases {
             // A window of eight receives at a time, in order.
             std::vector<typename at::ticket> tickets(count);
             for (std::size_t i = 0; i < count; ++i) {
-                if (i >= 8 && !here.until([&] { return here.done(tickets[i - 8]); }, "message " + std::to_string(i - 8))) return;
+                if (i >= 8 && !here.until([&] { return here.done(tickets[i - 8]); },
+                                          "message " + std::to_string(i - 8)))
+                    return;
                 tickets[i] = here.receive(0, at::tag(i), memory[i]);
             }
             if (!here.until_all_done("under back pressure")) return;
             for (std::size_t i = 0; i < count; ++i)
-                if (!right(on, memory[i], seed(0, 1, i), "message " + std::to_string(i) + ", whose memory was reused when its send was done")) return;
+                if (!right(on, memory[i], seed(0, 1, i),
+                           "message " + std::to_string(i) +
+                               ", whose memory was reused when its send was done"))
+                    return;
             on.expect(here.guards_intact(), "bytes beside a message were written");
         }
         on.meet(1, [&] { here.poll(); });
@@ -424,12 +466,15 @@ template <class Transport> struct transport_cases {
         for (auto& m : in) m = here.take(most);
         for (auto& m : out) m = here.take(most);
         std::vector<typename at::ticket> tickets(in.size());
-        auto const length = [&](int from, int to, int round) { return dice(seed(from, to, static_cast<std::uint64_t>(round)))(most); };
+        auto const length = [&](int from, int to, int round) {
+            return dice(seed(from, to, static_cast<std::uint64_t>(round)))(most);
+        };
         for (int round = 0; round < rounds; ++round) {
             auto const tag = at::tag(static_cast<std::uint64_t>(round));
             for (int step = 1; step < on.size(); ++step) {
                 int const from = (on.rank() + step) % on.size();
-                tickets[static_cast<std::size_t>(from)] = here.receive(from, tag, in[static_cast<std::size_t>(from)]);
+                tickets[static_cast<std::size_t>(from)] =
+                    here.receive(from, tag, in[static_cast<std::size_t>(from)]);
             }
             for (int step = 1; step < on.size(); ++step) {
                 int const to = (on.rank() + step) % on.size();
@@ -441,8 +486,11 @@ template <class Transport> struct transport_cases {
             for (int from = 0; from < on.size(); ++from) {
                 if (from == on.rank()) continue;
                 std::size_t const due = length(from, on.rank(), round);
-                if (!on.expect(here.bytes(tickets[static_cast<std::size_t>(from)]) == due, "a message of another size")) return;
-                if (!right(on, in[static_cast<std::size_t>(from)].first(due), seed(from, on.rank(), static_cast<std::uint64_t>(round)),
+                if (!on.expect(here.bytes(tickets[static_cast<std::size_t>(from)]) == due,
+                               "a message of another size"))
+                    return;
+                if (!right(on, in[static_cast<std::size_t>(from)].first(due),
+                           seed(from, on.rank(), static_cast<std::uint64_t>(round)),
                            "round " + std::to_string(round) + " from rank " + std::to_string(from)))
                     return;
             }
@@ -455,7 +503,8 @@ template <class Transport> struct transport_cases {
     static void tags(stage& on) {
         constexpr std::size_t length = 40;
         constexpr std::size_t count = 1 + 64 - 20; // all bits that take part in matching
-        at here(on, {.receives = count, .sends = count, .largest = length, .memory = 6 * count * (length + 200)});
+        at here(on,
+                {.receives = count, .sends = count, .largest = length, .memory = 6 * count * (length + 200)});
         auto const tag = [](std::size_t i) { // all ones, and all ones but one
             return i == 0 ? ~std::uint64_t{0} : ~(std::uint64_t{1} << (i - 1 < 40 ? i - 1 : i + 19));
         };
@@ -480,7 +529,8 @@ template <class Transport> struct transport_cases {
         for (std::size_t i = 0; i < count; ++i)
             for (int peer = 0; peer < on.size(); ++peer)
                 if (peer != on.rank())
-                    right(on, in[i * static_cast<std::size_t>(on.size()) + static_cast<std::size_t>(peer)], seed(peer, on.rank(), i),
+                    right(on, in[i * static_cast<std::size_t>(on.size()) + static_cast<std::size_t>(peer)],
+                          seed(peer, on.rank(), i),
                           "tag " + std::to_string(i) + " of rank " + std::to_string(peer));
         on.meet(0, [&] { here.poll(); });
     }
@@ -490,7 +540,9 @@ template <class Transport> struct transport_cases {
         constexpr std::size_t count = 64;
         at here(on, {.receives = count, .sends = count, .memory = 1 << 18});
         int const other = 1 - on.rank();
-        auto const carries = [](int rank, std::size_t i) { return (i * 0x51ab7 + static_cast<std::size_t>(rank)) & 0xfffff; };
+        auto const carries = [](int rank, std::size_t i) {
+            return (i * 0x51ab7 + static_cast<std::size_t>(rank)) & 0xfffff;
+        };
         std::vector<std::span<std::byte>> in(count);
         std::vector<typename at::ticket> tickets(count);
         for (std::size_t half = 0; half < 2; ++half) { // posted before, posted after
@@ -511,7 +563,8 @@ template <class Transport> struct transport_cases {
         }
         for (std::size_t i = 0; i < count; ++i) {
             right(on, in[i], seed(other, on.rank(), i), "message " + std::to_string(i));
-            on.expect(here.tag_of(tickets[i]) == at::carrying(at::tag(i), carries(other, i)), "the bits that a tag carries did not come");
+            on.expect(here.tag_of(tickets[i]) == at::carrying(at::tag(i), carries(other, i)),
+                      "the bits that a tag carries did not come");
         }
         on.meet(4, [&] { here.poll(); });
     }
@@ -544,7 +597,8 @@ template <class Transport> struct transport_cases {
                 seen.push_back(value);
             }
             if (Transport::keeps_order)
-                on.expect(std::is_sorted(seen.begin(), seen.end()), "keeps_order, and messages with one tag came in another order");
+                on.expect(std::is_sorted(seen.begin(), seen.end()),
+                          "keeps_order, and messages with one tag came in another order");
             std::sort(seen.begin(), seen.end());
             for (std::uint64_t i = 0; i < count; ++i)
                 if (!on.expect(seen[i] == i, "a message with a shared tag is missing, or came twice")) return;
@@ -564,7 +618,8 @@ template <class Transport> struct transport_cases {
         for (auto& m : out) m = here.take(256);
         auto const length = [](std::uint64_t n) { return 8 + static_cast<std::size_t>(n * 7 % 200); };
         std::uint64_t taken = 0;
-        for (std::uint64_t n = 0; n < window && n < count; ++n) received[n] = here.receive(other, at::tag(n), in[n]);
+        for (std::uint64_t n = 0; n < window && n < count; ++n)
+            received[n] = here.receive(other, at::tag(n), in[n]);
         on.meet(0, [&] { here.poll(); });
         for (std::uint64_t n = 0; n < count || taken < count;) {
             if (n < count && (n < window || here.done(sent[n % window])) && n < taken + window / 2) {
@@ -575,15 +630,22 @@ template <class Transport> struct transport_cases {
                 continue;
             }
             if (taken < count && here.done(received[taken % window])) {
-                if (!on.expect(here.bytes(received[taken % window]) == length(taken), "message " + std::to_string(taken) + " has another size")) return;
-                if (!right(on, in[taken % window].first(length(taken)), seed(other, on.rank(), taken), "message " + std::to_string(taken))) return;
+                if (!on.expect(here.bytes(received[taken % window]) == length(taken),
+                               "message " + std::to_string(taken) + " has another size"))
+                    return;
+                if (!right(on, in[taken % window].first(length(taken)), seed(other, on.rank(), taken),
+                           "message " + std::to_string(taken)))
+                    return;
                 if (taken + window < count)
-                    received[taken % window] = here.receive(other, at::tag(taken + window), in[taken % window]);
+                    received[taken % window] =
+                        here.receive(other, at::tag(taken + window), in[taken % window]);
                 ++taken;
                 continue;
             }
             if (here.poll() == 0) {
-                if (on.late()) return on.find("message " + std::to_string(taken) + " of " + std::to_string(count) + " did not come");
+                if (on.late())
+                    return on.find("message " + std::to_string(taken) + " of " + std::to_string(count) +
+                                   " did not come");
                 ::sched_yield();
             }
         }
@@ -603,8 +665,13 @@ template <class Transport> struct transport_cases {
         // Rank 0 serves; the ball is returned from within poll.
         int received = 0;
         bool owed_receive = false, owed_send = false, lost = false;
-        auto const receive = [&]() noexcept { owed_receive = !transport.post_receive(other, at::tag(static_cast<std::uint64_t>(received)), in, 1); };
-        auto const send = [&](int n) noexcept { owed_send = !transport.post_send(other, at::tag(static_cast<std::uint64_t>(n)), out, 2); };
+        auto const receive = [&]() noexcept {
+            owed_receive =
+                !transport.post_receive(other, at::tag(static_cast<std::uint64_t>(received)), in, 1);
+        };
+        auto const send = [&](int n) noexcept {
+            owed_send = !transport.post_send(other, at::tag(static_cast<std::uint64_t>(n)), out, 2);
+        };
         int sent = 0, to_send = on.rank() == 0 ? 1 : 0;
         receive();
         on.meet(0, [] {});
@@ -624,7 +691,8 @@ template <class Transport> struct transport_cases {
                 ++sent;
             }
             if (done.what == completion::received) {
-                if (done.bytes != 100 || pattern(seed(other, on.rank(), 0)).difference(in) >= 0) on.find("a wrong message");
+                if (done.bytes != 100 || pattern(seed(other, on.rank(), 0)).difference(in) >= 0)
+                    on.find("a wrong message");
                 ++received;
                 if (received < rounds) receive();
                 if (on.rank() == 1 || received < rounds) ++to_send;
@@ -634,7 +702,9 @@ template <class Transport> struct transport_cases {
         while ((received < rounds || sent < rounds) && !lost) {
             go_on();
             transport.poll(got);
-            if (on.late()) return on.find("round " + std::to_string(received) + " of posts from within poll did not end");
+            if (on.late())
+                return on.find("round " + std::to_string(received) +
+                               " of posts from within poll did not end");
             if (received < rounds) ::sched_yield();
         }
         on.expect(!lost, "a peer was lost");
@@ -669,7 +739,8 @@ template <class Transport> struct transport_cases {
             auto const sent = here.send(other, at::tag(n), out.first(length));
             if (on.rank() == 0 && !sleep_until_done(got, "a message")) return;
             if (!sleep_until_done(sent, "the end of a send")) return;
-            if (!right(on, in.first(length), seed(other, on.rank(), n), "round " + std::to_string(round))) return;
+            if (!right(on, in.first(length), seed(other, on.rank(), n), "round " + std::to_string(round)))
+                return;
         }
         on.rest();
         on.meet(0, [&] { here.poll(); });
@@ -683,8 +754,8 @@ template <class Transport> struct transport_cases {
         auto const got = here.receive(other, at::tag(1), in);
         on.meet(0, [&] { here.poll(); });
         if (on.rank() == 0) {
-            here.transport().wait(time_point{});                     // long past
-            here.transport().wait(clock::now());                     // now
+            here.transport().wait(time_point{}); // long past
+            here.transport().wait(clock::now()); // now
             for (int i = 0; i < 3; ++i) {
                 time_point const until = clock::now() + std::chrono::milliseconds(5);
                 while (clock::now() < until) {
@@ -720,7 +791,8 @@ template <class Transport> struct transport_cases {
                         ::sched_yield();
                     }
                     if (r % 3 == 0)
-                        for (int i = 0; i < 3; ++i) ::sched_yield(); // now and then the other is asleep by then
+                        for (int i = 0; i < 3; ++i)
+                            ::sched_yield(); // now and then the other is asleep by then
                     me.woken.store(r);
                     me.transport.wake();
                     if (r % 5 == 0) me.transport.wake(); // once more does no harm
@@ -775,7 +847,8 @@ template <class Transport> struct transport_cases {
         auto const last = here.receive(leaver, at::tag(0), in);
         auto const never = here.receive(leaver, at::tag(1), here.take(10));
         here.until([&] { return here.lost(leaver) != errc::ok; }, "news that rank 2 has left");
-        if (on.expect(here.done(last), "what a rank sent before it left did not come")) right(on, in, seed(leaver, on.rank(), 0), "last words");
+        if (on.expect(here.done(last), "what a rank sent before it left did not come"))
+            right(on, in, seed(leaver, on.rank(), 0), "last words");
         on.expect(!here.done(never), "a message that was never sent");
         // Posts to it do no harm, whatever they answer.
         typename at::ticket t;
@@ -806,7 +879,8 @@ template <class Transport> struct transport_cases {
             pattern(seed(on.rank(), other, static_cast<std::uint64_t>(round))).fill(out);
             here.send(other, at::tag(0), out);
             if (!here.until([&] { return here.done(got); }, "a message after a destruction")) return;
-            right(on, in, seed(other, on.rank(), static_cast<std::uint64_t>(round)), "round " + std::to_string(round));
+            right(on, in, seed(other, on.rank(), static_cast<std::uint64_t>(round)),
+                  "round " + std::to_string(round));
             typename at::ticket t;
             for (std::uint64_t i = 1; i < 8; ++i) {
                 (void)here.try_receive(other, at::tag(100 + i), here.take(100'000), t);
@@ -832,16 +906,19 @@ template <class Transport> struct transport_cases {
                 while (!noticed && !on.late()) {
                     here.poll();
                     if (here.done(got)) {
-                        on.expect(here.bytes(got) == length, "a message of " + std::to_string(length) + " bytes completed as " +
-                                                                 std::to_string(here.bytes(got)) + " in a receive of 100");
+                        on.expect(here.bytes(got) == length,
+                                  "a message of " + std::to_string(length) + " bytes completed as " +
+                                      std::to_string(here.bytes(got)) + " in a receive of 100");
                         noticed = true;
                     }
                     noticed = noticed || here.lost(0) != errc::ok || on.flag(2).load() == 1;
                     ::sched_yield();
                 }
                 on.expect(noticed, "a message that is too long: neither side hears of it");
-                on.expect(here.guards_intact(), "a message that is too long was written past the end of its receive");
-                on.expect(here.lost(0) == errc::ok || here.lost(0) == errc::mismatch || here.lost(0) == errc::protocol,
+                on.expect(here.guards_intact(),
+                          "a message that is too long was written past the end of its receive");
+                on.expect(here.lost(0) == errc::ok || here.lost(0) == errc::mismatch ||
+                              here.lost(0) == errc::protocol,
                           "lost for another reason than a mismatch");
                 on.flag(1).store(2);
             } else {
@@ -927,7 +1004,8 @@ template <class Transport> struct transport_cases {
 template <class Transport> findings transport_suite(settings const& how = {}) {
     static_assert(transport_policy<Transport>);
     findings all;
-    for (auto const& one : transport_cases<Transport>::list) append(all, run_case(one.name, one.ranks, {}, how, one.run));
+    for (auto const& one : transport_cases<Transport>::list)
+        append(all, run_case(one.name, one.ranks, {}, how, one.run));
     return all;
 }
 

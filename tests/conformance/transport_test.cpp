@@ -21,8 +21,11 @@ namespace {
 
 /// Small limits, so that the paths around them are taken: several connections, poll() before reading, little memory
 /// for messages that come early.
-using cramped = transport::basic_tcp<transport::tcp_tuning{
-    .chunk_bytes = 4096, .window_bytes = 8192, .connections = 3, .direct_peers = 0, .unexpected_bytes = 600'000}>;
+using cramped = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 4096,
+                                                           .window_bytes = 8192,
+                                                           .connections = 3,
+                                                           .direct_peers = 0,
+                                                           .unexpected_bytes = 600'000}>;
 
 enum class fault {
     none,
@@ -46,7 +49,8 @@ enum class fault {
 /// inproc, with the defect that `present` says.
 class faulty {
   public:
-    static inline fault present = fault::none; // not a template parameter: one instance of the suite compiles sooner
+    static inline fault present =
+        fault::none; // not a template parameter: one instance of the suite compiles sooner
 
     using axis = herring::axes::transport;
     static constexpr char const* name = "faulty";
@@ -59,7 +63,8 @@ class faulty {
 
     faulty(world& ranks, transport_needs const& needs) : inner_(ranks, needs) {}
 
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
         ++sends_;
         if (present == fault::drops && sends_ % 100 == 0) {
             made_up_.push_back({token, from.size(), peer, completion::sent, errc::ok, 0});

@@ -35,7 +35,8 @@ template <class P> findings update_suite() {
                 if constexpr (std::is_integral_v<T>)
                     return static_cast<T>(whole);
                 else
-                    return static_cast<T>(random(9) == 0 ? std::copysign(0.0f, whole) : whole * (random(2) == 0 ? 1.0f : 0.37f));
+                    return static_cast<T>(random(9) == 0 ? std::copysign(0.0f, whole)
+                                                         : whole * (random(2) == 0 ? 1.0f : 0.37f));
             };
             auto const same = [](T a, T b) { return std::memcmp(&a, &b, sizeof a) == 0; };
             for (int const ranks : {1, 2, 3, 4, 7, 8, 17})
@@ -45,29 +46,37 @@ template <class P> findings update_suite() {
                         for (T& x : p) x = draw();
                     std::vector<kernel::source> sources;
                     for (auto const& p : parts) sources.push_back({p.data(), false});
-                    auto const at = [&](std::size_t r, std::size_t i) { return static_cast<accumulator>(parts[r][i]); };
+                    auto const at = [&](std::size_t r, std::size_t i) {
+                        return static_cast<accumulator>(parts[r][i]);
+                    };
                     auto const fold_of = [&](std::size_t from, std::size_t to, std::size_t i) {
                         accumulator total = at(from, i);
                         for (std::size_t r = from + 1; r < to; ++r) total = P::combine(total, at(r, i));
                         return total;
                     };
                     std::size_t const n = parts.size();
-                    std::string const about = name + ", " + std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements";
+                    std::string const about = name + ", " + std::to_string(ranks) + " ranks, " +
+                                              std::to_string(count) + " elements";
 
                     std::vector<T> out(count), copy(count);
                     T* targets[2] = {out.data(), copy.data()};
-                    kernel::fold<P, T>(std::span<kernel::source const>(sources), std::span<T* const>(targets), count, ranks);
+                    kernel::fold<P, T>(std::span<kernel::source const>(sources), std::span<T* const>(targets),
+                                       count, ranks);
                     for (std::size_t i = 0; i < count; ++i) {
                         T const due = static_cast<T>(P::finish(fold_of(0, n, i), ranks));
-                        if (!same(out[i], due)) return find("lanes", about + ": vectors and scalars give different bits");
-                        if (!same(out[i], copy[i])) return find("lanes", about + ": two targets get different bits");
+                        if (!same(out[i], due))
+                            return find("lanes", about + ": vectors and scalars give different bits");
+                        if (!same(out[i], copy[i]))
+                            return find("lanes", about + ": two targets get different bits");
                     }
                     // Two nodes: the first half's ranks are one partial, unrounded.
                     if (n < 2) continue;
                     std::vector<accumulator> partial(count);
-                    kernel::fold_partial<P, T>(std::span<kernel::source const>(sources).first(n / 2), partial.data(), count);
+                    kernel::fold_partial<P, T>(std::span<kernel::source const>(sources).first(n / 2),
+                                               partial.data(), count);
                     kernel::source const before{partial.data(), true};
-                    kernel::fold<P, T>(std::span(&before, 1), std::span<kernel::source const>(sources).subspan(n / 2), {},
+                    kernel::fold<P, T>(std::span(&before, 1),
+                                       std::span<kernel::source const>(sources).subspan(n / 2), {},
                                        std::span<T* const>(targets, 1), count, ranks);
                     for (std::size_t i = 0; i < count; ++i) {
                         accumulator const total = P::combine(fold_of(0, n / 2, i), fold_of(n / 2, n, i));
@@ -77,7 +86,8 @@ template <class P> findings update_suite() {
                 }
             // One rank's value is its result, for all that are numbers of its own.
             T const alone = draw();
-            if (P::finish(static_cast<accumulator>(alone), 1) != P::finish(static_cast<accumulator>(alone), 1))
+            if (P::finish(static_cast<accumulator>(alone), 1) !=
+                P::finish(static_cast<accumulator>(alone), 1))
                 find("pure", name + ": another answer the second time");
         }
     };

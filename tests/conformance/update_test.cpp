@@ -18,7 +18,9 @@ struct damped {
     using axis = herring::axes::update;
     static constexpr char const* name = "damped";
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
-    template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a * update::lane<Acc>(0.5) + b; }
+    template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
+        return a * update::lane<Acc>(0.5) + b;
+    }
     template <class Acc> static constexpr Acc finish(Acc total, int ranks) noexcept {
         return total - static_cast<update::lane<Acc>>(ranks);
     }

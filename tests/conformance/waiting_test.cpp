@@ -30,7 +30,8 @@ TEST_CASE("waiting: spin") { CHECK(text(waiting_suite<waiting::spin>()) == ""); 
 TEST_CASE("waiting: block") { CHECK(text(waiting_suite<waiting::block>()) == ""); }
 TEST_CASE("waiting: adaptive") {
     CHECK(text(waiting_suite<waiting::adaptive>()) == "");
-    CHECK(text(waiting_suite<waiting::adaptive_with<waiting::adaptive_tuning{.spin_ns = 0, .yield_ns = 0, .crowded_yield_ns = 0}>>()) == "");
+    CHECK(text(waiting_suite<waiting::adaptive_with<waiting::adaptive_tuning{
+                   .spin_ns = 0, .yield_ns = 0, .crowded_yield_ns = 0}>>()) == "");
 }
 
 TEST_CASE("waiting: what is wrong is found") {

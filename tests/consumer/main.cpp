@@ -12,6 +12,7 @@ int main() {
         float x[] = {static_cast<float>(world.rank())};
         reduce.all_reduce(x);
         if (world.rank() == 0)
-            std::printf("herring %s: the average of 0 and 1 is %.1f\n", herring::version_string, static_cast<double>(x[0]));
+            std::printf("herring %s: the average of 0 and 1 is %.1f\n", herring::version_string,
+                        static_cast<double>(x[0]));
     });
 }

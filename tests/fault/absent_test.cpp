@@ -54,7 +54,9 @@ double never_calls(char const* name, int ranks, bool two, layout const& tensors,
     });
     check_named(s, seen, victim, {errc::timeout}, in_time);
     for (int r = 0; r < ranks; ++r)
-        if (r != victim) CHECK(seen.ranks[static_cast<std::size_t>(r)].after_ms >= 0.8 * static_cast<double>(patience.count()));
+        if (r != victim)
+            CHECK(seen.ranks[static_cast<std::size_t>(r)].after_ms >=
+                  0.8 * static_cast<double>(patience.count()));
     return seen.slowest_ms(victim);
 }
 
@@ -67,7 +69,8 @@ template <class Reducer> void never_calls_anywhere(char const* name, bool two) {
     for (int ranks = two ? 3 : 2; ranks <= 4; ++ranks) {
         for (layout const* tensors : {&small, &large}) {
             int const victim = (turn * 2 + ranks - 1) % ranks; // each rank has its turn
-            double const ms = never_calls<Reducer>(name, ranks, two, *tensors, turn % 2 == 0 ? start::launch : start::join, victim);
+            double const ms = never_calls<Reducer>(name, ranks, two, *tensors,
+                                                   turn % 2 == 0 ? start::launch : start::join, victim);
             ++turn;
             char text[64];
             std::snprintf(text, sizeof text, "  rank %d of %d: %.0f", victim, ranks, ms);
@@ -88,7 +91,8 @@ TEST_CASE("absent: a rank waits for a server that itself waits for the absent on
     // One tensor has one server: ranks 0, 1 and 2 need its sum only, and the server alone needs rank 3's part.
     layout const one{{"a", 700'001}};
     for (int const victim : {3, 2, 0}) {
-        double const ms = never_calls<naive>("whole tensor", 4, false, one, victim == 2 ? start::join : start::launch, victim);
+        double const ms = never_calls<naive>("whole tensor", 4, false, one,
+                                             victim == 2 ? start::join : start::launch, victim);
         std::printf("[absent] one server, rank %d of 4 never calls: %.0f ms\n", victim, ms);
     }
 }
@@ -108,8 +112,10 @@ TEST_CASE("absent: ranks wait with different deadlines, and the shortest one nam
             step_within(reduce, w, 1, w.rank() == 1 ? patience : milliseconds(20'000));
         };
         report const seen = play(s, [&](world& w, board& b) {
-            if (two) body(static_cast<shared*>(nullptr), w, b);
-            else body(static_cast<flat*>(nullptr), w, b);
+            if (two)
+                body(static_cast<shared*>(nullptr), w, b);
+            else
+                body(static_cast<flat*>(nullptr), w, b);
         });
         check_named(s, seen, 3, {errc::timeout}, in_time);
     }
@@ -137,8 +143,10 @@ report stop_one(setup const& s, bool on_nodes, int victim, std::chrono::microsec
         }
     };
     return play(s, [&](world& w, board& b) {
-        if (on_nodes) body(static_cast<shared*>(nullptr), w, b);
-        else body(static_cast<flat*>(nullptr), w, b);
+        if (on_nodes)
+            body(static_cast<shared*>(nullptr), w, b);
+        else
+            body(static_cast<flat*>(nullptr), w, b);
     });
 }
 
@@ -156,9 +164,10 @@ TEST_CASE("absent: a rank that is stopped in the middle of its work") {
         int ranks;
         bool on_nodes, two;
         start how;
-    } const cases[] = {{"tcp", 2, false, false, start::launch},          {"tcp", 4, false, false, start::join},
-                       {"shared memory", 3, true, false, start::launch}, {"shared memory", 2, true, false, start::join},
-                       {"two nodes", 4, true, true, start::launch},      {"two nodes", 4, true, true, start::join}};
+    } const cases[] = {
+        {"tcp", 2, false, false, start::launch},          {"tcp", 4, false, false, start::join},
+        {"shared memory", 3, true, false, start::launch}, {"shared memory", 2, true, false, start::join},
+        {"two nodes", 4, true, true, start::launch},      {"two nodes", 4, true, true, start::join}};
     for (auto const& c : cases) {
         setup s;
         s.how = c.how;
@@ -170,12 +179,13 @@ TEST_CASE("absent: a rank that is stopped in the middle of its work") {
         int const victim = first + static_cast<int>(random() % static_cast<unsigned>(c.ranks - first));
         report const seen = stop_one(s, c.on_nodes, victim, std::chrono::microseconds(random() % 40'000));
         check_named(s, seen, victim, {errc::timeout}, in_time);
-        std::printf("[absent] %-16s rank %d of %d stopped: %.0f ms to the last error, deadline at %d\n", c.name, victim,
-                    c.ranks, seen.slowest_ms(victim), static_cast<int>(patience.count()));
+        std::printf("[absent] %-16s rank %d of %d stopped: %.0f ms to the last error, deadline at %d\n",
+                    c.name, victim, c.ranks, seen.slowest_ms(victim), static_cast<int>(patience.count()));
     }
 }
 
-TEST_CASE("absent: rank 0, which leads what join makes, is stopped: nobody hangs, and who waits for it names it") {
+TEST_CASE(
+    "absent: rank 0, which leads what join makes, is stopped: nobody hangs, and who waits for it names it") {
     // Without it no news travels: a rank may take one that has given up, and left, for the one that is missing.
     std::mt19937 random(seed(9));
     for (bool const two : {false, true}) {

@@ -52,7 +52,8 @@ void differ(std::string const& what, layout const& most, layout const& one, std:
 
 layout const usual_layout{{"fc1.weight", 4'000}, {"fc1.bias", 40}, {"fc2.weight", 400}};
 
-template <class Reducer> void differ_in_layout(std::string const& what, layout const& other, char const* a, char const* b) {
+template <class Reducer>
+void differ_in_layout(std::string const& what, layout const& other, char const* a, char const* b) {
     differ<Reducer, Reducer>(what, usual_layout, other, a, b);
 }
 
@@ -63,7 +64,8 @@ template <class Function> void refused(Function&& f, errc code, std::vector<std:
     } catch (herring::error const& why) {
         std::string const text = why.what();
         require(why.code() == code, std::string("it is ") + herring::to_string(code) + ": " + text);
-        for (std::string const& part : parts) require(text.find(part) != std::string::npos, "'" + part + "' in: " + text);
+        for (std::string const& part : parts)
+            require(text.find(part) != std::string::npos, "'" + part + "' in: " + text);
         return;
     }
     throw std::runtime_error("not so: it throws");
@@ -72,7 +74,8 @@ template <class Function> void refused(Function&& f, errc code, std::vector<std:
 } // namespace
 
 TEST_CASE("bad input: layouts that differ are named with both values on every rank") {
-    differ_in_layout<usual>("the count of tensors", layout{{"fc1.weight", 4'000}, {"fc1.bias", 40}}, "tensors=3", "tensors=2");
+    differ_in_layout<usual>("the count of tensors", layout{{"fc1.weight", 4'000}, {"fc1.bias", 40}},
+                            "tensors=3", "tensors=2");
     differ_in_layout<usual>("the order", layout{{"fc1.bias", 40}, {"fc1.weight", 4'000}, {"fc2.weight", 400}},
                             "tensor 0=fc1.weight of 4000", "tensor 0=fc1.bias of 40");
     differ_in_layout<usual>("a size", layout{{"fc1.weight", 4'000}, {"fc1.bias", 40}, {"fc2.weight", 401}},
@@ -82,16 +85,20 @@ TEST_CASE("bad input: layouts that differ are named with both values on every ra
 }
 
 TEST_CASE("bad input: element types and policies that differ are named with both values on every rank") {
-    differ<usual, over_tcp<double>>("the element type", usual_layout, usual_layout, "element=float", "element=double");
-    differ<usual, over_tcp<float, herring::update::sum>>("update", usual_layout, usual_layout, "update=average", "update=sum");
-    differ<usual, over_tcp<float, herring::fusion::whole_model>>("fusion", usual_layout, usual_layout, "fusion=balanced_buffer",
-                                                                 "fusion=whole_model");
-    differ<usual, over_tcp<float, herring::sharding::whole_tensor>>("sharding", usual_layout, usual_layout,
-                                                                    "sharding=balanced", "sharding=whole_tensor");
-    differ<usual, over_tcp<float, herring::intra_node::shared_memory>>("intra_node", usual_layout, usual_layout,
-                                                                       "intra_node=none", "intra_node=shared_memory");
-    using other_chunks = herring::transport::basic_tcp<herring::transport::tcp_tuning{.one_hop_bytes = 32 * 1024}>;
-    differ<usual, herring::reducer<float, other_chunks>>("tuning", usual_layout, usual_layout, "tuning=", "32768");
+    differ<usual, over_tcp<double>>("the element type", usual_layout, usual_layout, "element=float",
+                                    "element=double");
+    differ<usual, over_tcp<float, herring::update::sum>>("update", usual_layout, usual_layout,
+                                                         "update=average", "update=sum");
+    differ<usual, over_tcp<float, herring::fusion::whole_model>>(
+        "fusion", usual_layout, usual_layout, "fusion=balanced_buffer", "fusion=whole_model");
+    differ<usual, over_tcp<float, herring::sharding::whole_tensor>>(
+        "sharding", usual_layout, usual_layout, "sharding=balanced", "sharding=whole_tensor");
+    differ<usual, over_tcp<float, herring::intra_node::shared_memory>>(
+        "intra_node", usual_layout, usual_layout, "intra_node=none", "intra_node=shared_memory");
+    using other_chunks =
+        herring::transport::basic_tcp<herring::transport::tcp_tuning{.one_hop_bytes = 32 * 1024}>;
+    differ<usual, herring::reducer<float, other_chunks>>("tuning", usual_layout, usual_layout,
+                                                         "tuning=", "32768");
 }
 
 TEST_CASE("bad input: one rank constructs, another is in a barrier: an error on both") {
@@ -116,7 +123,8 @@ TEST_CASE("bad input: one rank constructs, another is in a barrier: an error on 
 }
 
 TEST_CASE("bad input: a layout of more bytes than there are is refused on every rank") {
-    for (auto const& each : {std::size_t{1} << 60, std::size_t{1} << 45, std::numeric_limits<std::size_t>::max() - 3}) {
+    for (auto const& each :
+         {std::size_t{1} << 60, std::size_t{1} << 45, std::numeric_limits<std::size_t>::max() - 3}) {
         setup s;
         s.ranks = 2;
         s.name = "a layout of " + std::to_string(each) + " elements";
@@ -124,8 +132,10 @@ TEST_CASE("bad input: a layout of more bytes than there are is refused on every 
             report const seen = play(s, [&](world& w, board& b) {
                 b.strike();
                 layout const huge{{"small", 10}, {"huge", each}};
-                if (on_nodes) shared reduce(w, huge);
-                else flat reduce(w, huge);
+                if (on_nodes)
+                    shared reduce(w, huge);
+                else
+                    flat reduce(w, huge);
                 throw std::runtime_error("not so: it was constructed");
             });
             INFO(s.name << std::string(on_nodes ? ", shared memory" : ", tcp") << "\n" << seen.text());
@@ -146,7 +156,9 @@ TEST_CASE("bad input: a misuse is an error on that rank alone, and the step goes
             s.how = how;
             s.ranks = 4;
             if (place == 2) s.nodes = two_nodes(4);
-            s.name = place == 0 ? "misuse over tcp" : place == 1 ? "misuse over shared memory" : "misuse on two nodes";
+            s.name = place == 0   ? "misuse over tcp"
+                     : place == 1 ? "misuse over shared memory"
+                                  : "misuse on two nodes";
             auto const body = [&](auto* which, world& w) {
                 using reducer = std::remove_pointer_t<decltype(which)>;
                 reducer reduce(w, layout{{"first", 3'000}, {"none", 0}, {"second", 200'000}, {"last", 70}});
@@ -154,23 +166,31 @@ TEST_CASE("bad input: a misuse is an error on that rank alone, and the step goes
                 std::vector<float> mine(200'000);
                 for (int n = 0; n < 3; ++n) {
                     if (wrong) {
-                        refused([&] { reduce.ready(4); }, errc::bad_argument, {"rank 1", "ready", "no tensor 4", "has 4"});
-                        refused([&] { reduce.ready(std::numeric_limits<std::size_t>::max()); }, errc::bad_argument, {"no tensor"});
-                        refused([&] { (void)reduce.tensor(4); }, errc::bad_argument, {"tensor", "no tensor 4"});
+                        refused([&] { reduce.ready(4); }, errc::bad_argument,
+                                {"rank 1", "ready", "no tensor 4", "has 4"});
+                        refused([&] { reduce.ready(std::numeric_limits<std::size_t>::max()); },
+                                errc::bad_argument, {"no tensor"});
+                        refused([&] { (void)reduce.tensor(4); }, errc::bad_argument,
+                                {"tensor", "no tensor 4"});
                         refused([&] { reduce.wait(); }, errc::bad_state, {"tensor 0 ('first') is not ready"});
                     }
                     fill(reduce, w, n, 0);
                     reduce.ready(0);
                     if (wrong) {
-                        refused([&] { reduce.ready(0); }, errc::bad_state, {"tensor 0 ('first')", "ready already"});
-                        refused([&] { reduce.ready(0, std::span(mine).first(3'000)); }, errc::bad_state, {"ready already"});
+                        refused([&] { reduce.ready(0); }, errc::bad_state,
+                                {"tensor 0 ('first')", "ready already"});
+                        refused([&] { reduce.ready(0, std::span(mine).first(3'000)); }, errc::bad_state,
+                                {"ready already"});
                         refused([&] { reduce.ready(2, std::span(mine).first(199'999)); }, errc::bad_argument,
                                 {"tensor 2 ('second')", "200000", "199999"});
                         refused([&] { reduce.ready(2, {}); }, errc::bad_argument, {"has 0"});
                         refused([&] { reduce.ready(7, mine); }, errc::bad_argument, {"no tensor 7"});
-                        refused([&] { reduce.all_reduce(mine); }, errc::bad_state, {"1 of 4 tensors are ready"});
-                        refused([&] { (void)reduce.all_reduce(mine, clock::now()); }, errc::bad_state, {"step is under way"});
-                        refused([&] { (void)reduce.wait(clock::now() + plenty); }, errc::bad_state, {"tensor 1 ('none')"});
+                        refused([&] { reduce.all_reduce(mine); }, errc::bad_state,
+                                {"1 of 4 tensors are ready"});
+                        refused([&] { (void)reduce.all_reduce(mine, clock::now()); }, errc::bad_state,
+                                {"step is under way"});
+                        refused([&] { (void)reduce.wait(clock::now() + plenty); }, errc::bad_state,
+                                {"tensor 1 ('none')"});
                     }
                     std::fill(mine.begin(), mine.end(), value_of(w.rank(), n, 2));
                     reduce.ready(2, mine);
@@ -181,15 +201,18 @@ TEST_CASE("bad input: a misuse is an error on that rank alone, and the step goes
                     if (wrong) refused([&] { reduce.ready(1); }, errc::bad_state, {"tensor 1 ('none')"});
                     reduce.wait();
                     verify(reduce, w, n);
-                    for (float const value : mine) require(value == sum_of(w.size(), n, 2), "the caller's memory has the sum");
+                    for (float const value : mine)
+                        require(value == sum_of(w.size(), n, 2), "the caller's memory has the sum");
                     std::vector<float> more(12'345, static_cast<float>(w.rank()));
                     reduce.all_reduce(more);
                     for (float const value : more) require(value == 6.0f, "all_reduce after a step");
                 }
             };
             report const seen = play(s, [&](world& w, board&) {
-                if (place == 0) body(static_cast<flat*>(nullptr), w);
-                else body(static_cast<shared*>(nullptr), w);
+                if (place == 0)
+                    body(static_cast<flat*>(nullptr), w);
+                else
+                    body(static_cast<shared*>(nullptr), w);
             });
             INFO(s.name << " over " << to_string(how) << "\n" << seen.text());
             for (auto const& one : seen.ranks) CHECK(one.how == state::done);
@@ -215,8 +238,10 @@ TEST_CASE("bad input: a deadline in the past is a timeout that names a rank, not
             reduce.wait(clock::now() - milliseconds(1'000)).value();
         };
         report const seen = play(s, [&](world& w, board& b) {
-            if (place == 0) body(static_cast<flat*>(nullptr), w, b);
-            else body(static_cast<shared*>(nullptr), w, b);
+            if (place == 0)
+                body(static_cast<flat*>(nullptr), w, b);
+            else
+                body(static_cast<shared*>(nullptr), w, b);
         });
         if (place != 2) check_named(s, seen, s.ranks - 1, {errc::timeout}, milliseconds(1'500));
         // With more ranks, one may rightly say that another of them had not come by then.

@@ -25,10 +25,12 @@ struct place {
     int ranks;
     bool two;
 };
-constexpr place by_tcp{"tcp", 3, false}, on_one_node{"shared memory", 3, false}, on_two_nodes{"two nodes", 4, true};
+constexpr place by_tcp{"tcp", 3, false}, on_one_node{"shared memory", 3, false},
+    on_two_nodes{"two nodes", 4, true};
 
 /// The share of a core, in per mille, that each rank uses while it waits two seconds for the last one.
-template <class Reducer> void wait_for_a_late_one(char const* policies, place const& where, start how, std::size_t elements) {
+template <class Reducer>
+void wait_for_a_late_one(char const* policies, place const& where, start how, std::size_t elements) {
     setup s;
     s.how = how;
     s.ranks = where.ranks;
@@ -38,7 +40,8 @@ template <class Reducer> void wait_for_a_late_one(char const* policies, place co
         Reducer reduce(w, layout{{"a", elements}, {"b", 1'000}});
         step(reduce, w, 0);
         w.barrier();
-        if (w.rank() == w.size() - 1) std::this_thread::sleep_for(std::chrono::seconds(2)); // this is what it is about
+        if (w.rank() == w.size() - 1)
+            std::this_thread::sleep_for(std::chrono::seconds(2)); // this is what it is about
         double const cpu = cpu_seconds();
         std::int64_t const from = now_ns();
         step(reduce, w, 1);
@@ -53,8 +56,8 @@ template <class Reducer> void wait_for_a_late_one(char const* policies, place co
         if (r + 1 < s.ranks) most = std::max(most, seen.ranks[static_cast<std::size_t>(r)].value);
     }
     CHECK(most < 50); // 20 are promised
-    std::printf("[idle] %-14s %-18s %-6s %7zu elements: at most %.1f %% of a core a waiting rank\n", where.name, policies,
-                to_string(how).c_str(), elements, static_cast<double>(most) * 0.1);
+    std::printf("[idle] %-14s %-18s %-6s %7zu elements: at most %.1f %% of a core a waiting rank\n",
+                where.name, policies, to_string(how).c_str(), elements, static_cast<double>(most) * 0.1);
 }
 
 template <class Reducer> void killed(char const* name, place const& where, int victim, start how) {
@@ -79,7 +82,8 @@ template <class Reducer> void killed(char const* name, place const& where, int v
         throw std::runtime_error("not so: the step ended well");
     });
     check_named(s, seen, victim, {errc::peer_lost});
-    std::printf("[idle] %-14s progress::thread, killed in a step: %.0f ms to the last error\n", where.name, seen.slowest_ms(victim));
+    std::printf("[idle] %-14s progress::thread, killed in a step: %.0f ms to the last error\n", where.name,
+                seen.slowest_ms(victim));
 }
 
 using background = herring::progress::thread;
@@ -101,7 +105,8 @@ TEST_CASE("idle: waiting::adaptive") {
 
 TEST_CASE("idle: progress::thread") {
     wait_for_a_late_one<flat_of<background>>("adaptive, thread", by_tcp, start::join, 500'000);
-    wait_for_a_late_one<flat_of<background, shared_memory>>("adaptive, thread", on_two_nodes, start::launch, 500'000);
+    wait_for_a_late_one<flat_of<background, shared_memory>>("adaptive, thread", on_two_nodes, start::launch,
+                                                            500'000);
 }
 
 TEST_CASE("idle: a rank that is killed is named through a progress thread") {

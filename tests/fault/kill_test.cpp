@@ -15,12 +15,18 @@ constexpr phase phases[] = {phase::construction,    phase::idle,    phase::befor
 
 constexpr char const* to_string(phase p) {
     switch (p) {
-    case phase::construction: return "in construction";
-    case phase::idle: return "idle";
-    case phase::before_ready: return "before ready";
-    case phase::between_buckets: return "between buckets";
-    case phase::in_wait: return "in wait, small steps";
-    case phase::in_flight: return "64 MiB in flight";
+    case phase::construction:
+        return "in construction";
+    case phase::idle:
+        return "idle";
+    case phase::before_ready:
+        return "before ready";
+    case phase::between_buckets:
+        return "between buckets";
+    case phase::in_wait:
+        return "in wait, small steps";
+    case phase::in_flight:
+        return "64 MiB in flight";
     }
     return "?";
 }
@@ -78,7 +84,8 @@ void live_and_die(world& w, board& b, phase at, int victim, std::chrono::microse
         case phase::in_flight:
             if (dies) die_after(b, delay);
             break;
-        case phase::construction: break;
+        case phase::construction:
+            break;
         }
         while (true) step(reduce, w, number++);
     } catch (herring::error const& first) {
@@ -119,10 +126,12 @@ template <class Reducer> void play_all(place const& where, unsigned seed) {
             // Rank 0 leads what join makes: it has its turn as well.
             int const victim = turn % 2 == 0 ? s.ranks - 1 - turn / 2 % 2 : turn / 2 % 2;
             ++turn;
-            std::chrono::microseconds const delay(at == phase::construction ? (how == start::launch ? 0 : 1'500)
-                                                  : at == phase::in_flight  ? static_cast<long>(random() % 60'000)
-                                                                            : static_cast<long>(random() % 8'000));
-            report const seen = play(s, [&](world& w, board& b) { live_and_die<Reducer>(w, b, at, victim, delay); });
+            std::chrono::microseconds const delay(
+                at == phase::construction ? (how == start::launch ? 0 : 1'500)
+                : at == phase::in_flight  ? static_cast<long>(random() % 60'000)
+                                          : static_cast<long>(random() % 8'000));
+            report const seen =
+                play(s, [&](world& w, board& b) { live_and_die<Reducer>(w, b, at, victim, delay); });
             check_named(s, seen, victim, {errc::peer_lost});
             char text[80];
             std::snprintf(text, sizeof text, "  %s: %.0f", to_string(at), seen.slowest_ms(victim));

@@ -46,13 +46,16 @@ template <class Act> report play_at(where const& p, setup const& s, layout const
         act(reduce, w, b);
     };
     return play(s, [&](world& w, board& b) {
-        if (p.on_nodes) body(static_cast<shared*>(nullptr), w, b);
-        else body(static_cast<flat*>(nullptr), w, b);
+        if (p.on_nodes)
+            body(static_cast<shared*>(nullptr), w, b);
+        else
+            body(static_cast<flat*>(nullptr), w, b);
     });
 }
 
 /// All ranks ended in an error within `limit`, and none of them in success.
-void check_all_fail(setup const& s, report const& seen, std::vector<errc> const& codes, milliseconds limit = promptly) {
+void check_all_fail(setup const& s, report const& seen, std::vector<errc> const& codes,
+                    milliseconds limit = promptly) {
     INFO(s.name << " over " << to_string(s.how) << ", " << s.ranks << " ranks\n" << seen.text());
     for (int r = 0; r < s.ranks; ++r) {
         CAPTURE(r);
@@ -110,8 +113,10 @@ TEST_CASE("misuse: a rank that destroys its reducer in the middle of a step, and
             for (int n = 0;; ++n) step(reduce, w, n);
         };
         report const seen = play(s, [&](world& w, board& b) {
-            if (p.on_nodes) body(static_cast<shared*>(nullptr), w, b);
-            else body(static_cast<flat*>(nullptr), w, b);
+            if (p.on_nodes)
+                body(static_cast<shared*>(nullptr), w, b);
+            else
+                body(static_cast<flat*>(nullptr), w, b);
         });
         check_named(s, seen, victim, {errc::peer_failed});
         most = std::max(most, seen.slowest_ms(victim));
@@ -124,7 +129,8 @@ TEST_CASE("misuse: a rank that returns early, in order, while others go on") {
     for (where const& p : places()) {
         for (bool const lives : {false, true}) {
             int const victim = lives ? 0 : p.ranks - 1;
-            setup const s = setup_of(p, lives ? "a rank ends its reducer, and lives on" : "a rank returns early");
+            setup const s =
+                setup_of(p, lives ? "a rank ends its reducer, and lives on" : "a rank returns early");
             auto const body = [&](auto* which, world& w, board& b) {
                 using reducer = std::remove_pointer_t<decltype(which)>;
                 {
@@ -137,8 +143,10 @@ TEST_CASE("misuse: a rank that returns early, in order, while others go on") {
                 if (lives) outlast(b, w.size() - 1);
             };
             report const seen = play(s, [&](world& w, board& b) {
-                if (p.on_nodes) body(static_cast<shared*>(nullptr), w, b);
-                else body(static_cast<flat*>(nullptr), w, b);
+                if (p.on_nodes)
+                    body(static_cast<shared*>(nullptr), w, b);
+                else
+                    body(static_cast<flat*>(nullptr), w, b);
             });
             check_named(s, seen, victim, {errc::peer_lost, errc::peer_failed});
             most = std::max(most, seen.slowest_ms(victim));
@@ -152,9 +160,10 @@ TEST_CASE("misuse: the last step of a rank that leaves is whole on all others") 
     for (where const& p : places()) {
         setup const s = setup_of(p, "all leave when they are done");
         for (int round = 0; round < 3; ++round) {
-            report const seen = play_at(p, s, layout{{"a", 1'000'000}, {"b", 100}}, [&](auto& reduce, world& w, board&) {
-                for (int n = 1; n < 4; ++n) step(reduce, w, n);
-            });
+            report const seen =
+                play_at(p, s, layout{{"a", 1'000'000}, {"b", 100}}, [&](auto& reduce, world& w, board&) {
+                    for (int n = 1; n < 4; ++n) step(reduce, w, n);
+                });
             INFO(seen.text());
             for (auto const& one : seen.ranks) CHECK(one.how == state::done);
         }
@@ -172,7 +181,8 @@ TEST_CASE("misuse: a rank calls all_reduce where the others are in a step") {
                 if (w.rank() == other) {
                     std::vector<float> values(elements, 1.0f);
                     reduce.all_reduce(values, clock::now() + deadline).value();
-                    throw std::runtime_error("not so: all_reduce returned a value: " + std::to_string(values[0]));
+                    throw std::runtime_error("not so: all_reduce returned a value: " +
+                                             std::to_string(values[0]));
                 }
                 for (std::size_t i = 0; i < reduce.size(); ++i) {
                     fill(reduce, w, 1, i);
@@ -192,20 +202,21 @@ TEST_CASE("misuse: sizes of all_reduce that differ") {
     double most = 0;
     struct {
         std::size_t most_do, one_does;
-    } const pairs[] = {{1'000, 1'001},         {10, 4'000},           {100, 2'000'000},      {2'000'000, 100},
-                       {2'000'000, 2'000'001}, {1 << 20, 1 << 21},    {1 << 21, 1 << 20},    {3 << 20, 1 << 20},
-                       {8'192, 16'384},        {65'536, 131'072},     {131'072, 65'536},     {4'000, 4'001},
+    } const pairs[] = {{1'000, 1'001},         {10, 4'000},         {100, 2'000'000},   {2'000'000, 100},
+                       {2'000'000, 2'000'001}, {1 << 20, 1 << 21},  {1 << 21, 1 << 20}, {3 << 20, 1 << 20},
+                       {8'192, 16'384},        {65'536, 131'072},   {131'072, 65'536},  {4'000, 4'001},
                        {300'000, 300'016},     {32'768, 8 * 32'768}};
     int turn = 0;
     for (where const& p : places()) {
         for (auto const& pair : pairs) {
             int const other = ++turn % p.ranks;
             if (p.how == start::join && turn % 2 == 0) continue;
-            setup const s = setup_of(p, "all_reduce of " + std::to_string(pair.most_do) + ", rank " + std::to_string(other) +
-                                            " of " + std::to_string(pair.one_does));
+            setup const s = setup_of(p, "all_reduce of " + std::to_string(pair.most_do) + ", rank " +
+                                            std::to_string(other) + " of " + std::to_string(pair.one_does));
             report const seen = play_at(p, s, layout{}, [&](auto& reduce, world& w, board& b) {
                 std::size_t const own = w.rank() == other ? pair.one_does : pair.most_do;
-                bool const one_hop = reduce.plan().nodes > 1 && own * sizeof(float) <= reduce.plan().one_hop_limit();
+                bool const one_hop =
+                    reduce.plan().nodes > 1 && own * sizeof(float) <= reduce.plan().one_hop_limit();
                 b.ranks[w.rank()].value.store(one_hop ? 1 : 0);
                 std::vector<float> good(5'000, 1.0f);
                 reduce.all_reduce(good); // operations before it do not matter
@@ -213,14 +224,17 @@ TEST_CASE("misuse: sizes of all_reduce that differ") {
                 b.strike();
                 reduce.all_reduce(values, clock::now() + deadline).value();
                 // Success anywhere is a sum of what does not belong together.
-                throw std::runtime_error("not so: all_reduce returned " + std::to_string(values[0]) + " and " +
-                                         std::to_string(values.back()));
+                throw std::runtime_error("not so: all_reduce returned " + std::to_string(values[0]) +
+                                         " and " + std::to_string(values.back()));
             });
             // Who takes one hop and who takes two never hear from each other: that is found at the deadline.
-            bool const same_route = std::all_of(seen.ranks.begin(), seen.ranks.end(),
-                                                [&](auto const& one) { return one.value == seen.ranks[0].value; });
-            if (same_route) check_all_fail(s, seen, {errc::mismatch});
-            else check_all_fail(s, seen, {errc::mismatch, errc::timeout});
+            bool const same_route = std::all_of(seen.ranks.begin(), seen.ranks.end(), [&](auto const& one) {
+                return one.value == seen.ranks[0].value;
+            });
+            if (same_route)
+                check_all_fail(s, seen, {errc::mismatch});
+            else
+                check_all_fail(s, seen, {errc::mismatch, errc::timeout});
             if (same_route) most = std::max(most, seen.slowest_ms(-1));
         }
     }

@@ -37,8 +37,10 @@ inline std::vector<int> listening_ports(int pid) {
     while (std::getline(in, line)) {
         std::istringstream fields(line);
         std::string number, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-        fields >> number >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode;
-        if (state == "0A" && inodes.count(inode) != 0) ports.push_back(std::stoi(local.substr(local.find(':') + 1), nullptr, 16));
+        fields >> number >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
+            inode;
+        if (state == "0A" && inodes.count(inode) != 0)
+            ports.push_back(std::stoi(local.substr(local.find(':') + 1), nullptr, 16));
     }
     return ports;
 }
@@ -82,7 +84,8 @@ class misled_world {
     /// Called with what this rank is about to give, before it gives it.
     using before = std::function<void(std::string const&)>;
 
-    static world make(world& real, rewrite change, before first = [](std::string const&) {}) {
+    static world make(
+        world& real, rewrite change, before first = [](std::string const&) {}) {
         auto* const self = new misled_world{&real, std::move(change), std::move(first)};
         herring::detail::membership made;
         made.rank = real.rank();
@@ -97,7 +100,8 @@ class misled_world {
                                 std::vector<std::vector<std::byte>>& all, time_point deadline) {
             auto& m = *static_cast<misled_world*>(me);
             m.before_({reinterpret_cast<char const*>(mine.data()), mine.size()});
-            all = m.real_->all_gather(mine, std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
+            all =
+                m.real_->all_gather(mine, std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
             for (std::size_t r = 0; r < all.size(); ++r) {
                 std::string const was(reinterpret_cast<char const*>(all[r].data()), all[r].size());
                 std::string const is = m.change_(static_cast<int>(r), was);
@@ -106,7 +110,8 @@ class misled_world {
             }
         };
         made.by.barrier = [](void* me, std::string_view, time_point deadline) {
-            static_cast<misled_world*>(me)->real_->barrier(std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
+            static_cast<misled_world*>(me)->real_->barrier(
+                std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
         };
         // Failures are looked for in this rank only: what the proxy does is to be found out by the connection's ends.
         made.by.fail = [](void* me, failure const& why) noexcept {
@@ -154,14 +159,17 @@ class proxy {
     enum class verdict { pass, cut };
     /// Called for each header on its way to the rank that dials (`inward`) or away from it; `number` counts from 0 in
     /// each direction. May change the header, and send something of its own before it.
-    using meddle = std::function<verdict(bool inward, int number, herring::detail::frame_buffer& header, int to)>;
+    using meddle =
+        std::function<verdict(bool inward, int number, herring::detail::frame_buffer& header, int to)>;
 
     explicit proxy(meddle what) : meddle_(std::move(what)) {
         listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         sockaddr_in at{};
         at.sin_family = AF_INET;
         at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        require(::bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 && ::listen(listener_, 8) == 0, "a proxy listens");
+        require(::bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 &&
+                    ::listen(listener_, 8) == 0,
+                "a proxy listens");
         socklen_t size = sizeof at;
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size);
         port_ = ntohs(at.sin_port);
@@ -203,7 +211,8 @@ class proxy {
             if (meddle_(inward, number, header, to) == verdict::cut) break;
             bool goes_on = pass(to, header.data(), header.size());
             for (std::uint64_t left = f.length; goes_on && left > 0;) {
-                std::size_t const part = static_cast<std::size_t>(std::min<std::uint64_t>(left, payload.size()));
+                std::size_t const part =
+                    static_cast<std::size_t>(std::min<std::uint64_t>(left, payload.size()));
                 goes_on = receive(from, payload.data(), part) && pass(to, payload.data(), part);
                 left -= part;
             }

@@ -65,7 +65,8 @@ TEST_CASE("resources: no file descriptors left at construction") {
                 setup s;
                 s.how = how;
                 s.ranks = 3;
-                s.name = std::string(on_node ? "shared memory" : "tcp") + " with " + std::to_string(free) + " descriptors";
+                s.name = std::string(on_node ? "shared memory" : "tcp") + " with " + std::to_string(free) +
+                         " descriptors";
                 int const poor = free % 3;
                 report const seen = play(s, [&](world& w, board& b) {
                     w.barrier();
@@ -75,18 +76,23 @@ TEST_CASE("resources: no file descriptors left at construction") {
                         std::remove_pointer_t<decltype(which)> reduce(w, mixed_layout());
                         for (int n = 0; n < 2; ++n) step(reduce, w, n);
                     };
-                    if (on_node) body(static_cast<shared*>(nullptr));
-                    else body(static_cast<flat*>(nullptr));
+                    if (on_node)
+                        body(static_cast<shared*>(nullptr));
+                    else
+                        body(static_cast<flat*>(nullptr));
                 });
                 check_together(s, seen, poor, errc::no_resources);
-                if (seen.ranks[0].how == state::done) enough = free;
-                else ++failed;
+                if (seen.ranks[0].how == state::done)
+                    enough = free;
+                else
+                    ++failed;
                 most = std::max(most, seen.slowest_ms(-1));
             }
             CHECK(failed > 0);
             CHECK(enough >= 0);
-            std::printf("[resources] %-14s %-7s %d descriptors are enough; with fewer, %.0f ms to the last error\n",
-                        on_node ? "shared memory" : "tcp", to_string(how).c_str(), enough, most);
+            std::printf(
+                "[resources] %-14s %-7s %d descriptors are enough; with fewer, %.0f ms to the last error\n",
+                on_node ? "shared memory" : "tcp", to_string(how).c_str(), enough, most);
         }
     }
 }
@@ -95,29 +101,31 @@ TEST_CASE("resources: no file descriptors left at join") {
     for (int free = 0; free < 8; ++free) {
         std::string const address = free_address();
         int const poor = free % 2;
-        auto* const b = ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) board;
+        auto* const b =
+            ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                board;
         std::int64_t const from = now_ns();
-        int const status = herring::launch(
-            2,
-            [&](world& l) {
-                herring::join_options options;
-                options.rank = l.rank();
-                options.size = 2;
-                options.address = address;
-                options.timeout = milliseconds(1'500); // the other one cannot know better
-                l.barrier();
-                if (l.rank() == poor) leave_descriptors(free);
-                ending& mine = b->ranks[l.rank()];
-                try {
-                    world w = herring::join(options);
-                    w.barrier(milliseconds(3'000));
-                    mine.how.store(state::done);
-                } catch (herring::error const& why) {
-                    mine.why = why.why();
-                    mine.how.store(state::error);
-                }
-            },
-            {.timeout = plenty});
+        int const status = herring::launch(2,
+                                           [&](world& l) {
+                                               herring::join_options options;
+                                               options.rank = l.rank();
+                                               options.size = 2;
+                                               options.address = address;
+                                               options.timeout =
+                                                   milliseconds(1'500); // the other one cannot know better
+                                               l.barrier();
+                                               if (l.rank() == poor) leave_descriptors(free);
+                                               ending& mine = b->ranks[l.rank()];
+                                               try {
+                                                   world w = herring::join(options);
+                                                   w.barrier(milliseconds(3'000));
+                                                   mine.how.store(state::done);
+                                               } catch (herring::error const& why) {
+                                                   mine.why = why.why();
+                                                   mine.how.store(state::error);
+                                               }
+                                           },
+                                           {.timeout = plenty});
         double const took = milliseconds_since(from);
         CAPTURE(free);
         INFO("rank 0: " << b->ranks[0].why.message() << "\nrank 1: " << b->ranks[1].why.message());
@@ -141,35 +149,42 @@ TEST_CASE("resources: interfaces and names that do not exist") {
         char const* interface;
         char const* host; // instead of rank 0's
         std::vector<std::string> parts;
-    } const cases[] = {{"an interface", "nosuch0", nullptr, {"HERRING_INTERFACE", "nosuch0", "lo (127.0.0.1"}},
-                       {"an address of another machine", "203.0.113.7", nullptr, {"203.0.113.7", "no such interface or address"}},
-                       {"a name", nullptr, "no-such-host.invalid", {"no-such-host.invalid", "does not resolve"}}};
+    } const cases[] = {
+        {"an interface", "nosuch0", nullptr, {"HERRING_INTERFACE", "nosuch0", "lo (127.0.0.1"}},
+        {"an address of another machine",
+         "203.0.113.7",
+         nullptr,
+         {"203.0.113.7", "no such interface or address"}},
+        {"a name", nullptr, "no-such-host.invalid", {"no-such-host.invalid", "does not resolve"}}};
     for (auto const& c : cases) {
         for (bool const everywhere : {false, true}) {
             std::string const address = free_address();
-            auto* const b = ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) board;
+            auto* const b = ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) board;
             std::int64_t const from = now_ns();
-            int const status = herring::launch(
-                3,
-                [&](world& l) {
-                    ending& mine = b->ranks[l.rank()];
-                    bool const wrong = everywhere || l.rank() == 1;
-                    try {
-                        herring::join_options options;
-                        options.rank = l.rank();
-                        options.size = 3;
-                        options.address = address;
-                        options.timeout = milliseconds(1'000);
-                        if (wrong && c.interface != nullptr) options.interface = c.interface;
-                        if (wrong && c.host != nullptr) options.address = std::string(c.host) + address.substr(address.rfind(':'));
-                        world w = herring::join(options);
-                        mine.how.store(state::done);
-                    } catch (herring::error const& why) {
-                        mine.why = why.why();
-                        mine.how.store(state::error);
-                    }
-                },
-                {.timeout = plenty});
+            int const status =
+                herring::launch(3,
+                                [&](world& l) {
+                                    ending& mine = b->ranks[l.rank()];
+                                    bool const wrong = everywhere || l.rank() == 1;
+                                    try {
+                                        herring::join_options options;
+                                        options.rank = l.rank();
+                                        options.size = 3;
+                                        options.address = address;
+                                        options.timeout = milliseconds(1'000);
+                                        if (wrong && c.interface != nullptr) options.interface = c.interface;
+                                        if (wrong && c.host != nullptr)
+                                            options.address =
+                                                std::string(c.host) + address.substr(address.rfind(':'));
+                                        world w = herring::join(options);
+                                        mine.how.store(state::done);
+                                    } catch (herring::error const& why) {
+                                        mine.why = why.why();
+                                        mine.how.store(state::error);
+                                    }
+                                },
+                                {.timeout = plenty});
             double const took = milliseconds_since(from);
             CAPTURE(c.name);
             CAPTURE(everywhere);
@@ -182,7 +197,8 @@ TEST_CASE("resources: interfaces and names that do not exist") {
                 std::string const text = one.why.message();
                 if (everywhere || r == 1) {
                     CHECK(one.why.what == errc::unreachable);
-                    for (std::string const& part : c.parts) CHECK_MESSAGE(text.find(part) != std::string::npos, part << " in " << text);
+                    for (std::string const& part : c.parts)
+                        CHECK_MESSAGE(text.find(part) != std::string::npos, part << " in " << text);
                 } else {
                     CHECK(one.why.what == errc::timeout);
                     CHECK_MESSAGE(one.why.peer == 1, text);
@@ -212,7 +228,8 @@ TEST_CASE("resources: no free port for data") {
             at.sin_family = AF_INET;
             at.sin_port = htons(static_cast<std::uint16_t>(port));
             at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-            if (::bind(s, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 || ::listen(s, 1) != 0) return false;
+            if (::bind(s, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 || ::listen(s, 1) != 0)
+                return false;
         }
         return true;
     };
@@ -220,7 +237,9 @@ TEST_CASE("resources: no free port for data") {
     pid_t const child = ::fork();
     if (child == 0) {
         if (!alone()) ::_exit(77);
-        auto* const b = ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) board;
+        auto* const b =
+            ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                board;
         int const status = herring::launch(
             2,
             [&](world& w) {
@@ -228,9 +247,12 @@ TEST_CASE("resources: no free port for data") {
                     flat reduce(w, mixed_layout());
                 } catch (herring::error const& why) {
                     // Both lack a port; each says so itself, or hears it of the other.
-                    bool const own = why.code() == errc::no_resources && std::strstr(why.what(), "free ports") != nullptr;
-                    if (own || (why.code() == errc::peer_failed && why.peer() == 1 - w.rank())) b->entered.fetch_add(1);
-                    else std::fprintf(stderr, "%s\n", why.what());
+                    bool const own =
+                        why.code() == errc::no_resources && std::strstr(why.what(), "free ports") != nullptr;
+                    if (own || (why.code() == errc::peer_failed && why.peer() == 1 - w.rank()))
+                        b->entered.fetch_add(1);
+                    else
+                        std::fprintf(stderr, "%s\n", why.what());
                 }
             },
             {.timeout = plenty});
@@ -239,8 +261,10 @@ TEST_CASE("resources: no free port for data") {
     int raw = 0;
     ::waitpid(child, &raw, 0);
     int const status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128;
-    if (status == 77) MESSAGE("skipped: no network namespace may be made here");
-    else CHECK(status == 0);
+    if (status == 77)
+        MESSAGE("skipped: no network namespace may be made here");
+    else
+        CHECK(status == 0);
 }
 
 TEST_CASE("resources: too little shared memory, by the limit of file sizes") {
@@ -273,7 +297,8 @@ TEST_CASE("resources: too little address space on one rank") {
                 setup s;
                 s.how = how;
                 s.ranks = 2;
-                s.name = std::string(on_node ? "shared memory" : "tcp") + " with " + std::to_string(mib) + " MiB more";
+                s.name = std::string(on_node ? "shared memory" : "tcp") + " with " + std::to_string(mib) +
+                         " MiB more";
                 int const poor = mib % 2 == 0 ? 1 : 0;
                 report const seen = play(s, [&](world& w, board& b) {
                     w.barrier();
@@ -284,11 +309,14 @@ TEST_CASE("resources: too little address space on one rank") {
                     }
                     b.strike();
                     auto const body = [&](auto* which) {
-                        std::remove_pointer_t<decltype(which)> reduce(w, layout{{"large", 5'000'000}, {"small", 100}});
+                        std::remove_pointer_t<decltype(which)> reduce(
+                            w, layout{{"large", 5'000'000}, {"small", 100}});
                         for (int n = 0; n < 2; ++n) step(reduce, w, n);
                     };
-                    if (on_node) body(static_cast<shared*>(nullptr));
-                    else body(static_cast<flat*>(nullptr));
+                    if (on_node)
+                        body(static_cast<shared*>(nullptr));
+                    else
+                        body(static_cast<flat*>(nullptr));
                 });
                 check_together(s, seen, poor, errc::no_resources);
                 (seen.ranks[0].how == state::done ? well : failed) += 1;
@@ -308,8 +336,10 @@ TEST_CASE("resources: a layout that no machine holds") {
         report const seen = play(s, [&](world& w, board& b) {
             b.strike();
             layout const huge{{"huge", std::size_t{1} << 44}};
-            if (on_node) shared reduce(w, huge);
-            else flat reduce(w, huge);
+            if (on_node)
+                shared reduce(w, huge);
+            else
+                flat reduce(w, huge);
             throw std::runtime_error("not so: it was constructed");
         });
         INFO(seen.text());

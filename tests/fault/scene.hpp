@@ -51,7 +51,8 @@ using std::chrono::milliseconds;
 
 /// One bucket a tensor, so that a test knows what is on its way.
 template <class... More>
-using flat_of = herring::reducer<float, herring::transport::tcp, herring::update::sum, herring::fusion::per_tensor, More...>;
+using flat_of = herring::reducer<float, herring::transport::tcp, herring::update::sum,
+                                 herring::fusion::per_tensor, More...>;
 using flat = flat_of<>;
 using shared = flat_of<herring::intra_node::shared_memory>; // one node or several, as the world says
 
@@ -75,10 +76,14 @@ enum class state : int { silent, done, error, other };
 
 inline std::string to_string(state s) {
     switch (s) {
-    case state::silent: return "silent";
-    case state::done: return "done";
-    case state::error: return "error";
-    case state::other: return "not as required";
+    case state::silent:
+        return "silent";
+    case state::done:
+        return "done";
+    case state::error:
+        return "error";
+    case state::other:
+        return "not as required";
     }
     return "?";
 }
@@ -97,7 +102,7 @@ struct ending {
 struct board {
     std::atomic<int> steps{0};
     std::atomic<int> entered{0};
-    std::atomic<std::uint32_t> ended{0}; // ranks that are through
+    std::atomic<std::uint32_t> ended{0};    // ranks that are through
     std::atomic<std::int64_t> struck_ns{0}; // when the fault happened
     std::atomic<int> port{0};
     ending ranks[16];
@@ -173,7 +178,8 @@ struct report {
         for (std::size_t r = 0; r < ranks.size(); ++r) {
             char ms[32];
             std::snprintf(ms, sizeof ms, "%.0f ms", ranks[r].after_ms);
-            out += "  rank " + std::to_string(r) + ": " + to_string(ranks[r].how) + " (exit " + std::to_string(ranks[r].exit_status) + ") after " + ms + " " +
+            out += "  rank " + std::to_string(r) + ": " + to_string(ranks[r].how) + " (exit " +
+                   std::to_string(ranks[r].exit_status) + ") after " + ms + " " +
                    (ranks[r].how == state::error ? ranks[r].why.message() : ranks[r].note) + "\n";
         }
         return out;
@@ -237,10 +243,12 @@ template <class Function> void act(world& w, board& b, Function& function) noexc
     herring::detail::futex_wake(b.ended);
 }
 
-inline void reap_all(std::vector<pid_t> const& pids, std::vector<int>& statuses, milliseconds limit, bool& hung) {
+inline void reap_all(std::vector<pid_t> const& pids, std::vector<int>& statuses, milliseconds limit,
+                     bool& hung) {
     time_point const until = clock::now() + limit;
     std::vector<pollfd> waiting;
-    for (pid_t const pid : pids) waiting.push_back({static_cast<int>(::syscall(SYS_pidfd_open, pid, 0u)), POLLIN, 0});
+    for (pid_t const pid : pids)
+        waiting.push_back({static_cast<int>(::syscall(SYS_pidfd_open, pid, 0u)), POLLIN, 0});
     statuses.assign(pids.size(), 0);
     for (std::size_t left = pids.size(); left > 0;) {
         auto const ms = std::chrono::duration_cast<milliseconds>(until - clock::now()).count();
@@ -266,7 +274,9 @@ inline void reap_all(std::vector<pid_t> const& pids, std::vector<int>& statuses,
 
 /// Plays `function(world&, board&)` on every rank, and checks that nothing is left when all have ended.
 template <class Function> report play(setup const& how, Function function) {
-    auto* const b = ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) board;
+    auto* const b =
+        ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+            board;
     std::set<std::string> const files = shared_files();
     report made;
     std::int64_t const started = now_ns();
@@ -275,7 +285,8 @@ template <class Function> report play(setup const& how, Function function) {
         herring::launch_options options;
         options.nodes = how.nodes;
         options.timeout = how.limit;
-        int const status = herring::launch(how.ranks, [&](world& w) { backstage::act(w, *b, function); }, options);
+        int const status = herring::launch(
+            how.ranks, [&](world& w) { backstage::act(w, *b, function); }, options);
         made.hung = status == 124;
     } else {
         std::string const address = free_address();
@@ -335,8 +346,9 @@ template <class Function> report play(setup const& how, Function function) {
 /// Every rank but `victim` ended in an error that names it, within `limit` of the fault.
 inline void check_named(setup const& how, report const& seen, int victim, std::vector<errc> const& codes,
                         milliseconds limit = promptly) {
-    INFO(how.name << " over " << to_string(how.how) << ", " << how.ranks
-                  << " ranks, of which " << victim << " is at fault\n" << seen.text());
+    INFO(how.name << " over " << to_string(how.how) << ", " << how.ranks << " ranks, of which " << victim
+                  << " is at fault\n"
+                  << seen.text());
     for (int r = 0; r < how.ranks; ++r) {
         if (r == victim) continue;
         CAPTURE(r);
@@ -353,7 +365,8 @@ inline float value_of(int rank, int step, std::size_t i) {
     return static_cast<float>((rank + 1) * (step + 1)) + static_cast<float>(i);
 }
 inline float sum_of(int ranks, int step, std::size_t i) {
-    return static_cast<float>(ranks * (ranks + 1) / 2 * (step + 1)) + static_cast<float>(ranks) * static_cast<float>(i);
+    return static_cast<float>(ranks * (ranks + 1) / 2 * (step + 1)) +
+           static_cast<float>(ranks) * static_cast<float>(i);
 }
 
 template <class Reducer> void fill(Reducer& r, world const& w, int step, std::size_t i) {
@@ -366,8 +379,9 @@ template <class Reducer> void verify(Reducer& r, world const& w, int step) {
         float const expected = sum_of(w.size(), step, i);
         for (float const value : r.tensor(i))
             if (value != expected)
-                throw std::runtime_error("not so: tensor " + std::to_string(i) + " of step " + std::to_string(step) + " is " +
-                                         std::to_string(expected) + ", not " + std::to_string(value));
+                throw std::runtime_error("not so: tensor " + std::to_string(i) + " of step " +
+                                         std::to_string(step) + " is " + std::to_string(expected) + ", not " +
+                                         std::to_string(value));
     }
 }
 
@@ -383,7 +397,8 @@ template <class Reducer> void step(Reducer& r, world const& w, int number) {
 
 /// All sizes of routes: empty, tiny, one hop, two hops.
 inline layout mixed_layout() {
-    return layout{{"tiny", 3}, {"empty", 0}, {"one hop", 3000}, {"two hops", 700'001}, {"odd", 12'345}, {"last", 300'000}};
+    return layout{{"tiny", 3},           {"empty", 0},    {"one hop", 3000},
+                  {"two hops", 700'001}, {"odd", 12'345}, {"last", 300'000}};
 }
 
 inline double milliseconds_since(std::int64_t ns) { return static_cast<double>(now_ns() - ns) * 1e-6; }

@@ -18,10 +18,16 @@ int be_rude(int port, rudeness how, std::uint64_t job) {
     detail::frame f{.job = job, .tag = 0x68656c6c6f000000u, .source = 0};
     detail::frame_buffer bytes{};
     switch (how) {
-    case rudeness::silent: return s;
-    case rudeness::scan: ::close(s); return -1;
-    case rudeness::text: send_all(s, "GET / HTTP/1.1\r\nHost: example.org\r\nUser-Agent: scanner, rather long\r\n\r\n", 72); return s;
-    case rudeness::zeroes: break;
+    case rudeness::silent:
+        return s;
+    case rudeness::scan:
+        ::close(s);
+        return -1;
+    case rudeness::text:
+        send_all(s, "GET / HTTP/1.1\r\nHost: example.org\r\nUser-Agent: scanner, rather long\r\n\r\n", 72);
+        return s;
+    case rudeness::zeroes:
+        break;
     case rudeness::other_job:
         f.job ^= 1;
         detail::encode(f, bytes.data());
@@ -83,9 +89,11 @@ TEST_CASE("strangers: on the data ports while ranks construct: they are counted,
             auto const fill_backlogs = [&](std::string const& mine) {
                 if (port_said(mine) < 0) return;
                 for (int const rank : {1, 2, 3})
-                    for (int const one : storm(await_port(b.ranks[rank].pid), silent, 5, w.job())) open.push_back(one);
+                    for (int const one : storm(await_port(b.ranks[rank].pid), silent, 5, w.job()))
+                        open.push_back(one);
             };
-            world last = misled_world::make(w, [](int, std::string text) { return text; }, fill_backlogs);
+            world last = misled_world::make(
+                w, [](int, std::string text) { return text; }, fill_backlogs);
             body(last);
             for (int const one : open) ::close(one);
         });
@@ -93,7 +101,8 @@ TEST_CASE("strangers: on the data ports while ranks construct: they are counted,
         for (auto const& one : seen.ranks) CHECK(one.how == state::done);
         // Those that came before the last real rank; silent ones may be left alone.
         for (std::size_t const r : {1u, 2u, 3u}) CHECK(seen.ranks[r].value >= 20);
-        std::printf("[strangers] %3d silent and 25 others on each data port: %ld, %ld and %ld turned away, done in %.0f ms\n",
+        std::printf("[strangers] %3d silent and 25 others on each data port: %ld, %ld and %ld turned away, "
+                    "done in %.0f ms\n",
                     silent, seen.ranks[1].value, seen.ranks[2].value, seen.ranks[3].value, seen.took_ms);
     }
 }
@@ -105,7 +114,8 @@ TEST_CASE("strangers: no data port is open once the reducer is made; the rendezv
     s.name = "strangers after construction";
     report const seen = play(s, [&](world& w, board& b) {
         flat reduce(w, mixed_layout());
-        require(listening_ports(::getpid()).size() == (w.rank() == 0 ? 1u : 0u), "only rank 0 listens, for those who join");
+        require(listening_ports(::getpid()).size() == (w.rank() == 0 ? 1u : 0u),
+                "only rank 0 listens, for those who join");
         std::atomic<bool> done{false};
         std::thread busy;
         if (w.rank() == 1) {
@@ -132,7 +142,9 @@ TEST_CASE("strangers: no data port is open once the reducer is made; the rendezv
 }
 
 TEST_CASE("strangers: on the rendezvous port while ranks join") {
-    auto* const b = ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) board;
+    auto* const b =
+        ::new (::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+            board;
     std::string const address = free_address();
     int const port = std::stoi(address.substr(address.rfind(':') + 1));
     std::int64_t const from = now_ns();
@@ -156,7 +168,8 @@ TEST_CASE("strangers: on the rendezvous port while ranks join") {
         for (int const one : open) ::close(one);
     });
     CHECK(status == 0);
-    std::printf("[strangers] 250 on the rendezvous port: joined and reduced in %.0f ms\n", milliseconds_since(from));
+    std::printf("[strangers] 250 on the rendezvous port: joined and reduced in %.0f ms\n",
+                milliseconds_since(from));
     CHECK(milliseconds_since(from) < 4'000.0 * slower);
     ::munmap(b, sizeof *b);
 }
@@ -204,54 +217,94 @@ std::vector<tampering> tamperings() {
     };
     std::vector<tampering> all;
     for (std::size_t const at : {0u, 3u, 4u, 9u, 17u, 30u, 35u, 41u, 45u})
-        all.push_back({"a bit of a header is flipped", false, {errc::protocol}, "no frame of this protocol",
+        all.push_back({"a bit of a header is flipped",
+                       false,
+                       {errc::protocol},
+                       "no frame of this protocol",
                        once([at](frame_buffer& h, int) {
                            h[at] ^= std::byte{0x10};
                            return pass;
                        })});
-    for (std::uint64_t const length : {std::uint64_t{1} << 62, ~std::uint64_t{0}, std::uint64_t{1} << 31, std::uint64_t{9'000'000}})
-        all.push_back({"an impossible length", false, {errc::mismatch, errc::protocol}, "size",
+    for (std::uint64_t const length :
+         {std::uint64_t{1} << 62, ~std::uint64_t{0}, std::uint64_t{1} << 31, std::uint64_t{9'000'000}})
+        all.push_back({"an impossible length",
+                       false,
+                       {errc::mismatch, errc::protocol},
+                       "size",
                        once([length](frame_buffer& h, int) {
                            change(h, [&](frame& f) { f.length = length; });
                            return pass;
                        })});
-    all.push_back({"a length larger than what is due", false, {errc::mismatch, errc::protocol}, "size",
+    all.push_back({"a length larger than what is due",
+                   false,
+                   {errc::mismatch, errc::protocol},
+                   "size",
                    once([](frame_buffer& h, int) {
                        change(h, [](frame& f) { f.length += 4; });
                        return pass;
                    })});
-    all.push_back({"bytes of junk between frames", false, {errc::protocol}, "no frame of this protocol",
+    all.push_back({"bytes of junk between frames",
+                   false,
+                   {errc::protocol},
+                   "no frame of this protocol",
                    once([](frame_buffer&, int to) {
                        send_all(to, "this is nothing that any rank would say to another one of them", 60);
                        return pass;
                    })});
-    all.push_back({"frames of another job are dropped", true, {}, "",
-                   once([](frame_buffer& h, int to) {
-                       for (int i = 0; i < 20; ++i) send_frame(to, h, [](frame& f) { f.job ^= 0x55; f.length = 1'000; }, 1'000);
+    all.push_back({"frames of another job are dropped", true, {}, "", once([](frame_buffer& h, int to) {
+                       for (int i = 0; i < 20; ++i)
+                           send_frame(
+                               to, h,
+                               [](frame& f) {
+                                   f.job ^= 0x55;
+                                   f.length = 1'000;
+                               },
+                               1'000);
                        return pass;
                    })});
-    all.push_back({"frames in the name of another rank are dropped", true, {}, "",
-                   once([](frame_buffer& h, int to) {
-                       for (int i = 0; i < 20; ++i) send_frame(to, h, [](frame& f) { f.source = 5; f.length = 10; }, 10);
-                       return pass;
-                   })});
-    all.push_back({"a frame of another job instead of the real one", false, {errc::timeout, errc::peer_lost}, "",
+    all.push_back(
+        {"frames in the name of another rank are dropped", true, {}, "", once([](frame_buffer& h, int to) {
+             for (int i = 0; i < 20; ++i)
+                 send_frame(
+                     to, h,
+                     [](frame& f) {
+                         f.source = 5;
+                         f.length = 10;
+                     },
+                     10);
+             return pass;
+         })});
+    all.push_back({"a frame of another job instead of the real one",
+                   false,
+                   {errc::timeout, errc::peer_lost},
+                   "",
                    once([](frame_buffer& h, int) {
                        change(h, [](frame& f) { f.job += 1; });
                        return pass;
                    })});
-    all.push_back({"a message that nobody asked for", true, {}, "",
-                   once([](frame_buffer& h, int to) {
-                       send_frame(to, h, [](frame& f) { f.tag = 0x1234; f.length = 5'000; }, 5'000);
+    all.push_back({"a message that nobody asked for", true, {}, "", once([](frame_buffer& h, int to) {
+                       send_frame(
+                           to, h,
+                           [](frame& f) {
+                               f.tag = 0x1234;
+                               f.length = 5'000;
+                           },
+                           5'000);
                        return pass;
                    })});
     // They are kept for a while, as what comes early is, up to a bound: then nothing more is read from that rank.
-    all.push_back({"a million empty messages that nobody asked for", false, {errc::timeout}, "",
+    all.push_back({"a million empty messages that nobody asked for",
+                   false,
+                   {errc::timeout},
+                   "",
                    once([](frame_buffer& h, int to) {
                        std::vector<std::byte> many;
                        for (std::uint64_t i = 0; i < 1'000'000; ++i) {
                            frame_buffer own = h;
-                           change(own, [&](frame& f) { f.tag = (std::uint64_t{9} << 60) + i; f.length = 0; });
+                           change(own, [&](frame& f) {
+                               f.tag = (std::uint64_t{9} << 60) + i;
+                               f.length = 0;
+                           });
                            many.insert(many.end(), own.begin(), own.end());
                            if (many.size() < 480'000) continue;
                            if (!send_all(to, many.data(), many.size())) break;
@@ -259,8 +312,10 @@ std::vector<tampering> tamperings() {
                        }
                        return pass;
                    })});
-    all.push_back({"the connection is cut at a frame", false, {errc::peer_lost}, "closed",
-                   once([](frame_buffer&, int) { return proxy::verdict::cut; })});
+    all.push_back(
+        {"the connection is cut at a frame", false, {errc::peer_lost}, "closed", once([](frame_buffer&, int) {
+             return proxy::verdict::cut;
+         })});
     return all;
 }
 
@@ -322,8 +377,8 @@ TEST_CASE("strangers: a man in the middle changes what ranks say") {
             CHECK(std::string(one.why.text).find(t.text) != std::string::npos);
             CHECK(one.after_ms <= static_cast<double>(2'500 * slower));
         }
-        std::printf("[strangers] %-48s %s after %.0f ms, %ld KiB more memory\n", t.name, to_string(seen.ranks[0].how).c_str(),
-                    seen.ranks[0].after_ms, seen.ranks[0].value);
+        std::printf("[strangers] %-48s %s after %.0f ms, %ld KiB more memory\n", t.name,
+                    to_string(seen.ranks[0].how).c_str(), seen.ranks[0].after_ms, seen.ranks[0].value);
     }
 }
 
@@ -334,7 +389,8 @@ TEST_CASE("strangers: bytes that come one by one, and frames cut anywhere, are t
         s.name = "slices of " + std::to_string(slice);
         report const seen = play(s, [&](world& real, board&) {
             std::optional<proxy> middle;
-            layout const tensors{{"a", 3'000}, {"empty", 0}, {"b", 20}, {"c", slice < 100 ? 4'000u : 900'000u}};
+            layout const tensors{
+                {"a", 3'000}, {"empty", 0}, {"b", 20}, {"c", slice < 100 ? 4'000u : 900'000u}};
             auto const body = [&](world& w) {
                 flat reduce(w, tensors);
                 for (int n = 0; n < 3; ++n) step(reduce, w, n);

@@ -42,7 +42,8 @@ template <class Reducer> int work(world& ranks) {
     std::vector<float> own(300'000, 1.0f);
     auto const turn = [&] {
         if (ranks.rank() == 0) // late, so that the others block
-            for (auto const until = clock::now() + std::chrono::milliseconds(4); clock::now() < until;) {}
+            for (auto const until = clock::now() + std::chrono::milliseconds(4); clock::now() < until;) {
+            }
         reduce.ready(2);
         reduce.ready(1, std::span<float>(own));
         reduce.ready(0);
@@ -76,6 +77,7 @@ TEST_CASE("allocations: none on one node") {
 }
 
 TEST_CASE("allocations: none over nodes of two, with a progress thread") {
-    CHECK(launch(4, work<reducer<float, transport::tcp, intra_node::shared_memory>>, nodes({"a", "a", "b", "b"})) == 0);
+    CHECK(launch(4, work<reducer<float, transport::tcp, intra_node::shared_memory>>,
+                 nodes({"a", "a", "b", "b"})) == 0);
     CHECK(launch(2, work<reducer<float, transport::tcp, progress::thread, waiting::block>>) == 0);
 }

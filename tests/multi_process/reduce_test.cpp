@@ -21,11 +21,16 @@ namespace {
 using names = std::vector<std::string>;
 
 // Small sizes, so that every threshold is crossed by tensors of a few hundred kilobytes.
-using quick_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 8_KiB, .window_bytes = 16_KiB,
-                                                             .loopback_chunk_bytes = 8_KiB, .loopback_window_bytes = 16_KiB,
-                                                             .one_hop_bytes = 2_KiB, .pair_bytes = 20_KiB}>;
-using two_lanes = transport::basic_tcp<transport::tcp_tuning{.loopback_chunk_bytes = 64_KiB, .loopback_window_bytes = 128_KiB,
-                                                             .connections = 2, .control = transport::congestion::system}>;
+using quick_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 8_KiB,
+                                                             .window_bytes = 16_KiB,
+                                                             .loopback_chunk_bytes = 8_KiB,
+                                                             .loopback_window_bytes = 16_KiB,
+                                                             .one_hop_bytes = 2_KiB,
+                                                             .pair_bytes = 20_KiB}>;
+using two_lanes = transport::basic_tcp<transport::tcp_tuning{.loopback_chunk_bytes = 64_KiB,
+                                                             .loopback_window_bytes = 128_KiB,
+                                                             .connections = 2,
+                                                             .control = transport::congestion::system}>;
 
 launch_options on(names nodes) {
     launch_options options;
@@ -42,13 +47,18 @@ template <class T, class Update> T expected(int ranks, std::size_t i, int step) 
     float total = static_cast<float>(exact<T>(0, i, step));
     for (int r = 1; r < ranks; ++r) {
         float const next = static_cast<float>(exact<T>(r, i, step));
-        if constexpr (std::is_same_v<Update, update::min>) total = std::min(total, next);
-        else if constexpr (std::is_same_v<Update, update::max>) total = std::max(total, next);
-        else total += next;
+        if constexpr (std::is_same_v<Update, update::min>)
+            total = std::min(total, next);
+        else if constexpr (std::is_same_v<Update, update::max>)
+            total = std::max(total, next);
+        else
+            total += next;
     }
     if constexpr (std::is_same_v<Update, update::average>) {
-        if constexpr (std::is_same_v<T, double>) return static_cast<double>(total) / ranks;
-        else return static_cast<T>(total / static_cast<float>(ranks));
+        if constexpr (std::is_same_v<T, double>)
+            return static_cast<double>(total) / ranks;
+        else
+            return static_cast<T>(total / static_cast<float>(ranks));
     } else {
         return static_cast<T>(total);
     }
@@ -56,7 +66,8 @@ template <class T, class Update> T expected(int ranks, std::size_t i, int step) 
 
 std::uint64_t hash(void const* data, std::size_t bytes) {
     std::uint64_t sum = 1469598103934665603u;
-    for (std::size_t i = 0; i < bytes; ++i) sum = (sum ^ static_cast<unsigned char const*>(data)[i]) * 1099511628211u;
+    for (std::size_t i = 0; i < bytes; ++i)
+        sum = (sum ^ static_cast<unsigned char const*>(data)[i]) * 1099511628211u;
     return sum;
 }
 
@@ -76,11 +87,14 @@ template <class Reducer, class Update> int work(world& ranks) {
     std::vector<std::size_t> const sizes{1000, 0, 3, 70001, 17, 4096, 33333, 1};
     Reducer reduce(ranks, layout::of(sizes));
     std::vector<T> own(sizes[6]);
-    std::vector<std::size_t> const lengths{1, 2, 3, 7, 16, 17, 511, 512, 513, 1023, 1024, 1025, 2048, 2049, 4999, 5120, 5121, 8191, 16385, 65536, 65537, 131101};
+    std::vector<std::size_t> const lengths{1,    2,    3,     7,     16,    17,    511,  512,
+                                           513,  1023, 1024,  1025,  2048,  2049,  4999, 5120,
+                                           5121, 8191, 16385, 65536, 65537, 131101};
     std::size_t failures = 0;
     for (int step = 0; step < 6; ++step) {
         if (ranks.size() > 1 && ranks.rank() == step % ranks.size()) // everyone else runs ahead
-            for (auto const until = clock::now() + std::chrono::milliseconds(3); clock::now() < until;) {}
+            for (auto const until = clock::now() + std::chrono::milliseconds(3); clock::now() < until;) {
+            }
         for (std::size_t n = 0; n < sizes.size(); ++n) {
             std::size_t const i = (n * 3 + static_cast<std::size_t>(step)) % sizes.size();
             std::span<T> const at = i == 6 ? std::span<T>(own) : reduce.tensor(i);
@@ -90,7 +104,8 @@ template <class Reducer, class Update> int work(world& ranks) {
         }
         reduce.wait();
         for (std::size_t i = 0; i < sizes.size(); ++i)
-            failures += wrong<T, Update>(i == 6 ? std::span<T const>(own) : reduce.tensor(i), ranks.size(), step);
+            failures +=
+                wrong<T, Update>(i == 6 ? std::span<T const>(own) : reduce.tensor(i), ranks.size(), step);
         std::vector<T> buffer(lengths[(static_cast<std::size_t>(step) * 5) % lengths.size()]);
         for (std::size_t const length : lengths) {
             if (length % 3 != static_cast<std::size_t>(step) % 3) continue;
@@ -109,7 +124,9 @@ template <class Reducer, class Update> int work(world& ranks) {
 }
 
 template <class T, class Update, class... Policies> int run(int n, names nodes = {}) {
-    return launch(n, [](world& ranks) { return work<reducer<T, Update, Policies...>, Update>(ranks); }, on(std::move(nodes)));
+    return launch(
+        n, [](world& ranks) { return work<reducer<T, Update, Policies...>, Update>(ranks); },
+        on(std::move(nodes)));
 }
 
 } // namespace
@@ -135,8 +152,10 @@ TEST_CASE("nodes of several ranks, even and uneven") {
     CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(4, {"a", "a", "b", "b"}) == 0);
     CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(4, {"a", "b", "a", "b"}) == 0);
     CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(3, {"a", "b", "b"}) == 0);
-    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(6, {"a", "b", "b", "c", "c", "c"}) == 0);
-    CHECK(run<double, update::average, transport::tcp, intra_node::shared_memory>(5, {"a", "a", "b", "b", "b"}) == 0);
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory>(6, {"a", "b", "b", "c", "c", "c"}) ==
+          0);
+    CHECK(run<double, update::average, transport::tcp, intra_node::shared_memory>(
+              5, {"a", "a", "b", "b", "b"}) == 0);
 }
 
 TEST_CASE("element types and updates") {
@@ -153,10 +172,12 @@ TEST_CASE("fusion, sharding, progress, waiting: any mix gives the same") {
     CHECK(run<float, update::sum, quick_tcp, fusion::per_tensor>(3) == 0);
     CHECK(run<float, update::sum, quick_tcp, fusion::whole_model, sharding::whole_tensor>(3) == 0);
     CHECK(run<float, update::sum, quick_tcp, fusion::balanced_buffer<16_KiB, 4_KiB>, waiting::block>(3) == 0);
-    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory, progress::thread>(4, {"a", "a", "b", "b"}) == 0);
+    CHECK(run<float, update::sum, quick_tcp, intra_node::shared_memory, progress::thread>(
+              4, {"a", "a", "b", "b"}) == 0);
     CHECK(run<float, update::sum, quick_tcp, progress::thread, waiting::block, fusion::per_tensor>(2) == 0);
     CHECK(run<float, update::sum, transport::inproc, intra_node::shared_memory, progress::thread>(3) == 0);
-    CHECK(run<float, update::sum, transport::inproc, intra_node::shared_memory, waiting::block, fusion::per_tensor>(3) == 0);
+    CHECK(run<float, update::sum, transport::inproc, intra_node::shared_memory, waiting::block,
+              fusion::per_tensor>(3) == 0);
     CHECK(run<float, update::sum, quick_tcp, waiting::spin>(2) == 0);
 }
 
@@ -165,7 +186,8 @@ TEST_CASE("random numbers: within the bound of a left fold, the same bits on eve
         auto const body = [](auto& reduce, world& ranks) {
             std::size_t const count = 100'003;
             auto const value = [](int rank, std::size_t i) {
-                std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) * 0xbf58476d1ce4e5b9u;
+                std::uint64_t x =
+                    (i + 1) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank) * 0xbf58476d1ce4e5b9u;
                 x ^= x >> 31;
                 x *= 0x94d049bb133111ebu;
                 return static_cast<float>(static_cast<double>(x >> 11) / 9007199254740992.0 - 0.5);
@@ -195,26 +217,35 @@ TEST_CASE("random numbers: within the bound of a left fold, the same bits on eve
         };
         CAPTURE(shared);
         if (shared)
-            CHECK(launch(4, [&](world& ranks) {
-                      reducer<float, update::sum, quick_tcp, intra_node::shared_memory> reduce(ranks);
-                      return body(reduce, ranks);
-                  }, on({"a", "a", "b", "b"})) == 0);
+            CHECK(launch(
+                      4,
+                      [&](world& ranks) {
+                          reducer<float, update::sum, quick_tcp, intra_node::shared_memory> reduce(ranks);
+                          return body(reduce, ranks);
+                      },
+                      on({"a", "a", "b", "b"})) == 0);
         else
-            CHECK(launch(4, [&](world& ranks) {
-                      reducer<float, update::sum, quick_tcp> reduce(ranks);
-                      return body(reduce, ranks);
-                  }, on({})) == 0);
+            CHECK(launch(
+                      4,
+                      [&](world& ranks) {
+                          reducer<float, update::sum, quick_tcp> reduce(ranks);
+                          return body(reduce, ranks);
+                      },
+                      on({})) == 0);
     }
 }
 
 TEST_CASE("16-bit types are rounded once, also over nodes") {
     // 1 + 1/256 + 1/256 in bfloat16 (8 bits): rounded after each addition it stays 1, rounded once it is 1.0078125.
-    CHECK(launch(3, [](world& ranks) {
-              reducer<bfloat16, update::sum, quick_tcp, intra_node::shared_memory> reduce(ranks);
-              std::vector<bfloat16> buffer(5000, bfloat16(ranks.rank() == 0 ? 1.0f : 0.00390625f));
-              reduce.all_reduce(buffer);
-              for (bfloat16 const x : buffer)
-                  if (static_cast<float>(x) != 1.0078125f) return 1;
-              return 0;
-          }, on({"a", "a", "b"})) == 0);
+    CHECK(launch(
+              3,
+              [](world& ranks) {
+                  reducer<bfloat16, update::sum, quick_tcp, intra_node::shared_memory> reduce(ranks);
+                  std::vector<bfloat16> buffer(5000, bfloat16(ranks.rank() == 0 ? 1.0f : 0.00390625f));
+                  reduce.all_reduce(buffer);
+                  for (bfloat16 const x : buffer)
+                      if (static_cast<float>(x) != 1.0078125f) return 1;
+                  return 0;
+              },
+              on({"a", "a", "b"})) == 0);
 }

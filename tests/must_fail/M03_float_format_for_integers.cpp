@@ -5,7 +5,7 @@
 struct halves {
     using axis = herring::axes::wire;
     template <class Element>
-        requires std::is_floating_point_v<Element>
+    requires std::is_floating_point_v<Element>
     using type = std::uint16_t;
 };
 

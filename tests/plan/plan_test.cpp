@@ -18,8 +18,12 @@ using namespace herring;
 
 namespace {
 
-constexpr exchange_tuning small{.chunk_bytes = 4096, .window_bytes = 16384, .one_hop_bytes = 1024, .pair_bytes = 2048,
-                                .local_chunk_bytes = 4096, .mailbox_bytes = 512};
+constexpr exchange_tuning small{.chunk_bytes = 4096,
+                                .window_bytes = 16384,
+                                .one_hop_bytes = 1024,
+                                .pair_bytes = 2048,
+                                .local_chunk_bytes = 4096,
+                                .mailbox_bytes = 512};
 
 using counts = std::vector<std::size_t>;
 
@@ -68,8 +72,10 @@ void verify(plan const& p, counts const& elements, topology const& map) {
         REQUIRE(at == b.elements);
         REQUIRE(chunks == b.chunks);
         std::size_t const bytes = b.elements * p.element_bytes;
-        if (map.nodes() == 1) REQUIRE((b.path == route::local || b.path == route::mailbox));
-        else REQUIRE(b.path == (bytes <= p.one_hop_limit() ? route::one_hop : route::two_hop));
+        if (map.nodes() == 1)
+            REQUIRE((b.path == route::local || b.path == route::mailbox));
+        else
+            REQUIRE(b.path == (bytes <= p.one_hop_limit() ? route::one_hop : route::two_hop));
     }
     REQUIRE(covered == p.elements);
 }
@@ -86,7 +92,8 @@ std::vector<topology> worlds() {
 }
 
 std::vector<counts> models() {
-    return {{}, {0}, {1}, {0, 0, 5}, {3, 1, 4, 1, 5, 9, 2, 6}, {1023, 1, 4097, 65537, 0, 17}, {262144, 99991}};
+    return {
+        {}, {0}, {1}, {0, 0, 5}, {3, 1, 4, 1, 5, 9, 2, 6}, {1023, 1, 4097, 65537, 0, 17}, {262144, 99991}};
 }
 
 } // namespace
@@ -96,7 +103,8 @@ TEST_CASE("any world, any layout: every element is in one bucket, one shard, one
         for (counts const& elements : models()) {
             CAPTURE(map.nodes());
             CAPTURE(map.largest_node());
-            verify(make<fusion::balanced_buffer<64_KiB, 4_KiB>, sharding::balanced>(elements, map), elements, map);
+            verify(make<fusion::balanced_buffer<64_KiB, 4_KiB>, sharding::balanced>(elements, map), elements,
+                   map);
             verify(make<fusion::per_tensor, sharding::balanced>(elements, map), elements, map);
             verify(make<fusion::whole_model, sharding::whole_tensor>(elements, map), elements, map);
         }
@@ -170,18 +178,22 @@ TEST_CASE("memory: the bound is its formula, and nothing on one node") {
 
 TEST_CASE("the digest tells plans apart, and nothing else") {
     topology const map = topology::uniform(2, 2);
-    auto const digest = [&](counts const& c) { return make<fusion::whole_model, sharding::balanced>(c, map).digest; };
+    auto const digest = [&](counts const& c) {
+        return make<fusion::whole_model, sharding::balanced>(c, map).digest;
+    };
     CHECK(digest({10, 20}) == digest({10, 20}));
     CHECK(digest({10, 20}) != digest({20, 10}));
     CHECK(digest({10, 20}) != digest({10, 21}));
-    plan const other = make_plan<fusion::whole_model, sharding::whole_tensor>(counts{100000, 20}, map, 4, 4, small);
+    plan const other =
+        make_plan<fusion::whole_model, sharding::whole_tensor>(counts{100000, 20}, map, 4, 4, small);
     CHECK(other.digest != digest({100000, 20}));
 }
 
 TEST_CASE("a plan is a value that a constant expression can make") {
     constexpr std::size_t chunks = [] {
         std::size_t const sizes[] = {5000, 0, 70};
-        plan const p = make_plan<fusion::whole_model, sharding::balanced>(sizes, topology::uniform(2, 1), 4, 4, small);
+        plan const p =
+            make_plan<fusion::whole_model, sharding::balanced>(sizes, topology::uniform(2, 1), 4, 4, small);
         return static_cast<std::size_t>(p.buckets[0].chunks) + p.shards.size();
     }();
     static_assert(chunks == 6 + 2);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
 
-#if defined(BOOST_ASIO_VERSION) || defined(CUDART_VERSION) || defined(MPI_VERSION) || defined(FI_MAJOR_VERSION)
+#if defined(BOOST_ASIO_VERSION) || defined(CUDART_VERSION) || defined(MPI_VERSION) ||                        \
+    defined(FI_MAJOR_VERSION)
 #error "the host core must reach no Asio, CUDA, MPI or libfabric"
 #endif
 
@@ -17,9 +18,9 @@ TEST_CASE("herring: the order of policies does not matter, and defaults are what
     using a = reducer<float, transport::inproc, update::sum>;
     using b = reducer<float, update::sum, transport::inproc>;
     CHECK(std::is_same_v<a, b>);
-    using spelt = reducer<float, waiting::adaptive, trace::off, transport::inproc, intra_node::none, sharding::balanced,
-                          placement::colocated, fusion::balanced_buffer<25_MiB>, sync::every_step, update::average,
-                          wire::same, progress::caller>;
+    using spelt = reducer<float, waiting::adaptive, trace::off, transport::inproc, intra_node::none,
+                          sharding::balanced, placement::colocated, fusion::balanced_buffer<25_MiB>,
+                          sync::every_step, update::average, wire::same, progress::caller>;
     CHECK(std::is_same_v<spelt, reducer<float, transport::inproc>>);
 }
 

@@ -52,12 +52,13 @@ TEST_CASE("layout: from a list, from a vector, from counts") {
 }
 
 TEST_CASE("layout: a table in text") {
-    layout const read = layout::from_csv_text("name,shape,elements\n"
-                                              "conv1.weight,64x3x7x7,9408\r\n"
-                                              "\n"
-                                              "scalar,,1\n"
-                                              "odd,\"2,3\",6\n" // a comma in the shape, which is not interpreted
-                                              "last,10,10");    // no end of line
+    layout const read =
+        layout::from_csv_text("name,shape,elements\n"
+                              "conv1.weight,64x3x7x7,9408\r\n"
+                              "\n"
+                              "scalar,,1\n"
+                              "odd,\"2,3\",6\n" // a comma in the shape, which is not interpreted
+                              "last,10,10");    // no end of line
     REQUIRE(read.size() == 4);
     CHECK(read[0].name == "conv1.weight");
     CHECK(read[0].elements == 9408);
@@ -90,7 +91,8 @@ TEST_CASE("layout: a table in a file") {
     REQUIRE(file >= 0);
     // Longer than any buffer that reads it.
     std::string text = "name,shape,elements\n";
-    for (int i = 0; i < 2000; ++i) text += "tensor" + std::to_string(i) + ",3x5," + std::to_string(15 * i) + "\n";
+    for (int i = 0; i < 2000; ++i)
+        text += "tensor" + std::to_string(i) + ",3x5," + std::to_string(15 * i) + "\n";
     REQUIRE(::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
     ::close(file);
     layout const read = layout::from_csv(path);
@@ -99,7 +101,9 @@ TEST_CASE("layout: a table in a file") {
     CHECK(read[1999].name == "tensor1999");
     ::unlink(path);
     CHECK_THROWS_AS((void)layout::from_csv(path), herring::error);
-    CHECK_THROWS_WITH((void)layout::from_csv("/no/such/file.csv"),
-                      "herring: layout: bad argument: cannot open '/no/such/file.csv': check the path and its permissions");
-    CHECK_THROWS_WITH((void)layout::from_csv("/tmp"), "herring: layout: bad argument: cannot read '/tmp': is it a directory?");
+    CHECK_THROWS_WITH(
+        (void)layout::from_csv("/no/such/file.csv"),
+        "herring: layout: bad argument: cannot open '/no/such/file.csv': check the path and its permissions");
+    CHECK_THROWS_WITH((void)layout::from_csv("/tmp"),
+                      "herring: layout: bad argument: cannot read '/tmp': is it a directory?");
 }

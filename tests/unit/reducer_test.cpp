@@ -117,7 +117,8 @@ TEST_CASE("reducer: tensors are aligned, apart, zero at first, and as large as t
             require(reinterpret_cast<std::uintptr_t>(reduce.tensor(i).data()) % 64 == 0, "alignment");
             for (double const x : reduce.tensor(i)) require(x == 0.0, "zero");
             if (i > 0)
-                require(reduce.tensor(i - 1).data() + reduce.tensor(i - 1).size() <= reduce.tensor(i).data(), "apart");
+                require(reduce.tensor(i - 1).data() + reduce.tensor(i - 1).size() <= reduce.tensor(i).data(),
+                        "apart");
         }
         require(reduce.tensor(3).size() == 1000, "size");
         w.barrier();
@@ -196,7 +197,8 @@ TEST_CASE("reducer: many small buckets, one rank far behind in polling") {
         reducer<float, inproc, sum, shared, herring::fusion::per_tensor> reduce(w, layout::of(sizes));
         require(reduce.plan().buckets[0].path == herring::route::mailbox, "through mailboxes");
         for (std::size_t i = 0; i < sizes.size(); ++i)
-            std::fill_n(reduce.tensor(i).data(), 4, static_cast<float>(100 * w.rank()) + static_cast<float>(i));
+            std::fill_n(reduce.tensor(i).data(), 4,
+                        static_cast<float>(100 * w.rank()) + static_cast<float>(i));
         if (w.rank() == 0) {
             for (std::size_t i = 0; i < 4; ++i) reduce.ready(i);
             turn.fetch_add(1);
@@ -228,32 +230,47 @@ TEST_CASE("reducer: ranks that declare different things are told, by rank and by
         CHECK(told.load() == 3);
     };
     differ([](world& w) { reducer<float, inproc> r(w, layout{{"fc", w.rank() == 1 ? 5u : 4u}}); }, "fc of 4");
-    differ([](world& w) { reducer<float, inproc> r(w, layout{{w.rank() == 1 ? "fd" : "fc", 4}}); }, "fd of 4");
-    differ([](world& w) {
-        layout const two{{"a", 1}, {"b", 2}};
-        layout const swapped{{"b", 2}, {"a", 1}};
-        reducer<float, inproc> r(w, w.rank() == 1 ? swapped : two);
-    }, "tensor 0");
-    differ([](world& w) { reducer<float, inproc> r(w, w.rank() == 1 ? layout{{"a", 1}} : layout{{"a", 1}, {"b", 1}}); },
-           "tensors=");
-    differ([](world& w) {
-        if (w.rank() == 1)
-            reducer<double, inproc> r(w);
-        else
-            reducer<float, inproc> r(w);
-    }, "element=");
-    differ([](world& w) {
-        if (w.rank() == 1)
-            reducer<float, inproc, sum> r(w);
-        else
-            reducer<float, inproc> r(w);
-    }, "update=");
-    differ([](world& w) {
-        if (w.rank() == 1)
-            reducer<float, inproc, shared> r(w);
-        else
-            reducer<float, inproc> r(w);
-    }, "intra_node=");
+    differ(
+        [](world& w) {
+            reducer<float, inproc> r(w, layout{{w.rank() == 1 ? "fd" : "fc", 4}});
+        },
+        "fd of 4");
+    differ(
+        [](world& w) {
+            layout const two{{"a", 1}, {"b", 2}};
+            layout const swapped{{"b", 2}, {"a", 1}};
+            reducer<float, inproc> r(w, w.rank() == 1 ? swapped : two);
+        },
+        "tensor 0");
+    differ(
+        [](world& w) {
+            reducer<float, inproc> r(w, w.rank() == 1 ? layout{{"a", 1}} : layout{{"a", 1}, {"b", 1}});
+        },
+        "tensors=");
+    differ(
+        [](world& w) {
+            if (w.rank() == 1)
+                reducer<double, inproc> r(w);
+            else
+                reducer<float, inproc> r(w);
+        },
+        "element=");
+    differ(
+        [](world& w) {
+            if (w.rank() == 1)
+                reducer<float, inproc, sum> r(w);
+            else
+                reducer<float, inproc> r(w);
+        },
+        "update=");
+    differ(
+        [](world& w) {
+            if (w.rank() == 1)
+                reducer<float, inproc, shared> r(w);
+            else
+                reducer<float, inproc> r(w);
+        },
+        "intra_node=");
 }
 
 TEST_CASE("reducer: another size or another call is a mismatch that names a rank, never a wrong sum") {
@@ -308,19 +325,20 @@ TEST_CASE("reducer: a rank that does not call is named at the deadline") {
 
 TEST_CASE("reducer: a rank that fails elsewhere ends the wait of the others") {
     std::atomic<int> told{0};
-    CHECK_THROWS_WITH(herring::launch_threads(3,
-                                              [&](world& w) {
-                                                  reducer<float, inproc, sum, shared> reduce(w, layout{{"a", 1000}});
-                                                  if (w.rank() == 1) throw std::runtime_error("disk full");
-                                                  reduce.ready(0);
-                                                  try {
-                                                      reduce.wait();
-                                                  } catch (herring::error const& why) {
-                                                      require(why.peer() == 1, why.what());
-                                                      told.fetch_add(1);
-                                                  }
-                                              }),
-                      "disk full");
+    CHECK_THROWS_WITH(
+        herring::launch_threads(3,
+                                [&](world& w) {
+                                    reducer<float, inproc, sum, shared> reduce(w, layout{{"a", 1000}});
+                                    if (w.rank() == 1) throw std::runtime_error("disk full");
+                                    reduce.ready(0);
+                                    try {
+                                        reduce.wait();
+                                    } catch (herring::error const& why) {
+                                        require(why.peer() == 1, why.what());
+                                        told.fetch_add(1);
+                                    }
+                                }),
+        "disk full");
     CHECK(told.load() == 2);
 }
 
@@ -379,11 +397,13 @@ TEST_CASE("reducer: the counters count") {
         // Two hops: pushes 3/4 of the bucket to the three others, and returns their shards: 3 quarters each way.
         require(after.bytes_sent == after.bytes_received, "as much out as in");
         std::size_t const padded = reduce.plan().buckets[0].elements * sizeof(float);
-        require(after.bytes_sent > 2 * 3 * padded / 4 - 1000 && after.bytes_sent < 2 * 3 * padded / 4 + 1000, "2(n-1)/n");
+        require(after.bytes_sent > 2 * 3 * padded / 4 - 1000 && after.bytes_sent < 2 * 3 * padded / 4 + 1000,
+                "2(n-1)/n");
         require(after.messages_sent > 0 && after.messages_received > 0, "messages");
         std::vector<float> buffer(10);
         reduce.all_reduce(buffer);
         require(reduce.counters().operations == 2, "two");
-        require(reduce.counters().bytes_sent == after.bytes_sent + 3 * 40, "one hop sends everything to everyone");
+        require(reduce.counters().bytes_sent == after.bytes_sent + 3 * 40,
+                "one hop sends everything to everyone");
     });
 }

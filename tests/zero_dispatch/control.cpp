@@ -36,7 +36,9 @@ struct derived : base {
     return s->area(x) + 1;
 #endif
 }
-[[gnu::noinline]] int middle(shape const* s, callable through, int x) noexcept { return deep(s, through, x) * 2; }
+[[gnu::noinline]] int middle(shape const* s, callable through, int x) noexcept {
+    return deep(s, through, x) * 2;
+}
 
 #ifdef CONTROL_FUNCTION
 [[gnu::noinline]] int apply(std::function<int(int)> const& f, int x) { return f(x); }
@@ -52,14 +54,23 @@ herring::shape* volatile some_shape = nullptr;
 // A switch, which must not be taken for dispatch.
 int hot_control(int x) {
     switch (x) {
-    case 0: return 5;
-    case 1: return herring::middle(some_shape, chosen, 9);
-    case 2: return 77;
-    case 3: return herring::middle(some_shape, chosen, 2);
-    case 4: return 9;
-    case 5: std::printf("5"); return 3;
-    case 6: return herring::middle(some_shape, chosen, x * x);
-    default: return herring::middle(some_shape, chosen, x);
+    case 0:
+        return 5;
+    case 1:
+        return herring::middle(some_shape, chosen, 9);
+    case 2:
+        return 77;
+    case 3:
+        return herring::middle(some_shape, chosen, 2);
+    case 4:
+        return 9;
+    case 5:
+        std::printf("5");
+        return 3;
+    case 6:
+        return herring::middle(some_shape, chosen, x * x);
+    default:
+        return herring::middle(some_shape, chosen, x);
     }
 }
 }

@@ -22,7 +22,9 @@ listener* volatile some_listener = &the_listener;
 
 struct forwarding {
     using axis = herring::axes::trace;
-    void operator()(herring::trace_event event, std::uint32_t index) noexcept { some_listener->heard(event, index); }
+    void operator()(herring::trace_event event, std::uint32_t index) noexcept {
+        some_listener->heard(event, index);
+    }
 };
 using trace = forwarding;
 #else
@@ -34,13 +36,17 @@ using local = herring::reducer<float, herring::transport::inproc, herring::intra
 
 extern "C" {
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }
-void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const* inout) { reduce.ready(i, *inout); }
+void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const* inout) {
+    reduce.ready(i, *inout);
+}
 void hot_flat_poll(flat& reduce) { reduce.poll(); }
 void hot_flat_wait(flat& reduce) { reduce.wait(); }
 void hot_flat_all_reduce(flat& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
 
 void hot_local_ready(local& reduce, std::size_t i) { reduce.ready(i); }
-void hot_local_ready_callers(local& reduce, std::size_t i, std::span<float> const* inout) { reduce.ready(i, *inout); }
+void hot_local_ready_callers(local& reduce, std::size_t i, std::span<float> const* inout) {
+    reduce.ready(i, *inout);
+}
 void hot_local_poll(local& reduce) { reduce.poll(); }
 void hot_local_wait(local& reduce) { reduce.wait(); }
 void hot_local_all_reduce(local& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }

@@ -96,8 +96,8 @@ HERRING_SETUP inline endpoint local_end(int socket) noexcept {
 ///
 /// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is
 /// left to itself when it takes too long.
-HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port, time_point deadline,
-                                     std::string& why) {
+HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port,
+                                                   time_point deadline, std::string& why) {
     struct question {
         std::atomic<int> holders{2};
         monitor lock{};
@@ -232,8 +232,7 @@ HERRING_SETUP inline std::string interface_address_of(std::string const& wanted,
     if (best == nullptr)
         throw error(errc::unreachable, -1, -1, "join",
                     {"HERRING_INTERFACE is '", wanted,
-                        "', but this machine has no such interface or address; it has ",
-                        interfaces_text(all)});
+                     "', but this machine has no such interface or address; it has ", interfaces_text(all)});
     return best->at.address();
 }
 

@@ -45,7 +45,8 @@ struct control {
 /// The same failure in the words of one rank: whose fault it is, seen from there. What nobody was doing (a
 /// death that the parent or a socket told) is said to have ended `operation`, which this rank was doing, if
 /// any.
-HERRING_SETUP inline failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept {
+HERRING_SETUP inline failure as_seen_by(failure const& why, int rank,
+                                        std::string_view operation = {}) noexcept {
     if (why.local_rank == rank) return why;
     failure seen = why;
     seen.local_rank = rank;

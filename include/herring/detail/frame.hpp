@@ -15,12 +15,13 @@ namespace herring::detail {
 
 /// What a frame says of its message. The payload follows the header directly.
 struct frame {
-    std::uint64_t job = 0;         ///< the world's; another job's frames are dropped
-    std::uint32_t epoch = 0;       ///< of the membership; always 0 while membership does not change
-    std::uint32_t incarnation = 0; ///< of the sender's process; for traces of the wire, the job tells strangers apart
-    std::uint64_t tag = 0;         ///< which chunk of which step
-    std::uint64_t length = 0;      ///< payload bytes
-    std::uint32_t source = 0;      ///< sender's rank
+    std::uint64_t job = 0;   ///< the world's; another job's frames are dropped
+    std::uint32_t epoch = 0; ///< of the membership; always 0 while membership does not change
+    std::uint32_t incarnation =
+        0;                 ///< of the sender's process; for traces of the wire, the job tells strangers apart
+    std::uint64_t tag = 0; ///< which chunk of which step
+    std::uint64_t length = 0; ///< payload bytes
+    std::uint32_t source = 0; ///< sender's rank
 };
 
 inline constexpr std::size_t frame_bytes = 48;
@@ -44,7 +45,8 @@ inline void encode(frame const& f, std::byte* to) noexcept {
 /// False when the magic, the reserved bytes or the checksum are not what they must be: not a frame of ours.
 inline bool decode(std::byte const* from, frame& f) noexcept {
     if (get<std::uint32_t>(from) != frame_magic || get<std::uint32_t>(from + 44) != 0) return false;
-    if (get<std::uint32_t>(from + 4) != crc32c(std::span<std::byte const>(from + 8, frame_bytes - 8))) return false;
+    if (get<std::uint32_t>(from + 4) != crc32c(std::span<std::byte const>(from + 8, frame_bytes - 8)))
+        return false;
     f.job = get<std::uint64_t>(from + 8);
     f.epoch = get<std::uint32_t>(from + 16);
     f.incarnation = get<std::uint32_t>(from + 20);

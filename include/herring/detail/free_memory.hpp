@@ -31,7 +31,8 @@ HERRING_SETUP inline std::string small_file(std::string const& path) {
 }
 
 /// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
-HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string const& name, std::uint64_t unit = 1) {
+HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string const& name,
+                                                std::uint64_t unit = 1) {
     std::size_t at = text.rfind(name, 0) == 0 ? 0 : text.find("\n" + name);
     if (at == std::string::npos) return 0;
     if (at != 0) ++at;
@@ -41,8 +42,8 @@ HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::st
 /// What a control group may still take; all there is where it has no limit or cannot be read.
 ///
 /// Clean file pages count as free: the kernel drops them first.
-HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file, char const* usage_file,
-                                   char const* stat_prefix) {
+HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file,
+                                                 char const* usage_file, char const* stat_prefix) {
     constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
     std::string const limit_text = small_file(folder + limit_file);
     if (limit_text.empty() || limit_text[0] < '0' || limit_text[0] > '9') return unlimited; // "max"

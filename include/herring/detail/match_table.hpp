@@ -26,8 +26,7 @@ class match_table {
   public:
     match_table() = default;
     explicit match_table(std::size_t receives)
-        : mask_(std::bit_ceil(receives * 2 + 2) - 1), limit_(receives),
-          places_(mask_ + 1) {}
+        : mask_(std::bit_ceil(receives * 2 + 2) - 1), limit_(receives), places_(mask_ + 1) {}
 
     std::size_t size() const noexcept { return used_; }
 

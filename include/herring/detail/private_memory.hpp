@@ -26,7 +26,7 @@ class private_memory {
         if (got == MAP_FAILED)
             throw error(errc::no_resources, rank, -1, "construction",
                         {"cannot get ", bytes, " bytes of memory: ", std::strerror(errno),
-                            "; use a smaller layout, or raise the limit (ulimit -v, cgroup)"});
+                         "; use a smaller layout, or raise the limit (ulimit -v, cgroup)"});
         data_ = static_cast<std::byte*>(got);
     }
     private_memory(private_memory&& other) noexcept

@@ -70,7 +70,7 @@ class shared_mapping {
   public:
     shared_mapping() = default;
     HERRING_SETUP shared_mapping(world& all, std::size_t bytes,
-                   std::chrono::milliseconds timeout = world::default_timeout) {
+                                 std::chrono::milliseconds timeout = world::default_timeout) {
         building made{all, timeout};
         made.exchange_names(bytes);
         made.agree([&] { made.hear_the_first_only(); });
@@ -202,10 +202,12 @@ class shared_mapping {
             return answers;
         }
 
-        [[noreturn]] HERRING_SETUP void give_up(errc what, int peer, std::initializer_list<piece> text) const {
+        [[noreturn]] HERRING_SETUP void give_up(errc what, int peer,
+                                                std::initializer_list<piece> text) const {
             throw error(what, all.rank(), peer, "shared_mapping", text);
         }
-        [[noreturn]] HERRING_SETUP void give_up_errno(char const* call, std::initializer_list<piece> advice) const {
+        [[noreturn]] HERRING_SETUP void give_up_errno(char const* call,
+                                                      std::initializer_list<piece> advice) const {
             give_up(errc::no_resources, -1, {call, ": ", std::strerror(errno), "; ", text(advice)});
         }
         int first_rank() const { return all.map().members(all.node())[0]; }
@@ -241,9 +243,9 @@ class shared_mapping {
             if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&first), length) != 0)
                 give_up(errc::unreachable, first_rank(),
                         {"the socket of the node's first rank: ", std::strerror(errno),
-                            "; ranks of one node must share a network namespace: give ranks that do not "
-                            "different "
-                            "values of HERRING_NODE"});
+                         "; ranks of one node must share a network namespace: give ranks that do not "
+                         "different "
+                         "values of HERRING_NODE"});
             std::byte junk[64];
             while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {
             }
@@ -268,11 +270,11 @@ class shared_mapping {
                 bytes > most.rlim_cur)
                 give_up(errc::no_resources, -1,
                         {needed, ", the limit of file sizes is ", in_words(most.rlim_cur), "; ", cure,
-                            "raise it (ulimit -f)"});
+                         "raise it (ulimit -f)"});
             if (std::uint64_t const free = free_memory(); bytes > free)
                 give_up(errc::no_resources, -1,
                         {needed, ", ", in_words(free), " of memory are free; ", cure,
-                            "raise the memory limit of the machine's job, container or control group"});
+                         "raise the memory limit of the machine's job, container or control group"});
             file = unique_descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
             if (file.get() < 0)
                 give_up_errno("memfd_create", {needed, "; raise the limit of open files (ulimit -n)"});
@@ -306,10 +308,9 @@ class shared_mapping {
             do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
             while (sent < 0 && errno == EINTR);
             if (sent != static_cast<ssize_t>(sizeof token))
-                give_up(
-                    errc::unreachable, all.map().rank_of(all.node(), local_rank),
-                    {"could not hand it the shared memory: ", std::strerror(errno),
-                        "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)"});
+                give_up(errc::unreachable, all.map().rank_of(all.node(), local_rank),
+                        {"could not hand it the shared memory: ", std::strerror(errno),
+                         "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)"});
         }
 
         // By now the first rank has sent to everybody, so there is nothing to wait for.
@@ -368,17 +369,16 @@ class shared_mapping {
                                             static_cast<off_t>(end - begin));
                 while (allocated != 0 && errno == EINTR);
             if (allocated != 0 && errno != EOPNOTSUPP)
-                give_up_errno(
-                    "fallocate",
-                    {"this node's ranks need ", in_words(bytes),
-                        " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
-                        "raise the memory limit of the machine's job, container or control group"});
+                give_up_errno("fallocate",
+                              {"this node's ranks need ", in_words(bytes),
+                               " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
+                               "raise the memory limit of the machine's job, container or control group"});
             void* const at =
                 ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
             if (at == MAP_FAILED)
-                give_up_errno(
-                    "mmap", {"this node's ranks need ", in_words(bytes),
-                                " of address space; raise the limit (ulimit -v) or reduce a smaller layout"});
+                give_up_errno("mmap",
+                              {"this node's ranks need ", in_words(bytes),
+                               " of address space; raise the limit (ulimit -v) or reduce a smaller layout"});
             return {static_cast<std::byte*>(at), whole_pages * page};
         }
     };

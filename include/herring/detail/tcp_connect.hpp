@@ -56,7 +56,8 @@ class tcp_connector {
     static constexpr std::size_t most_pending = 64;
     static constexpr std::chrono::seconds hello_time{5};
 
-    HERRING_SETUP tcp_connector(world& ranks, std::span<int const> peers, int lanes, std::chrono::milliseconds timeout)
+    HERRING_SETUP tcp_connector(world& ranks, std::span<int const> peers, int lanes,
+                                std::chrono::milliseconds timeout)
         : ranks_(ranks), deadline_(clock::now() + timeout) {
         listen();
         auto const all = ranks.all_gather(std::as_bytes(std::span(&here_, 1)), timeout);
@@ -102,8 +103,8 @@ class tcp_connector {
         bool ready = false;
         bool greeted = false; // the hello is out, the answer is due
         descriptor socket{};
-        time_point again{};      // when the next try is due, while there is no socket
-        int why = 0;             // the last try failed
+        time_point again{}; // when the next try is due, while there is no socket
+        int why = 0;        // the last try failed
         frame_buffer answer{};
         std::size_t got = 0; // bytes of it
     };
@@ -126,7 +127,7 @@ class tcp_connector {
         if (listener_.get() < 0)
             throw error(errc::no_resources, ranks_.rank(), -1, "listen",
                         {"cannot listen on ", ranks_.local_address(), ": ", std::strerror(errno),
-                            "; check HERRING_INTERFACE, the free ports and the limit of open files"});
+                         "; check HERRING_INTERFACE, the free ports and the limit of open files"});
         here_ = local_end(listener_.get());
     }
 
@@ -185,7 +186,8 @@ class tcp_connector {
 
     // Reads no more than a hello, from whoever it is.
     HERRING_SETUP void hear(stranger& from) {
-        ssize_t const got = ::recv(from.socket.get(), from.hello.data() + from.got, frame_bytes - from.got, 0);
+        ssize_t const got =
+            ::recv(from.socket.get(), from.hello.data() + from.got, frame_bytes - from.got, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got > 0) from.got += static_cast<std::size_t>(got);
         if (got > 0 && from.got < frame_bytes) return;
@@ -214,13 +216,15 @@ class tcp_connector {
             retry(l, errno);
             return run_short();
         }
-        if (::connect(l.socket.get(), l.there.get(), l.there.size) != 0 && errno != EINPROGRESS) retry(l, errno);
+        if (::connect(l.socket.get(), l.there.get(), l.there.size) != 0 && errno != EINPROGRESS)
+            retry(l, errno);
     }
 
     // Fits an empty socket buffer.
     HERRING_SETUP bool send_hello(int socket, int lane) const {
         frame_buffer hello;
-        encode({.job = ranks_.job(), .tag = hello_tag | static_cast<std::uint64_t>(lane),
+        encode({.job = ranks_.job(),
+                .tag = hello_tag | static_cast<std::uint64_t>(lane),
                 .source = static_cast<std::uint32_t>(ranks_.rank())},
                hello.data());
         return ::send(socket, hello.data(), frame_bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(frame_bytes);
@@ -258,14 +262,17 @@ class tcp_connector {
     }
 
     [[noreturn]] HERRING_SETUP void give_up() const {
-        link const& absent = *std::find_if(links_.begin(), links_.end(), [](link const& l) { return !l.ready; });
+        link const& absent =
+            *std::find_if(links_.begin(), links_.end(), [](link const& l) { return !l.ready; });
         if (absent.why != 0)
-            throw error(errc::unreachable, ranks_.rank(), absent.peer, "connect",
-                        {"cannot connect to ", absent.there.text(), ": ", std::strerror(absent.why),
-                            "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?"});
+            throw error(
+                errc::unreachable, ranks_.rank(), absent.peer, "connect",
+                {"cannot connect to ", absent.there.text(), ": ", std::strerror(absent.why),
+                 "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?"});
         throw error(errc::timeout, ranks_.rank(), absent.peer, "connect",
-                    {"no data connection with that rank within the deadline; this rank listens on ", here_.text(), ", ",
-                        strangers_, " strangers were turned away; is the port open between the hosts?"});
+                    {"no data connection with that rank within the deadline; this rank listens on ",
+                     here_.text(), ", ", strangers_,
+                     " strangers were turned away; is the port open between the hosts?"});
     }
 
     world& ranks_;

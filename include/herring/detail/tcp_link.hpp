@@ -40,8 +40,7 @@ class tcp_link {
 
     tcp_link() = default;
     tcp_link(int descriptor, std::size_t sends)
-        : descriptor_(descriptor), queue_mask_(std::bit_ceil(sends + 1) - 1),
-          queue_(queue_mask_ + 1),
+        : descriptor_(descriptor), queue_mask_(std::bit_ceil(sends + 1) - 1), queue_(queue_mask_ + 1),
           stash_(stash_bytes) {}
 
     int descriptor() const noexcept { return descriptor_; }
@@ -89,7 +88,8 @@ class tcp_link {
                 head_ = (head_ + 1) & queue_mask_;
                 on_sent(token, length);
             }
-            if (static_cast<std::size_t>(sent) < offered) return link_state::ok; // a short write: the socket is full
+            if (static_cast<std::size_t>(sent) < offered)
+                return link_state::ok; // a short write: the socket is full
         }
         return link_state::ok;
     }
@@ -159,7 +159,8 @@ class tcp_link {
     }
 
     // Takes whole headers, and what came behind them, out of the stash.
-    template <class Place, class OnReceived> link_state parse(Place& place, OnReceived& on_received) noexcept {
+    template <class Place, class OnReceived>
+    link_state parse(Place& place, OnReceived& on_received) noexcept {
         blocked_ = false;
         while (left_ == 0 && stash_end_ - stash_begin_ >= frame_bytes) {
             frame header;

@@ -21,12 +21,13 @@ struct piece {
 
     piece(char const* text) noexcept : piece(std::string_view(text)) {}
     piece(std::string const& text) noexcept : from(text.data()), size(text.size()) {}
-    piece(std::string_view text) noexcept : from(text.data() != nullptr ? text.data() : ""), size(text.size()) {}
+    piece(std::string_view text) noexcept
+        : from(text.data() != nullptr ? text.data() : ""), size(text.size()) {}
     template <std::integral Number>
     piece(Number number) noexcept : size(static_cast<std::size_t>(number)), negative(number < 0) {}
 };
 
-/// Appends the pieces. Out of line: chains of operator+ at every error were a tenth of a translation unit's cost.
+/// Appends the pieces. One function out of line, because chains of operator+ at every error cost compile time.
 HERRING_SETUP inline void append(std::string& to, std::initializer_list<piece> pieces) {
     for (piece const& p : pieces) {
         if (p.from != nullptr) {
@@ -35,7 +36,8 @@ HERRING_SETUP inline void append(std::string& to, std::initializer_list<piece> p
         }
         char digits[24];
         char* first = digits + sizeof digits;
-        for (std::size_t left = p.negative ? 0 - p.size : p.size; left != 0 || first == digits + sizeof digits; left /= 10)
+        for (std::size_t left = p.negative ? 0 - p.size : p.size;
+             left != 0 || first == digits + sizeof digits; left /= 10)
             *--first = static_cast<char>('0' + left % 10);
         if (p.negative) *--first = '-';
         to.append(first, static_cast<std::size_t>(digits + sizeof digits - first));

@@ -31,7 +31,8 @@ class declaration {
     std::string const& text() const noexcept { return text_; }
 
     /// The first line in which two declarations differ, from either side.
-    HERRING_SETUP static std::pair<std::string, std::string> difference(std::string_view mine, std::string_view theirs) {
+    HERRING_SETUP static std::pair<std::string, std::string> difference(std::string_view mine,
+                                                                        std::string_view theirs) {
         while (!mine.empty() || !theirs.empty()) {
             std::string_view const a = line(mine);
             std::string_view const b = line(theirs);
@@ -62,13 +63,14 @@ HERRING_SETUP inline void agree(world& ranks, declaration const& mine, std::chro
     // Who differs from rank 0 hears of itself; the others hear of the first that differs.
     std::size_t other = 0;
     if (text(me) == text(0))
-        for (other = 1; other < all.size() && text(other) == text(0); ++other) {}
+        for (other = 1; other < all.size() && text(other) == text(0); ++other) {
+        }
     if (other == all.size()) return;
     auto const [here, there] = declaration::difference(text(me), text(other));
     throw error(errc::mismatch, ranks.rank(), static_cast<int>(other), "construction",
-                {"ranks must be alike: this rank has ", (here.empty() ? "no more" : here), ", rank ",
-                    other, " has ", (there.empty() ? "no more" : there),
-                    "; build and start all ranks from the same program and model"});
+                {"ranks must be alike: this rank has ", (here.empty() ? "no more" : here), ", rank ", other,
+                 " has ", (there.empty() ? "no more" : there),
+                 "; build and start all ranks from the same program and model"});
 }
 
 /// One line a tensor, so that a difference names the tensor.

@@ -54,19 +54,22 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     using accumulator = herring::accumulator<T>;
     using source = kernel::source;
 
-    HERRING_SETUP engine_context(world& all, topology const& where, plan const& made, Transport& messages, IntraNode& local_ranks,
-                   std::span<int const> with, std::size_t executions, std::span<std::byte> staging)
-        : ranks(all), map(where), transport(messages), node(local_ranks), rank(all.rank()), my_node(map.node(rank)),
-          local(map.local_rank(rank)), local_size(map.local_size(my_node)),
-          wide(made.partial_bytes != made.element_bytes), staged(wide || local_size > 1), window(made.window()),
-          ring_mask(std::bit_ceil(executions + 1) - 1), ring(ring_mask + 1),
-          index(static_cast<std::size_t>(map.size())), peers(with.size()), group(static_cast<std::size_t>(local_size)),
-          remote(static_cast<std::size_t>(map.nodes())), targets(static_cast<std::size_t>(local_size)) {
+    HERRING_SETUP engine_context(world& all, topology const& where, plan const& made, Transport& messages,
+                                 IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
+                                 std::span<std::byte> staging)
+        : ranks(all), map(where), transport(messages), node(local_ranks), rank(all.rank()),
+          my_node(map.node(rank)), local(map.local_rank(rank)), local_size(map.local_size(my_node)),
+          wide(made.partial_bytes != made.element_bytes), staged(wide || local_size > 1),
+          window(made.window()), ring_mask(std::bit_ceil(executions + 1) - 1), ring(ring_mask + 1),
+          index(static_cast<std::size_t>(map.size())), peers(with.size()),
+          group(static_cast<std::size_t>(local_size)), remote(static_cast<std::size_t>(map.nodes())),
+          targets(static_cast<std::size_t>(local_size)) {
         for (std::size_t i = 0; i < with.size(); ++i) {
             int const other = with[i];
             index[static_cast<std::size_t>(other)] = i;
             peers[i] = peer(other,
-                            chunk_stream::between(local, local_size, map.local_rank(other), map.local_size(map.node(other))),
+                            chunk_stream::between(local, local_size, map.local_rank(other),
+                                                  map.local_size(map.node(other))),
                             map.node(other), made, staged, staging);
         }
     }
@@ -86,9 +89,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     std::size_t handler(int of_node, std::uint32_t k) const noexcept {
         return place(map.rank_of(of_node, static_cast<int>(k) % map.local_size(of_node)));
     }
-    std::size_t place(int of_rank) const noexcept {
-        return index[static_cast<std::size_t>(of_rank)];
-    }
+    std::size_t place(int of_rank) const noexcept { return index[static_cast<std::size_t>(of_rank)]; }
 
     /// Brings a cursor to its next chunk in an execution of its route that all local ranks have arrived at; calls
     /// `left(execution)` for each one of that route that it has no more chunks of.
@@ -107,8 +108,12 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
 
     // ---- where a chunk lies, and its sum --------------------------------------------------------------------------
 
-    T* element(execution const& e, std::size_t offset) const noexcept { return reinterpret_cast<T*>(e.own) + offset; }
-    std::span<T> elements(execution const& e, chunk const& c) const noexcept { return {element(e, c.offset), c.elements}; }
+    T* element(execution const& e, std::size_t offset) const noexcept {
+        return reinterpret_cast<T*>(e.own) + offset;
+    }
+    std::span<T> elements(execution const& e, chunk const& c) const noexcept {
+        return {element(e, c.offset), c.elements};
+    }
     std::span<std::byte const> bytes(execution const& e, chunk const& c) const noexcept {
         return std::as_bytes(elements(e, c));
     }
@@ -135,7 +140,8 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
 
     /// Sums what `group` names, in its order, for this rank alone.
     void fold_group_into(T* target, std::size_t count) noexcept {
-        kernel::fold<Update, T>(std::span<source const>(group.data(), group.size()), std::span<T* const>(&target, 1), count, map.size());
+        kernel::fold<Update, T>(std::span<source const>(group.data(), group.size()),
+                                std::span<T* const>(&target, 1), count, map.size());
     }
 
     /// This node's part of a chunk as it travels: where it lies, or summed into `stage`.
@@ -144,19 +150,21 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     }
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (staged)
-            kernel::fold_partial<Update, T>(local_sources(e, c), reinterpret_cast<accumulator*>(stage), c.elements);
+            kernel::fold_partial<Update, T>(local_sources(e, c), reinterpret_cast<accumulator*>(stage),
+                                            c.elements);
     }
 
     /// Sums the parts of all nodes in their order, the local ranks' as one of them, into all local memories.
     /// `slot(peer)` is where the part of a peer's node lies.
-    template <class Slot> void fold_all(execution const& e, chunk const& c, std::uint32_t k, Slot const& slot) noexcept {
+    template <class Slot>
+    void fold_all(execution const& e, chunk const& c, std::uint32_t k, Slot const& slot) noexcept {
         std::size_t count = 0;
         for (int n = 0; n < map.nodes(); ++n)
             if (n != my_node) remote[count++] = {slot(peers[handler(n, k)]), wide};
         std::span<source const> const parts(remote.data(), count);
         auto const before = static_cast<std::size_t>(my_node);
-        kernel::fold<Update, T>(parts.first(before), local_sources(e, c), parts.subspan(before), local_targets(e, c),
-                                c.elements, map.size());
+        kernel::fold<Update, T>(parts.first(before), local_sources(e, c), parts.subspan(before),
+                                local_targets(e, c), c.elements, map.size());
     }
 
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
@@ -169,23 +177,26 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     // ---- messages -------------------------------------------------------------------------------------------------
 
     /// False: not now, or never because the peer is lost.
-    bool send(std::size_t to, message what, std::uint64_t number, std::span<std::byte const> from, std::size_t slot,
-              std::uint64_t number_of_execution) noexcept {
+    bool send(std::size_t to, message what, std::uint64_t number, std::span<std::byte const> from,
+              std::size_t slot, std::uint64_t number_of_execution) noexcept {
         peer& p = peers[to];
         execution& e = at(number_of_execution);
         // Counted first: the completion may come before the post returns.
         ++e.open;
         ++p.sends;
-        if (transport.post_send(p.rank, tag_of(what, number, e.fingerprint), from, token{what, to, slot, number_of_execution}.packed()))
+        if (transport.post_send(p.rank, tag_of(what, number, e.fingerprint), from,
+                                token{what, to, slot, number_of_execution}.packed()))
             return true;
         --e.open;
         --p.sends;
         need(p);
         return false;
     }
-    bool receive(std::size_t from, message what, std::uint64_t number, std::span<std::byte> into, std::size_t slot) noexcept {
+    bool receive(std::size_t from, message what, std::uint64_t number, std::span<std::byte> into,
+                 std::size_t slot) noexcept {
         peer& p = peers[from];
-        if (transport.post_receive(p.rank, tag_of(what, number), into, token{what, from, slot, 0}.packed())) return true;
+        if (transport.post_receive(p.rank, tag_of(what, number), into, token{what, from, slot, 0}.packed()))
+            return true;
         need(p);
         return false;
     }
@@ -200,8 +211,10 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.
     bool fits(int from, arrival const& got, execution const& e, std::size_t bytes_due) noexcept {
         if (got.fingerprint == e.fingerprint && got.bytes == bytes_due) return true;
-        mismatch(from, "it is in another operation, or in one of another size: do all ranks make the same calls with "
-                       "the same sizes, in the same order?");
+        mismatch(
+            from,
+            "it is in another operation, or in one of another size: do all ranks make the same calls with "
+            "the same sizes, in the same order?");
         return false;
     }
     void mismatch(int with, char const* text) noexcept {
@@ -209,8 +222,9 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     }
 
     void mismatch_on_node(int with_local) noexcept {
-        mismatch(map.rank_of(my_node, with_local), "it is in another operation, or in one of another size: do all ranks "
-                                                   "make the same calls with the same sizes, in the same order?");
+        mismatch(map.rank_of(my_node, with_local),
+                 "it is in another operation, or in one of another size: do all ranks "
+                 "make the same calls with the same sizes, in the same order?");
     }
 
     /// Ends everything with this failure, here and, if `announce`, on every rank. The first one stays.

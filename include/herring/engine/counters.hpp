@@ -10,14 +10,14 @@ namespace herring {
 
 /// A snapshot; all counts since construction.
 struct counters {
-    std::uint64_t operations = 0;        ///< buckets, and calls or pieces of all_reduce, that are complete
-    std::uint64_t messages_sent = 0;     ///< by the transport
+    std::uint64_t operations = 0;    ///< buckets, and calls or pieces of all_reduce, that are complete
+    std::uint64_t messages_sent = 0; ///< by the transport
     std::uint64_t messages_received = 0;
-    std::uint64_t bytes_sent = 0;        ///< payload
+    std::uint64_t bytes_sent = 0; ///< payload
     std::uint64_t bytes_received = 0;
-    std::uint64_t wait_ns = 0;           ///< in wait() and all_reduce() with nothing to do
-    int slowest_rank = -1;               ///< contributor that the last wait() or all_reduce() waited for longest
-    std::uint64_t slowest_ns = 0;        ///< for how long
+    std::uint64_t wait_ns = 0;    ///< in wait() and all_reduce() with nothing to do
+    int slowest_rank = -1;        ///< contributor that the last wait() or all_reduce() waited for longest
+    std::uint64_t slowest_ns = 0; ///< for how long
 };
 
 namespace detail {

@@ -33,7 +33,8 @@ inline constexpr std::chrono::milliseconds longest_sleep{50};
 /// What to do between polls that found nothing. One for each stretch of waiting.
 template <class Engine, class Waiting> class patience {
   public:
-    patience(Engine& moved, world& ranks, bool crowded) noexcept : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+    patience(Engine& moved, world& ranks, bool crowded) noexcept
+        : engine_(moved), ranks_(ranks), crowded_(crowded) {}
 
     /// Something moved.
     void reset() noexcept { rounds_ = 0; }
@@ -43,8 +44,11 @@ template <class Engine, class Waiting> class patience {
         // Reading the clock costs as much as a few polls: not in every round.
         if (rounds_ % 8 == 0) look_around(deadline);
         switch (policy_.next(rounds_, (last_ - since_).count(), crowded_)) {
-        case wait_action::poll: break;
-        case wait_action::pause: pause_cpu(); break;
+        case wait_action::poll:
+            break;
+        case wait_action::pause:
+            pause_cpu();
+            break;
         case wait_action::yield:
             ::sched_yield();
             if (rounds_ % 8 != 0) look_around(deadline);
@@ -70,7 +74,8 @@ template <class Engine, class Waiting> class patience {
         blame const who = engine_.waiting_for();
         engine_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
         last_ = now;
-        if (failure const* const why = ranks_.failed()) return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
+        if (failure const* const why = ranks_.failed())
+            return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
         if (engine_.suspicion().what != errc::ok) {
             if (suspected_ == time_point{}) suspected_ = now;
             if (now - suspected_ > hearsay) engine_.fail(engine_.suspicion());
@@ -79,9 +84,10 @@ template <class Engine, class Waiting> class patience {
         if (who.gone) { // because of a failure elsewhere, perhaps
             if (suspected_ == time_point{}) suspected_ = now;
             if (now - suspected_ <= hearsay) return;
-            engine_.fail(failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
-                                       "it left (its reducer was destroyed) while others still wait for it; let every "
-                                       "rank make the same calls"));
+            engine_.fail(
+                failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
+                              "it left (its reducer was destroyed) while others still wait for it; let every "
+                              "rank make the same calls"));
             return;
         }
         if (now < deadline) return;
@@ -108,7 +114,8 @@ template <class Engine, class Waiting> class patience {
 /// progress::caller: the engine moves when the caller calls.
 template <class Engine, class Waiting> class caller_driver {
   public:
-    caller_driver(Engine& moved, world& ranks, bool crowded) noexcept : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+    caller_driver(Engine& moved, world& ranks, bool crowded) noexcept
+        : engine_(moved), ranks_(ranks), crowded_(crowded) {}
 
     void submitted() noexcept { engine_.poll(); }
     void poll() noexcept { engine_.poll(); }
@@ -117,8 +124,10 @@ template <class Engine, class Waiting> class caller_driver {
     void until(std::uint64_t count, time_point deadline) noexcept {
         patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
         while (engine_.released() < count && engine_.failed() == nullptr) {
-            if (engine_.poll() > 0) patient.reset();
-            else patient.wait(deadline);
+            if (engine_.poll() > 0)
+                patient.reset();
+            else
+                patient.wait(deadline);
         }
     }
 
@@ -131,20 +140,24 @@ template <class Engine, class Waiting> class caller_driver {
 /// progress::thread: a thread of the reducer's moves the engine; it sleeps while there is nothing outstanding.
 template <class Engine, class Waiting> class thread_driver {
   public:
-    thread_driver(Engine& moved, world& ranks, bool crowded) : engine_(moved), ranks_(ranks), crowded_(crowded) {
+    thread_driver(Engine& moved, world& ranks, bool crowded)
+        : engine_(moved), ranks_(ranks), crowded_(crowded) {
         // Signals are for the caller's threads.
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        int const failed = pthread_create(&thread_, nullptr, [](void* self) -> void* {
-            static_cast<thread_driver*>(self)->run();
-            return nullptr;
-        }, this);
+        int const failed = pthread_create(
+            &thread_, nullptr,
+            [](void* self) -> void* {
+                static_cast<thread_driver*>(self)->run();
+                return nullptr;
+            },
+            this);
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         if (failed != 0)
             throw error(errc::no_resources, ranks.rank(), -1, "construction",
                         {"cannot start the progress thread: ", std::strerror(failed),
-                            "; check ulimit -u, or use progress::caller"});
+                         "; check ulimit -u, or use progress::caller"});
     }
     thread_driver(thread_driver const&) = delete;
     thread_driver& operator=(thread_driver const&) = delete;
@@ -169,13 +182,19 @@ template <class Engine, class Waiting> class thread_driver {
         time_point const since = clock::now();
         for (std::uint32_t rounds = 0; engine_.released() < count && engine_.failed() == nullptr; ++rounds) {
             switch (policy.next(rounds, (clock::now() - since).count(), crowded_)) {
-            case wait_action::poll: break;
-            case wait_action::pause: pause_cpu(); break;
-            case wait_action::yield: ::sched_yield(); break;
+            case wait_action::poll:
+                break;
+            case wait_action::pause:
+                pause_cpu();
+                break;
+            case wait_action::yield:
+                ::sched_yield();
+                break;
             case wait_action::sleep: {
                 std::uint32_t const heard = done_.load();
                 waiting_.store(true);
-                if (engine_.released() < count && engine_.failed() == nullptr) futex_wait(done_, heard, longest_sleep);
+                if (engine_.released() < count && engine_.failed() == nullptr)
+                    futex_wait(done_, heard, longest_sleep);
                 waiting_.store(false);
             }
             }

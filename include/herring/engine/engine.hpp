@@ -24,7 +24,7 @@ namespace herring {
 /// Whom an engine waits for, and why it thinks so.
 struct blame {
     int rank = -1;
-    int doubt = 0;     ///< 0: that rank has not called; the more, the likelier it is itself waiting for somebody
+    int doubt = 0; ///< 0: that rank has not called; the more, the likelier it is itself waiting for somebody
     bool gone = false; ///< and it never will: it has left
     char const* text = "";
 };
@@ -45,9 +45,9 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     using peer = detail::peer;
 
   public:
-    engine(world& ranks, topology const& map, herring::plan const& made, Transport& transport, IntraNode& node,
-           Trace& trace, std::span<int const> peers, std::size_t executions, std::byte* local_memory,
-           std::span<std::byte> staging)
+    engine(world& ranks, topology const& map, herring::plan const& made, Transport& transport,
+           IntraNode& node, Trace& trace, std::span<int const> peers, std::size_t executions,
+           std::byte* local_memory, std::span<std::byte> staging)
         : shared_(ranks, map, made, transport, node, peers, executions, staging), trace_(trace),
           networked_(map.nodes() > 1), on_node_(shared_, made.tuning.mailbox_bytes, local_memory),
           one_hop_(shared_), two_hops_(shared_), lateness_(static_cast<std::size_t>(map.size())) {}
@@ -93,7 +93,8 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         if (shared_.failed.load(std::memory_order_relaxed)) return 0;
         submitted_ = requested_.load(std::memory_order_acquire);
         std::size_t progress = 0;
-        if (networked_) progress += shared_.transport.poll([this](completion const& done) noexcept { on(done); });
+        if (networked_)
+            progress += shared_.transport.poll([this](completion const& done) noexcept { on(done); });
         progress += arrive();
         progress += on_node_.step();
         if (networked_) {
@@ -121,8 +122,10 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     /// Ends `sleep`, from any thread.
     void wake() noexcept {
-        if (networked_) shared_.transport.wake();
-        else shared_.node.wake();
+        if (networked_)
+            shared_.transport.wake();
+        else
+            shared_.node.wake();
     }
 
     /// Whom this rank waits for right now; rank −1: nobody.
@@ -187,11 +190,18 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         if (done.what == completion::received) {
             messages_received_.add(1);
             bytes_received_.add(done.bytes);
-            detail::arrival const what{done.bytes, static_cast<std::uint32_t>((done.tag & carried_bits) >> 40), true};
+            detail::arrival const what{done.bytes,
+                                       static_cast<std::uint32_t>((done.tag & carried_bits) >> 40), true};
             switch (about.what) {
-            case detail::message::push: two_hops_.pushed(p, about.slot, what); break;
-            case detail::message::result: two_hops_.returned(p, about.slot, what); break;
-            case detail::message::hop: one_hop_.arrived(p, about.slot, what); break;
+            case detail::message::push:
+                two_hops_.pushed(p, about.slot, what);
+                break;
+            case detail::message::result:
+                two_hops_.returned(p, about.slot, what);
+                break;
+            case detail::message::hop:
+                one_hop_.arrived(p, about.slot, what);
+                break;
             }
         } else {
             messages_sent_.add(1);
@@ -211,7 +221,8 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
             on_node_.declare(e, arrived_);
             shared_.node.arrive(arrived_);
         }
-        for (; shared_.gathered < arrived_ && shared_.node.absent(shared_.gathered) < 0; ++shared_.gathered, ++progress) {
+        for (; shared_.gathered < arrived_ && shared_.node.absent(shared_.gathered) < 0;
+             ++shared_.gathered, ++progress) {
             int const other = on_node_.differs(shared_.at(shared_.gathered), shared_.gathered);
             if (other < 0) continue;
             shared_.mismatch_on_node(other);
@@ -251,7 +262,8 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     std::chrono::nanoseconds nap_{0};
     detail::table<std::uint64_t> lateness_; // rank → ns in the current wait
-    detail::tally messages_sent_, messages_received_, bytes_sent_, bytes_received_, waited_, slowest_rank_, slowest_ns_;
+    detail::tally messages_sent_, messages_received_, bytes_sent_, bytes_received_, waited_, slowest_rank_,
+        slowest_ns_;
 };
 
 } // namespace herring

@@ -15,7 +15,7 @@ struct execution {
     shard const* shards = nullptr;
     std::uint32_t shard_count = 0;
     route path = route::local;
-    std::byte* own = nullptr;      ///< start of the bucket in this rank's memory
+    std::byte* own = nullptr; ///< start of the bucket in this rank's memory
     std::size_t elements = 0;
     std::uint32_t fingerprint = 0; ///< 20 bits, of the operation that every rank must be in here
     std::uint32_t label = 0;       ///< bucket number, for the trace
@@ -36,11 +36,11 @@ struct chunk {
 
 /// Walks the chunks of one stream through all executions of one route, in order.
 struct chunk_cursor {
-    chunk_stream stream;      ///< which chunks of a shard
-    int server = 0;           ///< shards of this server only
-    std::uint64_t at = 0;     ///< execution
+    chunk_stream stream;  ///< which chunks of a shard
+    int server = 0;       ///< shards of this server only
+    std::uint64_t at = 0; ///< execution
     std::uint32_t shard = 0;
-    std::uint32_t k = 0;      ///< chunk of that shard; start with stream.first
+    std::uint32_t k = 0; ///< chunk of that shard; start with stream.first
 
     chunk_cursor() = default;
     chunk_cursor(chunk_stream which, int of) noexcept : stream(which), server(of), k(which.first) {}

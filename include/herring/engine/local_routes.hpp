@@ -19,9 +19,9 @@ namespace herring::detail {
 template <class Context> class local_routes {
   public:
     /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too.
-    local_routes(Context& shared, std::size_t mailbox_bytes, std::byte* memory) noexcept
-        : shared_(shared), bytes_(mailbox_bytes), stamps_(reinterpret_cast<stamp*>(memory)),
-          mailboxes_(memory + stamps_bytes(shared.ring_mask + 1)) {}
+    local_routes(Context& context, std::size_t mailbox_bytes, std::byte* memory) noexcept
+        : shared_(context), bytes_(mailbox_bytes), stamps_(reinterpret_cast<stamp*>(memory)),
+          mailboxes_(memory + stamps_bytes(context.ring_mask + 1)) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions, std::size_t mailbox) noexcept {
         return stamps_bytes(std::bit_ceil(executions + 1)) + shift + slots * (mailbox + spacing);
@@ -36,7 +36,8 @@ template <class Context> class local_routes {
     /// stays until this rank has released the execution, but for mailboxes, which have their own.
     int differs(execution const& e, std::uint64_t number) noexcept {
         if (shared_.local_size == 1 || e.path == route::mailbox) return -1;
-        return find_other(reinterpret_cast<std::byte*>(&stamps_[number & shared_.ring_mask]), stamp_of(e, number));
+        return find_other(reinterpret_cast<std::byte*>(&stamps_[number & shared_.ring_mask]),
+                          stamp_of(e, number));
     }
 
     /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
@@ -57,9 +58,12 @@ template <class Context> class local_routes {
         std::size_t progress = 0;
         for (; at_ < shared_.gathered; ++at_) {
             execution& e = shared_.at(at_);
-            if (e.path == route::mailbox) sum_mailboxes(e, at_);
-            else if (e.path == route::local) sum_in_place(e);
-            else continue;
+            if (e.path == route::mailbox)
+                sum_mailboxes(e, at_);
+            else if (e.path == route::local)
+                sum_in_place(e);
+            else
+                continue;
             --e.open;
             ++progress;
         }
@@ -74,7 +78,9 @@ template <class Context> class local_routes {
 
     // What a rank takes an execution for: its number and the operation's fingerprint.
     using stamp = std::uint64_t;
-    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept { return number << 20 | e.fingerprint; }
+    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept {
+        return number << 20 | e.fingerprint;
+    }
     static constexpr std::size_t stamps_bytes(std::size_t ring) noexcept {
         return (ring * sizeof(stamp) + 4095) / 4096 * 4096;
     }

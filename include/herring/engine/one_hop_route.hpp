@@ -19,8 +19,8 @@ namespace herring::detail {
 /// Memory: window · (n−1) slots.
 template <class Context> class one_hop_route {
   public:
-    explicit one_hop_route(Context& shared) noexcept
-        : shared_(shared), sending_(shared.own_chunks(), -1), summing_(shared.own_chunks(), -1) {}
+    explicit one_hop_route(Context& context) noexcept
+        : shared_(context), sending_(context.own_chunks(), -1), summing_(context.own_chunks(), -1) {}
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
     void open() noexcept { repost(); }
@@ -54,7 +54,8 @@ template <class Context> class one_hop_route {
                 std::size_t const to = shared_.handler(n, sending_.k);
                 peer& p = shared_.peers[to];
                 ++unsent_[slot];
-                if (!shared_.send(to, message::hop, p.hops_out, shared_.part(e, c, stage(slot)), slot, sending_.at)) {
+                if (!shared_.send(to, message::hop, p.hops_out, shared_.part(e, c, stage(slot)), slot,
+                                  sending_.at)) {
                     --unsent_[slot];
                     return progress;
                 }
@@ -123,7 +124,8 @@ template <class Context> class one_hop_route {
 
     bool expect(std::size_t from, std::uint64_t number) noexcept {
         peer& p = shared_.peers[from];
-        if (!shared_.receive(from, message::hop, number, p.hop_slot_bytes(number), number % window)) return false;
+        if (!shared_.receive(from, message::hop, number, p.hop_slot_bytes(number), number % window))
+            return false;
         p.hops_posted = number + 1;
         return true;
     }

@@ -31,7 +31,8 @@ struct arrival {
 /// Messages of a kind are numbered from 0 for every pair; a message's slot is its number mod its window.
 struct peer {
     peer() = default;
-    HERRING_SETUP peer(int of, chunk_stream shared, int node, plan const& made, bool staged, std::span<std::byte>& memory)
+    HERRING_SETUP peer(int of, chunk_stream shared, int node, plan const& made, bool staged,
+                       std::span<std::byte>& memory)
         : rank(of), push(shared, node), arrivals(made.window()), flights(made.window()),
           hop_arrivals(plan::one_hop_window()), slot_size_(made.slot_elements() * made.partial_bytes),
           hop_size_(made.hop_slot_elements() * made.partial_bytes) {
@@ -43,13 +44,21 @@ struct peer {
         hop_stages_ = take(memory, plan::one_hop_window() * hop_size_);
     }
 
-    std::byte* slot(std::uint64_t number) const noexcept { return slots_ + number % flights.size() * slot_size_; }
-    std::span<std::byte> slot_bytes(std::uint64_t number) const noexcept { return {slot(number), slot_size_}; }
-    std::byte* stage(std::uint64_t number) const noexcept { return stages_ + number % flights.size() * slot_size_; }
+    std::byte* slot(std::uint64_t number) const noexcept {
+        return slots_ + number % flights.size() * slot_size_;
+    }
+    std::span<std::byte> slot_bytes(std::uint64_t number) const noexcept {
+        return {slot(number), slot_size_};
+    }
+    std::byte* stage(std::uint64_t number) const noexcept {
+        return stages_ + number % flights.size() * slot_size_;
+    }
     std::byte* hop_slot(std::uint64_t number) const noexcept {
         return hop_slots_ + number % plan::one_hop_window() * hop_size_;
     }
-    std::span<std::byte> hop_slot_bytes(std::uint64_t number) const noexcept { return {hop_slot(number), hop_size_}; }
+    std::span<std::byte> hop_slot_bytes(std::uint64_t number) const noexcept {
+        return {hop_slot(number), hop_size_};
+    }
     std::byte* hop_stage(std::uint64_t number) const noexcept {
         return hop_stages_ + number % plan::one_hop_window() * hop_size_;
     }

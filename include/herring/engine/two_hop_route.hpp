@@ -20,9 +20,10 @@ namespace herring::detail {
 /// Source: Herring, SC'20; k-way sums in rank order for the same bits in every run.
 template <class Context> class two_hop_route {
   public:
-    explicit two_hop_route(Context& shared) noexcept : shared_(shared), serving_(shared.own_chunks(), shared.my_node) {
-        while (first_ < shared.peers.size() && shared.peers[first_].rank < shared.rank) ++first_;
-        if (first_ == shared.peers.size()) first_ = 0;
+    explicit two_hop_route(Context& context) noexcept
+        : shared_(context), serving_(context.own_chunks(), context.my_node) {
+        while (first_ < context.peers.size() && context.peers[first_].rank < context.rank) ++first_;
+        if (first_ == context.peers.size()) first_ = 0;
     }
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
@@ -152,14 +153,16 @@ template <class Context> class two_hop_route {
         std::size_t const slot = p.pushed % shared_.window;
         if (!p.prepared) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
-            if (!shared_.receive(to, message::result, p.pushed, std::as_writable_bytes(shared_.elements(e, c)), slot))
+            if (!shared_.receive(to, message::result, p.pushed,
+                                 std::as_writable_bytes(shared_.elements(e, c)), slot))
                 return false;
             p.flights[slot] = {c, p.push.at, false};
             ++e.open;
             shared_.make_part(e, c, p.stage(slot));
             p.prepared = true;
         }
-        if (!shared_.send(to, message::push, p.pushed, shared_.part(e, c, p.stage(slot)), slot, p.push.at)) return false;
+        if (!shared_.send(to, message::push, p.pushed, shared_.part(e, c, p.stage(slot)), slot, p.push.at))
+            return false;
         p.prepared = false;
         ++p.pushed;
         p.push.next_chunk();

@@ -19,28 +19,43 @@ struct intra_node_tuning {
 };
 
 namespace clauses::intra_node {
-template <class P> concept facts = requires {
+template <class P>
+concept facts = requires {
     { P::name } -> std::convertible_to<char const*>;
     { P::joins_ranks } -> std::convertible_to<bool>;
     { P::device_memory } -> std::convertible_to<bool>;
     { P::tuning } -> std::convertible_to<intra_node_tuning>;
 };
-template <class P> concept made = std::constructible_from<P, world&, std::size_t>;
-template <class P> concept maps = requires(P& p, int local, std::byte* own) {
-    { p.memory() } noexcept -> std::same_as<std::byte*>;
-    { p.peer(local, own) } noexcept -> std::same_as<std::byte*>;
+template <class P>
+concept made = std::constructible_from<P, world&, std::size_t>;
+template <class P>
+concept maps = requires(P& p, int local, std::byte* own) {
+    { p.memory() }
+    noexcept->std::same_as<std::byte*>;
+    { p.peer(local, own) }
+    noexcept->std::same_as<std::byte*>;
 };
-template <class P> concept tells = requires(P& p, int local, std::uint64_t execution, bool awaited) {
-    { p.arrive(execution) } noexcept;
-    { p.absent(execution) } noexcept -> std::same_as<int>;
-    { p.finish(execution, awaited) } noexcept;
-    { p.unfinished(execution) } noexcept -> std::same_as<int>;
-    { p.gone(local) } noexcept -> std::same_as<bool>;
+template <class P>
+concept tells = requires(P& p, int local, std::uint64_t execution, bool awaited) {
+    { p.arrive(execution) }
+    noexcept;
+    { p.absent(execution) }
+    noexcept->std::same_as<int>;
+    { p.finish(execution, awaited) }
+    noexcept;
+    { p.unfinished(execution) }
+    noexcept->std::same_as<int>;
+    { p.gone(local) }
+    noexcept->std::same_as<bool>;
 };
-template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
-    { p.listen() } noexcept -> std::same_as<std::uint32_t>;
-    { p.sleep(heard, until) } noexcept;
-    { p.wake() } noexcept;
+template <class P>
+concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
+    { p.listen() }
+    noexcept->std::same_as<std::uint32_t>;
+    { p.sleep(heard, until) }
+    noexcept;
+    { p.wake() }
+    noexcept;
 };
 } // namespace clauses::intra_node
 
@@ -58,26 +73,30 @@ template <class P> concept sleeps = requires(P& p, std::uint32_t heard, time_poi
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
 template <class P>
-concept intra_node_policy =
-    std::same_as<typename P::axis, axes::intra_node> && clauses::intra_node::facts<P> &&
-    clauses::intra_node::made<P> && clauses::intra_node::maps<P> && clauses::intra_node::tells<P> &&
-    clauses::intra_node::sleeps<P>;
+concept intra_node_policy = std::same_as<typename P::axis, axes::intra_node> &&
+    clauses::intra_node::facts<P> && clauses::intra_node::made<P> && clauses::intra_node::maps<P> &&
+    clauses::intra_node::tells<P> && clauses::intra_node::sleeps<P>;
 
 template <class P> struct check<axes::intra_node, P> {
-    static constexpr int broken =
-        first_broken({clauses::intra_node::facts<P>, clauses::intra_node::made<P>, clauses::intra_node::maps<P>,
-                      clauses::intra_node::tells<P>, clauses::intra_node::sleeps<P>});
+    static constexpr int broken = first_broken({clauses::intra_node::facts<P>, clauses::intra_node::made<P>,
+                                                clauses::intra_node::maps<P>, clauses::intra_node::tells<P>,
+                                                clauses::intra_node::sleeps<P>});
     static constexpr bool value = broken < 0;
-    static_assert(broken != 0, "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "
-                               "constexpr members; a common slip is to leave one out");
-    static_assert(broken != 1, "[HRG-I02] intra_node: needs a constructor from (world&, std::size_t bytes); a common "
-                               "slip is to take world by value");
-    static_assert(broken != 2, "[HRG-I03] intra_node: needs 'memory() noexcept' and 'peer(local, own) noexcept' that "
-                               "return std::byte*; a common slip is to forget noexcept");
-    static_assert(broken != 3, "[HRG-I04] intra_node: needs 'arrive', 'absent', 'finish', 'unfinished' "
-                               "and 'gone', all noexcept; a common slip is to return bool instead of the local rank");
-    static_assert(broken != 4, "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
-                               "a common slip is to take a duration");
+    static_assert(broken != 0,
+                  "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "
+                  "constexpr members; a common slip is to leave one out");
+    static_assert(broken != 1,
+                  "[HRG-I02] intra_node: needs a constructor from (world&, std::size_t bytes); a common "
+                  "slip is to take world by value");
+    static_assert(broken != 2,
+                  "[HRG-I03] intra_node: needs 'memory() noexcept' and 'peer(local, own) noexcept' that "
+                  "return std::byte*; a common slip is to forget noexcept");
+    static_assert(broken != 3,
+                  "[HRG-I04] intra_node: needs 'arrive', 'absent', 'finish', 'unfinished' "
+                  "and 'gone', all noexcept; a common slip is to return bool instead of the local rank");
+    static_assert(broken != 4,
+                  "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
+                  "a common slip is to take a duration");
 };
 
 } // namespace herring

@@ -19,7 +19,8 @@ namespace herring::intra_node {
 /// What may be tuned about shared memory; docs/performance.md tells which settings mattered where.
 struct shared_memory_tuning {
     std::size_t local_chunk_bytes = 64_KiB; ///< ranks sum interleaved pieces of this size
-    std::size_t mailbox_bytes = 4_KiB;      ///< up to this is copied to a mailbox and summed by everyone: one turn, not two
+    std::size_t mailbox_bytes =
+        4_KiB; ///< up to this is copied to a mailbox and summed by everyone: one turn, not two
 
     friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;
 };
@@ -68,8 +69,10 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     }
 
     void finish(std::uint64_t execution, bool awaited) noexcept {
-        if (awaited) publish(cells_[at(local_)].finished, execution + 1);
-        else cells_[at(local_)].finished.store(execution + 1, std::memory_order_release);
+        if (awaited)
+            publish(cells_[at(local_)].finished, execution + 1);
+        else
+            cells_[at(local_)].finished.store(execution + 1, std::memory_order_release);
     }
 
     int unfinished(std::uint64_t execution) noexcept {
@@ -106,7 +109,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
         std::atomic<std::uint32_t> bell;
         std::atomic<std::uint32_t> sleepers;
     };
-    struct alignas(128) cell { // one a rank, written by it alone
+    struct alignas(128) cell {               // one a rank, written by it alone
         std::atomic<std::uint64_t> arrived;  // executions that its data is in place for
         std::atomic<std::uint64_t> finished; // executions that its chunks are done of
         std::atomic<std::uint32_t> left;     // its reducer is gone
@@ -125,7 +128,8 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 
     seen const& look(int l) noexcept {
-        seen_[at(l)] = {cells_[at(l)].arrived.load(std::memory_order_seq_cst), cells_[at(l)].finished.load(std::memory_order_seq_cst)};
+        seen_[at(l)] = {cells_[at(l)].arrived.load(std::memory_order_seq_cst),
+                        cells_[at(l)].finished.load(std::memory_order_seq_cst)};
         return seen_[at(l)];
     }
 

@@ -28,27 +28,33 @@ enum class route : std::uint8_t {
 
 constexpr char const* to_string(route r) noexcept {
     switch (r) {
-    case route::mailbox: return "mailbox";
-    case route::local: return "local";
-    case route::one_hop: return "one hop";
-    case route::two_hop: return "two hops";
+    case route::mailbox:
+        return "mailbox";
+    case route::local:
+        return "local";
+    case route::one_hop:
+        return "one hop";
+    case route::two_hop:
+        return "two hops";
     }
     return "unknown";
 }
 
 /// The sizes that the transport and the intra-node reducer ask for; all in bytes.
 struct exchange_tuning {
-    std::size_t chunk_bytes = 0;         ///< piece that is pushed, summed and returned at a time
-    std::size_t window_bytes = 0;        ///< pushed to one server and not yet returned, at most
-    std::size_t one_hop_bytes = 0;       ///< buckets up to this size take one hop
-    std::size_t pair_bytes = 0;          ///< the same where there are two nodes: one hop then moves no more bytes than two
-    std::size_t local_chunk_bytes = 0;   ///< piece that a local rank sums at a time on one node
-    std::size_t mailbox_bytes = 0;       ///< buckets up to this size go through mailboxes on one node of 3 ranks or more
+    std::size_t chunk_bytes = 0;   ///< piece that is pushed, summed and returned at a time
+    std::size_t window_bytes = 0;  ///< pushed to one server and not yet returned, at most
+    std::size_t one_hop_bytes = 0; ///< buckets up to this size take one hop
+    std::size_t pair_bytes =
+        0; ///< the same where there are two nodes: one hop then moves no more bytes than two
+    std::size_t local_chunk_bytes = 0; ///< piece that a local rank sums at a time on one node
+    std::size_t mailbox_bytes =
+        0; ///< buckets up to this size go through mailboxes on one node of 3 ranks or more
 };
 
 /// A range of a bucket with one server. Chunk k of it starts at offset + k·chunk_elements.
 struct shard {
-    std::size_t offset = 0;         ///< elements from the bucket's start
+    std::size_t offset = 0; ///< elements from the bucket's start
     std::size_t elements = 0;
     std::size_t chunk_elements = 0; ///< all chunks but the last have this many
     std::uint32_t chunks = 0;
@@ -104,8 +110,9 @@ struct plan {
     std::vector<shard> shards;
     std::size_t elements = 0;      ///< of a rank's tensor memory, padding included
     std::size_t element_bytes = 0; ///< as stored
-    std::size_t partial_bytes = 0; ///< of an element of a node's sum on the wire (wide where ranks share a node)
-    std::size_t grain = 1;         ///< elements to a cache line
+    std::size_t partial_bytes =
+        0;                 ///< of an element of a node's sum on the wire (wide where ranks share a node)
+    std::size_t grain = 1; ///< elements to a cache line
     exchange_tuning tuning;
     int nodes = 1;
     int largest_node = 1;
@@ -121,7 +128,8 @@ struct plan {
 
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
-        return nodes == 2 && tuning.pair_bytes > tuning.one_hop_bytes ? tuning.pair_bytes : tuning.one_hop_bytes;
+        return nodes == 2 && tuning.pair_bytes > tuning.one_hop_bytes ? tuning.pair_bytes
+                                                                      : tuning.one_hop_bytes;
     }
 
     /// Bytes of one rank's tensor memory.
@@ -145,7 +153,9 @@ struct plan {
 
 namespace detail {
 
-constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) / to * to; }
+constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept {
+    return (value + to - 1) / to * to;
+}
 constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { return (value + by - 1) / by; }
 
 /// Cuts one shard into chunks: at most `chunk_elements` each, and enough of them that every one of
@@ -171,10 +181,12 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
     made.elements = view.elements;
     made.first_shard = static_cast<std::uint32_t>(shards.size());
     if (one_node)
-        made.path = bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
+        made.path =
+            bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
     else
         made.path = bytes <= facts.one_hop_limit() ? route::one_hop : route::two_hop;
-    std::size_t const chunk = (one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes;
+    std::size_t const chunk =
+        (one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes;
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, int server) {
         if (elements == 0) return;
@@ -198,8 +210,9 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
 /// Cost:   O(tensors + shards); usable in a constant expression.
 /// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
 template <class Fusion, class Sharding>
-HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map, std::size_t element_bytes,
-                         std::size_t accumulator_bytes, exchange_tuning const& tuning) {
+HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
+                                       std::size_t element_bytes, std::size_t accumulator_bytes,
+                                       exchange_tuning const& tuning) {
     plan made;
     made.element_bytes = element_bytes;
     made.nodes = map.nodes();
@@ -250,18 +263,21 @@ HERRING_SETUP inline std::string to_string(plan const& p) {
         chunks += b.chunks;
         ++by_route[static_cast<std::size_t>(b.path)];
     }
-    std::string text = std::to_string(p.tensors.size()) + " tensors, " + std::to_string(p.tensor_bytes()) + " bytes; " +
-                       std::to_string(p.buckets.size()) + " buckets, " + std::to_string(p.shards.size()) + " shards, " +
-                       std::to_string(chunks) + " chunks; " + std::to_string(p.nodes) + " nodes of at most " +
-                       std::to_string(p.largest_node) + " ranks";
+    std::string text = std::to_string(p.tensors.size()) + " tensors, " + std::to_string(p.tensor_bytes()) +
+                       " bytes; " + std::to_string(p.buckets.size()) + " buckets, " +
+                       std::to_string(p.shards.size()) + " shards, " + std::to_string(chunks) + " chunks; " +
+                       std::to_string(p.nodes) + " nodes of at most " + std::to_string(p.largest_node) +
+                       " ranks";
     for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
     if (p.nodes > 1)
-        text += "; staging " + std::to_string(p.staging_bytes(1)) + " bytes a peer = (" + std::to_string(p.window()) +
-                " slots of " + std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
+        text += "; staging " + std::to_string(p.staging_bytes(1)) + " bytes a peer = (" +
+                std::to_string(p.window()) + " slots of " +
+                std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
                 std::to_string(plan::one_hop_window()) + " of " +
-                std::to_string(p.hop_slot_elements() * p.partial_bytes) + ")" + (p.largest_node > 1 ? " x 2" : "");
+                std::to_string(p.hop_slot_elements() * p.partial_bytes) + ")" +
+                (p.largest_node > 1 ? " x 2" : "");
     return text;
 }
 

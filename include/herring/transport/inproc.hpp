@@ -32,7 +32,8 @@ class inproc {
     static constexpr bool keeps_order = true;       // two messages with one tag are matched in the order sent
     static constexpr bool registers_memory = false; // any memory of the process will do
     static constexpr bool device_memory = false;    // the copy is a memcpy
-    static constexpr exchange_tuning tuning{.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10};
+    static constexpr exchange_tuning tuning{
+        .chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10};
 
     inproc(world& ranks, transport_needs const& needs)
         : rank_(ranks.rank()), peers_(needs.peers.begin(), needs.peers.end()) {
@@ -42,7 +43,8 @@ class inproc {
         for (int rank = 0; rank < ranks.size(); ++rank)
             if (!(read<process>(processes, rank) == mine))
                 throw error(errc::unsupported, rank_, rank, "inproc",
-                            "that rank runs in another process, and inproc joins threads of one: use launch_threads(), "
+                            "that rank runs in another process, and inproc joins threads of one: use "
+                            "launch_threads(), "
                             "or transport::tcp between processes");
         // Rank 0 makes the hub; it goes when every rank has let go of it.
         hub_ = rank_ == 0 ? new hub(ranks.size()) : nullptr;
@@ -62,12 +64,13 @@ class inproc {
     ~inproc() { leave(); }
 
     /// False never: a send waits in the peer's box until its receive is posted.
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
         std::lock_guard const lock(hub_->guard);
         box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
-        auto const match = std::find_if(theirs.receives.begin(), theirs.receives.end(), [&](receive const& r) {
-            return r.from_rank == rank_ && matching(r.tag, tag);
-        });
+        auto const match =
+            std::find_if(theirs.receives.begin(), theirs.receives.end(),
+                         [&](receive const& r) { return r.from_rank == rank_ && matching(r.tag, tag); });
         if (match == theirs.receives.end()) {
             theirs.arrivals.push_back({rank_, tag, from, token});
         } else {
@@ -164,10 +167,12 @@ class inproc {
         static std::uint64_t const token = detail::random_bits();
         return {static_cast<long>(::getpid()), token};
     }
-    template <class Value> static Value read(std::vector<std::vector<std::byte>> const& all, int rank) noexcept {
+    template <class Value>
+    static Value read(std::vector<std::vector<std::byte>> const& all, int rank) noexcept {
         Value theirs{};
         auto const& bytes = all[static_cast<std::size_t>(rank)];
-        std::memcpy(&theirs, bytes.data(), std::min(bytes.size(), sizeof theirs)); // NOLINT: the pointer itself travels
+        std::memcpy(&theirs, bytes.data(),
+                    std::min(bytes.size(), sizeof theirs)); // NOLINT: the pointer itself travels
         return theirs;
     }
 
@@ -214,7 +219,8 @@ class inproc {
     void deliver(box& receiver, receive const& to, arrival const& what) noexcept {
         std::size_t const bytes = std::min(what.from.size(), to.into.size());
         if (bytes > 0) std::memcpy(to.into.data(), what.from.data(), bytes);
-        finish(receiver, {to.token, what.from.size(), what.from_rank, completion::received, errc::ok, what.tag});
+        finish(receiver,
+               {to.token, what.from.size(), what.from_rank, completion::received, errc::ok, what.tag});
         int const receiver_rank = static_cast<int>(&receiver - hub_->boxes.data());
         finish(hub_->boxes[static_cast<std::size_t>(what.from_rank)],
                {what.token, what.from.size(), receiver_rank, completion::sent, errc::ok});

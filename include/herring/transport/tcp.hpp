@@ -35,10 +35,12 @@ template <int Connections, std::size_t Chunk, std::size_t Window> struct tcp_num
         static constexpr bool connected = Connections >= 1 && Connections <= 64;
         static constexpr bool flows = Chunk >= 4096 && Window >= Chunk;
         static constexpr bool value = connected && flows;
-        static_assert(connected, "[HRG-T10] transport: tcp needs 1 to 64 connections a peer; a common slip is 0 for as "
-                                 "many as it likes; start with 1");
-        static_assert(!connected || flows, "[HRG-T11] transport: tcp needs chunks of at least 4 KiB and a window of at "
-                                           "least one chunk; a common slip is to set one of the two; set both");
+        static_assert(connected,
+                      "[HRG-T10] transport: tcp needs 1 to 64 connections a peer; a common slip is 0 for as "
+                      "many as it likes; start with 1");
+        static_assert(!connected || flows,
+                      "[HRG-T11] transport: tcp needs chunks of at least 4 KiB and a window of at "
+                      "least one chunk; a common slip is to set one of the two; set both");
     };
 };
 
@@ -54,15 +56,17 @@ enum class congestion : std::uint8_t { unpaced, system, reno, cubic, bbr };
 
 /// What may be tuned about TCP; docs/performance.md tells which settings mattered where.
 struct tcp_tuning {
-    std::size_t chunk_bytes = 64_KiB;    ///< pushed, summed and returned at a time
-    std::size_t window_bytes = 128_KiB;  ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
-    std::size_t loopback_chunk_bytes = 256_KiB;  ///< the same where all ranks share a host: no queue to overflow,
+    std::size_t chunk_bytes = 64_KiB; ///< pushed, summed and returned at a time
+    std::size_t window_bytes =
+        128_KiB; ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
+    std::size_t loopback_chunk_bytes =
+        256_KiB; ///< the same where all ranks share a host: no queue to overflow,
     std::size_t loopback_window_bytes = 512_KiB; ///< and every message costs a wake-up
-    std::size_t one_hop_bytes = 16_KiB;  ///< buckets up to this take one hop
-    std::size_t pair_bytes = 1_MiB;      ///< the same between two nodes
-    int connections = 1;                 ///< a peer; more pays only where one flow cannot fill the link
+    std::size_t one_hop_bytes = 16_KiB;          ///< buckets up to this take one hop
+    std::size_t pair_bytes = 1_MiB;              ///< the same between two nodes
+    int connections = 1; ///< a peer; more pays only where one flow cannot fill the link
     congestion control = congestion::unpaced;
-    std::size_t direct_peers = 8;        ///< up to so many peers are read without asking first which has data
+    std::size_t direct_peers = 8; ///< up to so many peers are read without asking first which has data
     std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet
 };
 
@@ -93,7 +97,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                                                       .window_bytes = Tuning.loopback_window_bytes,
                                                       .one_hop_bytes = Tuning.one_hop_bytes,
                                                       .pair_bytes = Tuning.pair_bytes};
-    using needs = herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes>>;
+    using needs =
+        herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes>>;
 
     basic_tcp(world& ranks, transport_needs const& wanted)
         : basic_tcp(ranks, wanted, std::make_unique<boost::asio::io_context>(1), nullptr) {}
@@ -121,7 +126,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         lane& l = pick(peer, from.size());
         if (l.link.full()) return false;
         detail::outgoing& message = l.link.push();
-        detail::encode({.job = job_, .epoch = 0, .incarnation = incarnation_, .tag = tag, .length = from.size(),
+        detail::encode({.job = job_,
+                        .epoch = 0,
+                        .incarnation = incarnation_,
+                        .tag = tag,
+                        .length = from.size(),
                         .source = static_cast<std::uint32_t>(rank_)},
                        message.header.data());
         message.from = from.data();
@@ -146,7 +155,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             for (peer_state& peer : peers_)
                 for (lane& l : peer.lanes) {
                     bool const writing = l.link.open() && l.link.sending();
-                    polled_[at++] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+                    polled_[at++] = {l.link.descriptor(),
+                                     static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
                 }
             if (::poll(polled_.data(), polled_.size(), 0) <= 0) return count;
         }
@@ -190,7 +200,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     std::uint64_t dropped() const noexcept { return dropped_; }
 
   private:
-    static constexpr std::size_t unexpected_cost = 128; // of keeping one, without its bytes: also empty ones are bounded
+    static constexpr std::size_t unexpected_cost =
+        128; // of keeping one, without its bytes: also empty ones are bounded
     struct unexpected_message {
         std::uint64_t tag = 0;
         std::vector<std::byte> bytes;
@@ -233,7 +244,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         using value_type = T;
         handler_memory* memory;
         explicit fixed_allocator(handler_memory* m) noexcept : memory(m) {}
-        template <class Other> fixed_allocator(fixed_allocator<Other> const& other) noexcept : memory(other.memory) {}
+        template <class Other>
+        fixed_allocator(fixed_allocator<Other> const& other) noexcept : memory(other.memory) {}
         T* allocate(std::size_t count) {
             if (count * sizeof(T) <= sizeof(handler_memory)) return reinterpret_cast<T*>(memory->bytes);
             return static_cast<T*>(::operator new(count * sizeof(T)));
@@ -246,10 +258,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         }
     };
 
-    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, std::unique_ptr<boost::asio::io_context> own,
-              boost::asio::io_context* theirs)
+    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted,
+                            std::unique_ptr<boost::asio::io_context> own, boost::asio::io_context* theirs)
         : own_(std::move(own)), context_(theirs != nullptr ? theirs : own_.get()), rank_(ranks.rank()),
-          job_(ranks.job()), largest_(wanted.largest_message), index_(static_cast<std::size_t>(ranks.size()), -1) {
+          job_(ranks.job()), largest_(wanted.largest_message),
+          index_(static_cast<std::size_t>(ranks.size()), -1) {
         if (wanted.peers.empty()) return;
         detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, wanted.timeout);
         dropped_ = connector.strangers();
@@ -307,17 +320,19 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             if (std::strncmp(now, "bbr", 3) == 0 && !ask("cubic")) (void)ask("reno");
         } else if constexpr (Tuning.control != congestion::system) {
             constexpr char const* algorithm = Tuning.control == congestion::reno    ? "reno"
-                                           : Tuning.control == congestion::cubic ? "cubic"
-                                                                                 : "bbr";
+                                              : Tuning.control == congestion::cubic ? "cubic"
+                                                                                    : "bbr";
             if (!ask(algorithm))
                 throw error(errc::unsupported, rank_, -1, "connect",
                             {"the kernel does not offer congestion control '", algorithm,
-                                "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use "
-                                "congestion::unpaced"});
+                             "': see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or use "
+                             "congestion::unpaced"});
         }
     }
 
-    peer_state& of(int rank) noexcept { return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])]; }
+    peer_state& of(int rank) noexcept {
+        return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
+    }
     peer_state const& of(int rank) const noexcept {
         return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
     }
@@ -336,7 +351,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         if (l.link.write(sent) == detail::link_state::failed) lose(peer, l.link.error_number());
     }
 
-    template <class OnCompletion> std::size_t read(peer_state& peer, lane& l, OnCompletion& on_completion) noexcept {
+    template <class OnCompletion>
+    std::size_t read(peer_state& peer, lane& l, OnCompletion& on_completion) noexcept {
         std::size_t count = 0;
         auto const place = [&](detail::frame const& header) noexcept { return this->place(peer, l, header); };
         auto const received = [&]() noexcept {
@@ -348,10 +364,17 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             }
         };
         switch (l.link.read(4, place, received)) {
-        case detail::link_state::ok: break;
-        case detail::link_state::closed: lose(peer, 0); break;
-        case detail::link_state::failed: lose(peer, l.link.error_number()); break;
-        case detail::link_state::junk: lose(peer, EPROTO); break;
+        case detail::link_state::ok:
+            break;
+        case detail::link_state::closed:
+            lose(peer, 0);
+            break;
+        case detail::link_state::failed:
+            lose(peer, l.link.error_number());
+            break;
+        case detail::link_state::junk:
+            lose(peer, EPROTO);
+            break;
         }
         return count;
     }
@@ -361,10 +384,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         l.bytes = static_cast<std::size_t>(header.length);
         l.tag = header.tag;
         if (header.length > largest_) {
-            std::snprintf(peer.reason, sizeof peer.reason,
-                          "it announced a message of %llu bytes where at most %zu can be due: do all ranks call the "
-                          "same operations with the same sizes?",
-                          static_cast<unsigned long long>(header.length), largest_);
+            std::snprintf(
+                peer.reason, sizeof peer.reason,
+                "it announced a message of %llu bytes where at most %zu can be due: do all ranks call the "
+                "same operations with the same sizes?",
+                static_cast<unsigned long long>(header.length), largest_);
             lose(peer, EMSGSIZE);
             return nullptr;
         }
@@ -377,10 +401,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         detail::posted_receive match;
         if (peer.posted.take(header.tag & ~carried_bits, match)) {
             if (match.into.size() < header.length) {
-                std::snprintf(peer.reason, sizeof peer.reason,
-                              "it sent %llu bytes where %zu were due: do all ranks call the same operations with the "
-                              "same sizes?",
-                              static_cast<unsigned long long>(header.length), match.into.size());
+                std::snprintf(
+                    peer.reason, sizeof peer.reason,
+                    "it sent %llu bytes where %zu were due: do all ranks call the same operations with the "
+                    "same sizes?",
+                    static_cast<unsigned long long>(header.length), match.into.size());
                 lose(peer, EMSGSIZE);
                 return nullptr;
             }
@@ -388,7 +413,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             l.token = match.token;
             return match.into.data() != nullptr ? match.into.data() : &nothing_;
         }
-        if (unexpected_bytes_ + l.bytes + unexpected_cost > Tuning.unexpected_bytes) return nullptr; // left in the socket for now
+        if (unexpected_bytes_ + l.bytes + unexpected_cost > Tuning.unexpected_bytes)
+            return nullptr; // left in the socket for now
         unexpected_bytes_ += l.bytes + unexpected_cost;
         l.destination = lane::into_unexpected;
         l.early = &peer.unexpected.emplace_back();
@@ -401,16 +427,20 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     void arrived_early(peer_state& peer, unexpected_message& message) noexcept {
         message.complete = true;
         detail::posted_receive match;
-        if (peer.posted.take(message.tag & ~carried_bits, match)) take_unexpected(peer, match.tag, match.into, match.token);
+        if (peer.posted.take(message.tag & ~carried_bits, match))
+            take_unexpected(peer, match.tag, match.into, match.token);
     }
 
-    bool take_unexpected(peer_state& peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
-        auto const found = std::find_if(peer.unexpected.begin(), peer.unexpected.end(),
-                                        [&](auto const& m) { return (m.tag & ~carried_bits) == tag && m.complete; });
+    bool take_unexpected(peer_state& peer, std::uint64_t tag, std::span<std::byte> into,
+                         std::uint64_t token) noexcept {
+        auto const found = std::find_if(peer.unexpected.begin(), peer.unexpected.end(), [&](auto const& m) {
+            return (m.tag & ~carried_bits) == tag && m.complete;
+        });
         if (found == peer.unexpected.end()) return false;
         std::size_t const bytes = found->bytes.size();
         if (bytes > into.size()) {
-            std::snprintf(peer.reason, sizeof peer.reason, "it sent %zu bytes where %zu were due", bytes, into.size());
+            std::snprintf(peer.reason, sizeof peer.reason, "it sent %zu bytes where %zu were due", bytes,
+                          into.size());
             lose(peer, EMSGSIZE);
             return true;
         }
@@ -427,7 +457,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         if (number == 0)
             std::snprintf(peer.reason, sizeof peer.reason, "its connection closed");
         else if (number == EPROTO)
-            std::snprintf(peer.reason, sizeof peer.reason, "it sent bytes that are no frame of this protocol");
+            std::snprintf(peer.reason, sizeof peer.reason,
+                          "it sent bytes that are no frame of this protocol");
         else if (peer.reason[0] == 0)
             std::snprintf(peer.reason, sizeof peer.reason, "its connection broke: %s", std::strerror(number));
         boost::system::error_code ignored;
@@ -435,7 +466,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             l.link.forget();
             l.socket->close(ignored);
         }
-        errc const why = number == EPROTO ? errc::protocol : number == EMSGSIZE ? errc::mismatch : errc::peer_lost;
+        errc const why = number == EPROTO     ? errc::protocol
+                         : number == EMSGSIZE ? errc::mismatch
+                                              : errc::peer_lost;
         done_.push_back({0, 0, peer.rank, completion::lost, why});
     }
 
@@ -463,8 +496,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     void arm(lane& l, bool write) noexcept {
         (write ? l.writing : l.reading) = true;
         ++armed_;
-        l.socket->async_wait(write ? boost::asio::posix::descriptor_base::wait_write : boost::asio::posix::descriptor_base::wait_read,
-                            readiness{this, &l, write});
+        l.socket->async_wait(write ? boost::asio::posix::descriptor_base::wait_write
+                                   : boost::asio::posix::descriptor_base::wait_read,
+                             readiness{this, &l, write});
     }
 
     /// Ends `wait` from another thread.

@@ -34,10 +34,10 @@ struct completion {
 
 /// What an engine asks of a transport when it makes one; all of it is known from the plan.
 struct transport_needs {
-    std::span<int const> peers;            ///< ranks to exchange with, ascending; the same pairs on both sides
-    std::size_t receives_per_peer = 0;     ///< posted at once, at most
-    std::size_t sends_per_peer = 0;        ///< posted at once, at most
-    std::size_t largest_message = 0;       ///< bytes
+    std::span<int const> peers;        ///< ranks to exchange with, ascending; the same pairs on both sides
+    std::size_t receives_per_peer = 0; ///< posted at once, at most
+    std::size_t sends_per_peer = 0;    ///< posted at once, at most
+    std::size_t largest_message = 0;   ///< bytes
     std::chrono::milliseconds timeout{30'000};
 };
 
@@ -45,7 +45,8 @@ namespace clauses::transport {
 struct sink {
     void operator()(completion const&) const noexcept {}
 };
-template <class T> concept facts = requires {
+template <class T>
+concept facts = requires {
     { T::name } -> std::convertible_to<char const*>;
     { T::max_message } -> std::convertible_to<std::size_t>;
     { T::tag_bits } -> std::convertible_to<int>;
@@ -53,27 +54,42 @@ template <class T> concept facts = requires {
     { T::registers_memory } -> std::convertible_to<bool>;
     { T::device_memory } -> std::convertible_to<bool>;
 };
-template <class T> concept tuned = requires {
+template <class T>
+concept tuned = requires {
     { T::tuning } -> std::convertible_to<exchange_tuning>;
 };
-template <class T> concept made = std::constructible_from<T, world&, transport_needs const&>;
-template <class T> concept sends =
-    requires(T& t, int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) {
-        { t.post_send(peer, tag, from, token) } noexcept -> std::same_as<bool>;
-    };
-template <class T> concept receives =
-    requires(T& t, int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) {
-        { t.post_receive(peer, tag, into, token) } noexcept -> std::same_as<bool>;
-    };
-template <class T> concept polls = requires(T& t, sink const& on_completion) {
-    { t.poll(on_completion) } noexcept -> std::convertible_to<std::size_t>;
+template <class T>
+concept made = std::constructible_from<T, world&, transport_needs const&>;
+template <class T>
+concept sends = requires(T& t, int peer, std::uint64_t tag, std::span<std::byte const> from,
+                         std::uint64_t token) {
+    { t.post_send(peer, tag, from, token) }
+    noexcept->std::same_as<bool>;
 };
-template <class T> concept sleeps = requires(T& t, time_point until) {
-    { t.wait(until) } noexcept;
-    { t.wake() } noexcept;
+template <class T>
+concept receives = requires(T& t, int peer, std::uint64_t tag, std::span<std::byte> into,
+                            std::uint64_t token) {
+    { t.post_receive(peer, tag, into, token) }
+    noexcept->std::same_as<bool>;
 };
-template <class T> concept registers = requires(T& t, std::span<std::byte> memory) { t.register_memory(memory); };
-template <class T> concept describes = requires(T const& t, int peer) {
+template <class T>
+concept polls = requires(T& t, sink const& on_completion) {
+    { t.poll(on_completion) }
+    noexcept->std::convertible_to<std::size_t>;
+};
+template <class T>
+concept sleeps = requires(T& t, time_point until) {
+    { t.wait(until) }
+    noexcept;
+    { t.wake() }
+    noexcept;
+};
+template <class T>
+concept registers = requires(T& t, std::span<std::byte> memory) {
+    t.register_memory(memory);
+};
+template <class T>
+concept describes = requires(T const& t, int peer) {
     { t.describe(peer) } -> std::convertible_to<char const*>;
 };
 } // namespace clauses::transport
@@ -91,38 +107,46 @@ template <class T> concept describes = requires(T const& t, int peer) {
 ///   `device_memory`; `tuning`: the sizes that suit it; if given, `same_host_tuning`: those for a world whose ranks
 ///   reach each other over the loopback interface.
 template <class T>
-concept transport_policy =
-    std::same_as<typename T::axis, axes::transport> && clauses::transport::facts<T> && clauses::transport::tuned<T> &&
-    clauses::transport::made<T> && clauses::transport::sends<T> && clauses::transport::receives<T> &&
-    clauses::transport::polls<T> && clauses::transport::sleeps<T> && clauses::transport::registers<T> &&
-    clauses::transport::describes<T>;
+concept transport_policy = std::same_as<typename T::axis, axes::transport> && clauses::transport::facts<T> &&
+    clauses::transport::tuned<T> && clauses::transport::made<T> && clauses::transport::sends<T> &&
+    clauses::transport::receives<T> && clauses::transport::polls<T> && clauses::transport::sleeps<T> &&
+    clauses::transport::registers<T> && clauses::transport::describes<T>;
 
 template <class T> struct check<axes::transport, T> {
-    static constexpr int broken =
-        first_broken({clauses::transport::facts<T>, clauses::transport::sends<T>, clauses::transport::receives<T>,
-                      clauses::transport::polls<T>, clauses::transport::sleeps<T>, clauses::transport::registers<T>,
-                      clauses::transport::describes<T>, clauses::transport::tuned<T>, clauses::transport::made<T>});
+    static constexpr int broken = first_broken(
+        {clauses::transport::facts<T>, clauses::transport::sends<T>, clauses::transport::receives<T>,
+         clauses::transport::polls<T>, clauses::transport::sleeps<T>, clauses::transport::registers<T>,
+         clauses::transport::describes<T>, clauses::transport::tuned<T>, clauses::transport::made<T>});
     static constexpr bool value = broken < 0;
-    static_assert(broken != 0, "[HRG-T01] transport: needs the facts name, max_message, tag_bits, keeps_order, "
-                               "registers_memory and device_memory as static constexpr members; a common slip is to "
-                               "leave one out");
-    static_assert(broken != 1, "[HRG-T02] transport: needs 'post_send(rank, tag, span, token) noexcept' that returns "
-                               "bool; a common slip is to forget noexcept");
-    static_assert(broken != 2, "[HRG-T03] transport: needs 'post_receive(rank, tag, span, token) noexcept' that "
-                               "returns bool; a common slip is to take a span of const bytes");
-    static_assert(broken != 3, "[HRG-T04] transport: needs 'poll(on_completion) noexcept' as a template that returns "
-                               "how many completions it reported; a common slip is to take the functor by non-const "
-                               "reference");
-    static_assert(broken != 4, "[HRG-T05] transport: needs 'wait(time_point) noexcept' and 'wake() noexcept'; a common "
-                               "slip is to take a duration");
-    static_assert(broken != 5, "[HRG-T06] transport: needs 'register_memory(span)'; where nothing is registered, an "
-                               "empty function will do");
-    static_assert(broken != 6, "[HRG-T07] transport: needs 'describe(rank) const' that tells why a peer was lost; a "
-                               "common slip is to return a std::string");
-    static_assert(broken != 7, "[HRG-T08] transport: needs 'static constexpr exchange_tuning tuning'; start from the "
-                               "one of herring/transport/tcp.hpp");
-    static_assert(broken != 8, "[HRG-T09] transport: needs a constructor from (world&, transport_needs const&); a "
-                               "common slip is to take world by value");
+    static_assert(broken != 0,
+                  "[HRG-T01] transport: needs the facts name, max_message, tag_bits, keeps_order, "
+                  "registers_memory and device_memory as static constexpr members; a common slip is to "
+                  "leave one out");
+    static_assert(broken != 1,
+                  "[HRG-T02] transport: needs 'post_send(rank, tag, span, token) noexcept' that returns "
+                  "bool; a common slip is to forget noexcept");
+    static_assert(broken != 2,
+                  "[HRG-T03] transport: needs 'post_receive(rank, tag, span, token) noexcept' that "
+                  "returns bool; a common slip is to take a span of const bytes");
+    static_assert(broken != 3,
+                  "[HRG-T04] transport: needs 'poll(on_completion) noexcept' as a template that returns "
+                  "how many completions it reported; a common slip is to take the functor by non-const "
+                  "reference");
+    static_assert(broken != 4,
+                  "[HRG-T05] transport: needs 'wait(time_point) noexcept' and 'wake() noexcept'; a common "
+                  "slip is to take a duration");
+    static_assert(broken != 5,
+                  "[HRG-T06] transport: needs 'register_memory(span)'; where nothing is registered, an "
+                  "empty function will do");
+    static_assert(broken != 6,
+                  "[HRG-T07] transport: needs 'describe(rank) const' that tells why a peer was lost; a "
+                  "common slip is to return a std::string");
+    static_assert(broken != 7,
+                  "[HRG-T08] transport: needs 'static constexpr exchange_tuning tuning'; start from the "
+                  "one of herring/transport/tcp.hpp");
+    static_assert(broken != 8,
+                  "[HRG-T09] transport: needs a constructor from (world&, transport_needs const&); a "
+                  "common slip is to take world by value");
 };
 
 } // namespace herring

@@ -24,8 +24,9 @@ bool same(frame const& a, frame const& b) {
 TEST_CASE("frame: what is encoded is decoded") {
     std::mt19937_64 random(1);
     for (int i = 0; i < 1000; ++i) {
-        frame const out{random(), static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(random()), random(),
-                        random(), static_cast<std::uint32_t>(random())};
+        frame const out{
+            random(), static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(random()), random(),
+            random(), static_cast<std::uint32_t>(random())};
         frame_buffer bytes;
         encode(out, bytes.data());
         frame in;
@@ -41,14 +42,18 @@ TEST_CASE("frame: what is encoded is decoded") {
 
 TEST_CASE("frame: the bytes on the wire do not depend on the host, nor do they change between versions") {
     frame_buffer bytes;
-    encode({.job = 0x0807060504030201, .epoch = 0x14131211, .incarnation = 0x24232221, .tag = 0x3837363534333231,
-            .length = 0x4847464544434241, .source = 0x54535251},
+    encode({.job = 0x0807060504030201,
+            .epoch = 0x14131211,
+            .incarnation = 0x24232221,
+            .tag = 0x3837363534333231,
+            .length = 0x4847464544434241,
+            .source = 0x54535251},
            bytes.data());
     unsigned char const expected[frame_bytes] = {
-        'H', 'R', 'G', '1', 0, 0, 0, 0, // the checksum is looked at below
-        1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24, //
+        'H',  'R',  'G',  '1',  0,    0,    0,    0, // the checksum is looked at below
+        1,    2,    3,    4,    5,    6,    7,    8,    0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24, //
         0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, //
-        0x51, 0x52, 0x53, 0x54, 0, 0, 0, 0};
+        0x51, 0x52, 0x53, 0x54, 0,    0,    0,    0};
     for (std::size_t i = 0; i < frame_bytes; ++i)
         if (i < 4 || i >= 8) CHECK(std::to_integer<unsigned char>(bytes[i]) == expected[i]);
     CHECK(herring::detail::get<std::uint32_t>(bytes.data() + 4) ==
@@ -57,7 +62,8 @@ TEST_CASE("frame: the bytes on the wire do not depend on the host, nor do they c
 
 TEST_CASE("frame: any changed bit is seen") {
     frame_buffer bytes;
-    encode({.job = 77, .epoch = 1, .incarnation = 4711, .tag = 12, .length = 65536, .source = 3}, bytes.data());
+    encode({.job = 77, .epoch = 1, .incarnation = 4711, .tag = 12, .length = 65536, .source = 3},
+           bytes.data());
     frame in;
     REQUIRE(decode(bytes.data(), in));
     for (std::size_t i = 0; i < frame_bytes; ++i)

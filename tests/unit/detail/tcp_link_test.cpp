@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -44,7 +45,8 @@ struct pair {
 
 std::vector<std::byte> payload(std::uint64_t tag, std::size_t length) {
     std::vector<std::byte> made(length);
-    for (std::size_t i = 0; i < length; ++i) made[i] = static_cast<std::byte>((tag * 37 + i * 11 + i / 251) & 0xff);
+    for (std::size_t i = 0; i < length; ++i)
+        made[i] = static_cast<std::byte>((tag * 37 + i * 11 + i / 251) & 0xff);
     return made;
 }
 
@@ -91,7 +93,8 @@ struct taker {
 void push(tcp_link& link, std::uint64_t tag, std::span<std::byte const> bytes) {
     REQUIRE_FALSE(link.full());
     outgoing& message = link.push();
-    herring::detail::encode({.job = 5, .tag = tag, .length = bytes.size(), .source = 1}, message.header.data());
+    herring::detail::encode({.job = 5, .tag = tag, .length = bytes.size(), .source = 1},
+                            message.header.data());
     message.from = bytes.data();
     message.length = bytes.size();
     message.token = tag;
@@ -138,8 +141,21 @@ TEST_CASE("tcp_link: byte by byte") {
 
 TEST_CASE("tcp_link: sizes around what is read along with a header, in pieces of many sizes") {
     std::size_t const inline_bytes = tcp_link::inline_bytes;
-    std::vector<std::size_t> const lengths{inline_bytes - 49, inline_bytes - 48, inline_bytes - 1, 0, inline_bytes, inline_bytes + 1,
-                                           1, 3 * inline_bytes, 47, 48, 49, 2 * inline_bytes + 17, 0, 0, 10'000};
+    std::vector<std::size_t> const lengths{inline_bytes - 49,
+                                           inline_bytes - 48,
+                                           inline_bytes - 1,
+                                           0,
+                                           inline_bytes,
+                                           inline_bytes + 1,
+                                           1,
+                                           3 * inline_bytes,
+                                           47,
+                                           48,
+                                           49,
+                                           2 * inline_bytes + 17,
+                                           0,
+                                           0,
+                                           10'000};
     std::vector<std::byte> all;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         auto const one = wire(i, lengths[i]);
@@ -154,7 +170,8 @@ TEST_CASE("tcp_link: sizes around what is read along with a header, in pieces of
                 put_all(s.a, std::span(all).subspan(at, std::min(piece, all.size() - at)));
                 REQUIRE(got.read(link, calls) == link_state::ok);
             }
-            for (int i = 0; i < 50 && got.complete < lengths.size(); ++i) REQUIRE(got.read(link, calls) == link_state::ok);
+            for (int i = 0; i < 50 && got.complete < lengths.size(); ++i)
+                REQUIRE(got.read(link, calls) == link_state::ok);
             REQUIRE(got.complete == lengths.size());
             for (std::size_t i = 0; i < lengths.size(); ++i) CHECK(got.right(i, i, lengths[i]));
         }
@@ -180,8 +197,10 @@ TEST_CASE("tcp_link: a small message costs one read, and one write serves severa
     for (std::size_t i = 0; i < 8; ++i) CHECK(got.right(i, i, 10 * i));
 }
 
-TEST_CASE("tcp_link: back pressure: short writes go on where they stopped, and every message is told once, in order") {
-    for (std::size_t const length : {std::size_t{0}, std::size_t{33}, std::size_t{5000}, std::size_t{300'000}}) {
+TEST_CASE("tcp_link: back pressure: short writes go on where they stopped, and every message is told once, "
+          "in order") {
+    for (std::size_t const length :
+         {std::size_t{0}, std::size_t{33}, std::size_t{5000}, std::size_t{300'000}}) {
         pair s(4096);
         tcp_link out(s.a, 20), in(s.b, 4);
         std::vector<std::vector<std::byte>> bodies;
@@ -193,7 +212,7 @@ TEST_CASE("tcp_link: back pressure: short writes go on where they stopped, and e
             REQUIRE(out.write([&](std::uint64_t token, std::size_t bytes) {
                 CHECK(token == sent);
                 CHECK(bytes == length + token);
-                std::memset(bodies[token].data(), 0, bodies[token].size()); // it may be reused
+                std::fill(bodies[token].begin(), bodies[token].end(), std::byte{0}); // it may be reused
                 ++sent;
             }) == link_state::ok);
             REQUIRE(got.read(in) == link_state::ok);
@@ -247,7 +266,13 @@ TEST_CASE("tcp_link: an impossible length is for the owner to refuse, before any
     herring::detail::encode({.tag = 1, .length = ~std::uint64_t{0}}, header.data());
     put_all(s.a, header);
     std::uint64_t seen = 0;
-    CHECK(link.read(4, [&](frame const& f) noexcept -> std::byte* { seen = f.length; return nullptr; }, [] {}) == link_state::ok);
+    CHECK(link.read(
+              4,
+              [&](frame const& f) noexcept -> std::byte* {
+                  seen = f.length;
+                  return nullptr;
+              },
+              [] {}) == link_state::ok);
     CHECK(seen == ~std::uint64_t{0});
     CHECK(link.blocked());
 }

@@ -21,13 +21,16 @@ using tensors = std::vector<std::size_t>;
 // On each side of every threshold of small_tuning(), for 4-byte elements, and nothing at all.
 tensors const all_sizes{0, 1, 15, 16, 17, 32, 33, 48, 49, 64, 65, 100, 128, 129, 333, 1000, 2047};
 
-std::vector<std::vector<int>> const shapes{{1}, {2}, {3}, {4}, {1, 1}, {1, 1, 1}, {1, 1, 1, 1, 1}, {2, 2}, {1, 2}, {3, 1, 2}, {2, 3}, {4, 4}};
+std::vector<std::vector<int>> const shapes{
+    {1}, {2}, {3}, {4}, {1, 1}, {1, 1, 1}, {1, 1, 1, 1, 1}, {2, 2}, {1, 2}, {3, 1, 2}, {2, 3}, {4, 4}};
 
 std::int32_t draw(int rank, std::uint64_t execution, std::size_t i) {
-    return static_cast<std::int32_t>((static_cast<std::uint64_t>(rank) * 7919 + execution * 104'729 + i * 31) % 100'003);
+    return static_cast<std::int32_t>(
+        (static_cast<std::uint64_t>(rank) * 7919 + execution * 104'729 + i * 31) % 100'003);
 }
 
-template <class T> T real(int rank, std::uint64_t execution, std::size_t i) { // sums of these depend on their order
+template <class T>
+T real(int rank, std::uint64_t execution, std::size_t i) { // sums of these depend on their order
     return static_cast<T>(static_cast<float>(draw(rank, execution, i)) * (i % 3 == 0 ? 1e-3f : 1e3f) - 7.7f);
 }
 
@@ -42,42 +45,47 @@ TEST_CASE("engine: every shape, every route, any order of messages, refusals, ra
             int const refusals = seed % 2 == 0 ? 0 : 20;
             mesh::world_of<std::int32_t> all(shape, all_sizes, mesh::small_tuning(), seed, refusals);
             int const ranks = all.map.size();
-            CHECK(all.run(mesh::sequence(all.net, all_sizes.size(), 60), draw, [&](std::uint64_t execution, std::size_t i) {
-                std::int32_t sum = 0;
-                for (int r = 0; r < ranks; ++r) sum += draw(r, execution, i);
-                return sum;
-            }));
+            CHECK(all.run(mesh::sequence(all.net, all_sizes.size(), 60), draw,
+                          [&](std::uint64_t execution, std::size_t i) {
+                              std::int32_t sum = 0;
+                              for (int r = 0; r < ranks; ++r) sum += draw(r, execution, i);
+                              return sum;
+                          }));
             for (auto const& r : all.ranks) {
                 CHECK(r->runs->counters().operations == 60);
                 CHECK(r->runs->waiting_for().rank == -1);
             }
             if (refusals == 0) CHECK(all.net.early() == 0); // every receive stands before its message is sent
             // What the reducer tells the transport to be ready for.
-            int const announced = static_cast<int>(2 * all.made.window() + herring::plan::one_hop_window() + 4);
+            int const announced =
+                static_cast<int>(2 * all.made.window() + herring::plan::one_hop_window() + 4);
             CHECK(all.net.most_sends() <= announced);
             CHECK(all.net.most_receives() <= announced);
         }
 }
 
-TEST_CASE("engine: contributions are combined in the order of ranks of a node, then of nodes, and rounded once") {
+TEST_CASE(
+    "engine: contributions are combined in the order of ranks of a node, then of nodes, and rounded once") {
     auto const check = []<class T>(T) {
         for (auto const& shape : shapes) {
             CAPTURE(shape.size());
             CAPTURE(shape[0]);
             mesh::world_of<T, herring::update::average> all(shape, all_sizes, mesh::small_tuning(), 5, 5);
             using accumulator = herring::accumulator<T>;
-            CHECK(all.run(mesh::sequence(all.net, all_sizes.size(), 40), real<T>, [&](std::uint64_t execution, std::size_t i) {
-                accumulator total{};
-                for (int n = 0; n < all.map.nodes(); ++n) {
-                    accumulator part{};
-                    for (int l = 0; l < all.map.local_size(n); ++l) {
-                        accumulator const x = static_cast<accumulator>(real<T>(all.map.rank_of(n, l), execution, i));
-                        part = l == 0 ? x : part + x;
-                    }
-                    total = n == 0 ? part : total + part;
-                }
-                return static_cast<T>(total / static_cast<accumulator>(all.map.size()));
-            }));
+            CHECK(all.run(mesh::sequence(all.net, all_sizes.size(), 40), real<T>,
+                          [&](std::uint64_t execution, std::size_t i) {
+                              accumulator total{};
+                              for (int n = 0; n < all.map.nodes(); ++n) {
+                                  accumulator part{};
+                                  for (int l = 0; l < all.map.local_size(n); ++l) {
+                                      accumulator const x = static_cast<accumulator>(
+                                          real<T>(all.map.rank_of(n, l), execution, i));
+                                      part = l == 0 ? x : part + x;
+                                  }
+                                  total = n == 0 ? part : total + part;
+                              }
+                              return static_cast<T>(total / static_cast<accumulator>(all.map.size()));
+                          }));
         }
     };
     check(float{});
@@ -90,11 +98,12 @@ TEST_CASE("engine: a long run of one route at a time") {
         mesh::world_of<std::int32_t, herring::update::max> all(shape, sizes, tuning, 3, 10);
         for (herring::bucket const& b : all.made.buckets) CHECK(b.path == expected);
         int const ranks = all.map.size();
-        CHECK(all.run(mesh::sequence(all.net, sizes.size(), 300), draw, [&](std::uint64_t execution, std::size_t i) {
-            std::int32_t most = draw(0, execution, i);
-            for (int r = 1; r < ranks; ++r) most = std::max(most, draw(r, execution, i));
-            return most;
-        }));
+        CHECK(all.run(mesh::sequence(all.net, sizes.size(), 300), draw,
+                      [&](std::uint64_t execution, std::size_t i) {
+                          std::int32_t most = draw(0, execution, i);
+                          for (int r = 1; r < ranks; ++r) most = std::max(most, draw(r, execution, i));
+                          return most;
+                      }));
     };
     check({1, 2, 3, 4, 5, 6, 7, 8}, {5}, herring::route::mailbox);
     check({100, 200, 300, 400, 500, 600, 700}, {3}, herring::route::local);
@@ -190,10 +199,10 @@ TEST_CASE("engine: ranks that submit different things") {
         }
         CHECK(told > 0);
     };
-    run({3}, {10, 20});           // mailboxes
-    run({2}, {1000, 1100});       // in place
-    run({1, 1}, {10, 20});        // one hop
-    run({1, 1}, {1000, 1100});    // two hops
+    run({3}, {10, 20});        // mailboxes
+    run({2}, {1000, 1100});    // in place
+    run({1, 1}, {10, 20});     // one hop
+    run({1, 1}, {1000, 1100}); // two hops
     run({2, 2}, {1000, 1100});
 }
 

@@ -13,7 +13,8 @@ using herring::chunk_stream;
 using herring::execution;
 using herring::shard;
 
-TEST_CASE("execution: a cursor visits the chunks of its stream and its server, in order, against brute force") {
+TEST_CASE(
+    "execution: a cursor visits the chunks of its stream and its server, in order, against brute force") {
     std::vector<shard> const shards{
         {.offset = 0, .elements = 100, .chunk_elements = 16, .chunks = 7, .first_chunk = 0, .server = 0},
         {.offset = 100, .elements = 64, .chunk_elements = 16, .chunks = 4, .first_chunk = 7, .server = 1},
@@ -31,7 +32,8 @@ TEST_CASE("execution: a cursor visits the chunks of its stream and its server, i
                     for (std::uint32_t k = 0; k < s.chunks; ++k)
                         if (s.server == server && k % stride == first) {
                             std::size_t const from = k * s.chunk_elements;
-                            expected.emplace_back(s.offset + from, std::min(s.chunk_elements, s.elements - from));
+                            expected.emplace_back(s.offset + from,
+                                                  std::min(s.chunk_elements, s.elements - from));
                         }
                 chunk_cursor cursor({first, stride}, server);
                 for (; cursor.settle(e); cursor.next_chunk()) {

@@ -19,7 +19,8 @@ TEST_CASE("local_routes: a mailbox is not filled again before this rank and all 
     late.runs->poll(); // four mailboxes are full
     for (int rank : {1, 2})
         for (std::size_t b = 0; b < 4; ++b) fill(rank, b);
-    for (int rank : {1, 2, 1, 2}) all.ranks[static_cast<std::size_t>(rank)]->runs->poll(); // they are done with them
+    for (int rank : {1, 2, 1, 2})
+        all.ranks[static_cast<std::size_t>(rank)]->runs->poll(); // they are done with them
     CHECK(all.ranks[1]->runs->released() == 4);
     fill(0, 4);
     late.runs->poll(); // this rank has not read them: the fifth must wait

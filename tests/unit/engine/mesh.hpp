@@ -38,8 +38,9 @@ class network {
 
     bool send(int from, int to, std::uint64_t tag, std::span<std::byte const> bytes, std::uint64_t token) {
         if (refuses() || lost_.count(to) != 0) return false;
-        if (std::none_of(receives_.begin(), receives_.end(),
-                         [&](receive const& r) { return r.at == to && r.from == from && r.tag == matched(tag); }))
+        if (std::none_of(receives_.begin(), receives_.end(), [&](receive const& r) {
+                return r.at == to && r.from == from && r.tag == matched(tag);
+            }))
             ++early_;
         sends_.push_back({from, to, tag, bytes, token});
         count(sends_out_, from, to, 1);
@@ -69,16 +70,20 @@ class network {
         lost_.insert({rank, true});
         std::erase_if(sends_, [&](message const& m) { return m.from == rank || m.to == rank; });
         for (std::size_t r = 0; r < done_.size(); ++r)
-            if (static_cast<int>(r) != rank) done_[r].push_back({0, 0, rank, completion::lost, errc::peer_lost, 0});
+            if (static_cast<int>(r) != rank)
+                done_[r].push_back({0, 0, rank, completion::lost, errc::peer_lost, 0});
     }
 
-    std::size_t pick(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }
+    std::size_t pick(std::size_t below) {
+        return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_);
+    }
 
-    int early() const { return early_; }              ///< sends whose receive was not posted yet
-    int most_sends() const { return most_sends_; }    ///< to one peer, posted and not reported as done
+    int early() const { return early_; }                 ///< sends whose receive was not posted yet
+    int most_sends() const { return most_sends_; }       ///< to one peer, posted and not reported as done
     int most_receives() const { return most_receives_; } ///< from one peer, posted and without their message
     bool quiet() const {
-        return sends_.empty() && std::all_of(done_.begin(), done_.end(), [](auto const& q) { return q.empty(); });
+        return sends_.empty() &&
+               std::all_of(done_.begin(), done_.end(), [](auto const& q) { return q.empty(); });
     }
 
   private:
@@ -119,8 +124,10 @@ class network {
             count(receives_out_, m.to, m.from, -1);
             REQUIRE(m.bytes.size() <= r.into.size());
             if (!m.bytes.empty()) std::memcpy(r.into.data(), m.bytes.data(), m.bytes.size());
-            done_[static_cast<std::size_t>(m.to)].push_back({r.token, m.bytes.size(), m.from, completion::received, errc::ok, m.tag});
-            done_[static_cast<std::size_t>(m.from)].push_back({m.token, m.bytes.size(), m.to, completion::sent, errc::ok, m.tag});
+            done_[static_cast<std::size_t>(m.to)].push_back(
+                {r.token, m.bytes.size(), m.from, completion::received, errc::ok, m.tag});
+            done_[static_cast<std::size_t>(m.from)].push_back(
+                {m.token, m.bytes.size(), m.to, completion::sent, errc::ok, m.tag});
         }
     }
 
@@ -138,7 +145,8 @@ class network {
 class endpoint {
   public:
     endpoint(network& net, int rank) : net_(net), rank_(rank) {}
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
         return net_.send(rank_, peer, tag, from, token);
     }
     bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
@@ -161,7 +169,8 @@ struct node_state {
     node_state(int ranks, std::size_t bytes)
         : regions(static_cast<std::size_t>(ranks), std::vector<std::byte>(bytes)),
           arrived(static_cast<std::size_t>(ranks), 0), finished(static_cast<std::size_t>(ranks), 0) {}
-    std::vector<std::vector<std::byte>> regions; // apart, so that a sanitizer sees who writes past the end of one
+    std::vector<std::vector<std::byte>>
+        regions; // apart, so that a sanitizer sees who writes past the end of one
     std::vector<std::uint64_t> arrived, finished;
 };
 
@@ -202,7 +211,12 @@ class local_end {
 };
 
 inline herring::exchange_tuning small_tuning() {
-    return {.chunk_bytes = 256, .window_bytes = 768, .one_hop_bytes = 192, .pair_bytes = 0, .local_chunk_bytes = 128, .mailbox_bytes = 128};
+    return {.chunk_bytes = 256,
+            .window_bytes = 768,
+            .one_hop_bytes = 192,
+            .pair_bytes = 0,
+            .local_chunk_bytes = 128,
+            .mailbox_bytes = 128};
 }
 
 /// A world of engines, and a run of it.
@@ -212,8 +226,8 @@ template <class T, class Update = herring::update::sum> class world_of {
     static constexpr std::size_t outstanding = 7; // executions that a rank has at once, at most
 
     /// `nodes[n]` ranks on node n; tensors of these many elements, each a bucket.
-    world_of(std::vector<int> const& nodes, std::vector<std::size_t> const& tensors, herring::exchange_tuning const& tuning,
-             std::uint32_t seed, int refusals_in_100)
+    world_of(std::vector<int> const& nodes, std::vector<std::size_t> const& tensors,
+             herring::exchange_tuning const& tuning, std::uint32_t seed, int refusals_in_100)
         : net(total(nodes), seed), worlds(make_worlds(nodes)), map(worlds[0].map()),
           made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced>(
               tensors, map, sizeof(T), sizeof(herring::accumulator<T>), tuning)) {
@@ -222,26 +236,28 @@ template <class T, class Update = herring::update::sum> class world_of {
         for (int n = 0; n < map.nodes(); ++n)
             states.push_back(std::make_unique<node_state>(map.local_size(n), tensor_bytes + local));
         for (int r = 0; r < map.size(); ++r) {
-            auto one = std::make_unique<rank>(net, *states[static_cast<std::size_t>(map.node(r))], r, map.local_rank(r));
+            auto one = std::make_unique<rank>(net, *states[static_cast<std::size_t>(map.node(r))], r,
+                                              map.local_rank(r));
             for (int p = 0; p < map.size(); ++p)
                 if (map.node(p) != map.node(r) &&
-                    herring::chunk_stream::between(map.local_rank(r), map.local_size(map.node(r)), map.local_rank(p),
-                                                   map.local_size(map.node(p)))
+                    herring::chunk_stream::between(map.local_rank(r), map.local_size(map.node(r)),
+                                                   map.local_rank(p), map.local_size(map.node(p)))
                         .any())
                     one->peers.push_back(p);
             one->staging.resize(made.staging_bytes(one->peers.size()));
-            one->runs = std::make_unique<engine>(worlds[static_cast<std::size_t>(r)], map, made, one->transport, one->node, off,
-                                                 one->peers, outstanding, one->node.memory() + tensor_bytes,
-                                                 std::span(one->staging));
+            one->runs = std::make_unique<engine>(worlds[static_cast<std::size_t>(r)], map, made,
+                                                 one->transport, one->node, off, one->peers, outstanding,
+                                                 one->node.memory() + tensor_bytes, std::span(one->staging));
             one->busy.resize(made.buckets.size());
             ranks.push_back(std::move(one));
         }
-        for (auto& one : ranks) one->runs->open(); // as many receives as were announced are taken, so nobody asks again
         net.be_difficult(refusals_in_100);
+        for (auto& one : ranks) one->runs->open(); // what is refused here is posted later
     }
 
     struct rank {
-        rank(network& net, node_state& state, int r, int local) : number(r), transport(net, r), node(state, local) {}
+        rank(network& net, node_state& state, int r, int local)
+            : number(r), transport(net, r), node(state, local) {}
         int number;
         endpoint transport;
         local_end node;
@@ -305,8 +321,9 @@ template <class T, class Update = herring::update::sum> class world_of {
                 for (std::size_t i = 0; i < got.size(); ++i) {
                     T const due = expected(r.checked, i);
                     if (std::memcmp(&got[i], &due, sizeof due) == 0) continue;
-                    MESSAGE("execution " << r.checked << ", bucket " << which << " (" << to_string(made.buckets[which].path)
-                                         << "), element " << i << ", rank " << r.number);
+                    MESSAGE("execution " << r.checked << ", bucket " << which << " ("
+                                         << to_string(made.buckets[which].path) << "), element " << i
+                                         << ", rank " << r.number);
                     return false;
                 }
                 // From here on it is the caller's again: nobody may still read it.

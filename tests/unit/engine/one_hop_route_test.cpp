@@ -6,7 +6,8 @@
 
 #include "unit/engine/mesh.hpp"
 
-TEST_CASE("one_hop_route: a rank runs ahead by half a window at most, and no message comes before its receive") {
+TEST_CASE(
+    "one_hop_route: a rank runs ahead by half a window at most, and no message comes before its receive") {
     std::vector<std::size_t> const sizes(7, 16);
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         mesh::world_of<std::int32_t> all({1, 1, 1}, sizes, mesh::small_tuning(), seed, 0);

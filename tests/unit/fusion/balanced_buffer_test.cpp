@@ -21,7 +21,8 @@ TEST_CASE("balanced_buffer: closes at its size, not a byte before") {
     CHECK(std::is_empty_v<buffer>);
 }
 
-TEST_CASE("balanced_buffer: grows with servers and local ranks, so that no shard's slice is below the minimum") {
+TEST_CASE(
+    "balanced_buffer: grows with servers and local ranks, so that no shard's slice is below the minimum") {
     using buffer = balanced_buffer<1_MiB, 64_KiB>;
     for (int servers = 1; servers <= 64; ++servers)
         for (int local = 1; local <= 16; ++local) {

@@ -8,7 +8,9 @@ namespace {
 struct pairs {
     using axis = herring::axes::fusion;
     static constexpr char const* name = "pairs";
-    static constexpr bool closes(herring::fusion_state const& state) noexcept { return state.bucket_tensors == 2; }
+    static constexpr bool closes(herring::fusion_state const& state) noexcept {
+        return state.bucket_tensors == 2;
+    }
 };
 struct may_throw {
     using axis = herring::axes::fusion;

@@ -57,7 +57,8 @@ TEST_CASE("shared_memory: sleep ends with the news that came since listen, and a
         } else {
             while (node.absent(0) >= 0) {
                 std::uint32_t const heard = node.listen();
-                node.sleep(heard, node.absent(0) >= 0 ? clock::now() + std::chrono::seconds(20) : time_point{});
+                node.sleep(heard,
+                           node.absent(0) >= 0 ? clock::now() + std::chrono::seconds(20) : time_point{});
             }
         }
         return clock::now() - start < std::chrono::seconds(10) ? 0 : 2;

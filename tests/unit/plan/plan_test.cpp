@@ -11,8 +11,12 @@
 using namespace herring;
 
 namespace {
-constexpr exchange_tuning sizes{.chunk_bytes = 4096, .window_bytes = 8192, .one_hop_bytes = 256, .pair_bytes = 1024,
-                                .local_chunk_bytes = 4096, .mailbox_bytes = 128};
+constexpr exchange_tuning sizes{.chunk_bytes = 4096,
+                                .window_bytes = 8192,
+                                .one_hop_bytes = 256,
+                                .pair_bytes = 1024,
+                                .local_chunk_bytes = 4096,
+                                .mailbox_bytes = 128};
 plan of(std::vector<std::size_t> const& elements, topology const& map) {
     return make_plan<fusion::per_tensor, sharding::balanced>(elements, map, 4, 4, sizes);
 }
@@ -50,7 +54,8 @@ TEST_CASE("plan: parts of a node are wide only where ranks share one") {
     topology const shared = topology::uniform(2, 2);
     std::vector<std::size_t> const one{1000};
     CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).partial_bytes == 4);
-    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes).partial_bytes == 2);
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes).partial_bytes ==
+          2);
 }
 
 TEST_CASE("plan: in words") {

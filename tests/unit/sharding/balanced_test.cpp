@@ -28,8 +28,10 @@ std::vector<range> cut(bucket_view const& bucket, int servers) {
 } // namespace
 
 TEST_CASE("balanced: whole grains, the first servers hold one more, the last range holds the rest") {
-    CHECK(cut({.elements = 7 * 16, .grain = 16, .tensors = {}}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 32, 2}});
-    CHECK(cut({.elements = 100, .grain = 16, .tensors = {}}, 3) == std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 20, 2}});
+    CHECK(cut({.elements = 7 * 16, .grain = 16, .tensors = {}}, 3) ==
+          std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 32, 2}});
+    CHECK(cut({.elements = 100, .grain = 16, .tensors = {}}, 3) ==
+          std::vector<range>{{0, 48, 0}, {48, 32, 1}, {80, 20, 2}});
     CHECK(cut({.elements = 5, .grain = 16, .tensors = {}}, 4) == std::vector<range>{{0, 5, 0}});
     CHECK(cut({.elements = 17, .grain = 16, .tensors = {}}, 4) == std::vector<range>{{0, 16, 0}, {16, 1, 1}});
     CHECK(cut({.elements = 0, .grain = 16, .tensors = {}}, 4).empty());
@@ -58,7 +60,8 @@ TEST_CASE("balanced: no two servers differ by more than a grain") {
 TEST_CASE("balanced: at compile time") {
     constexpr int servers = [] {
         int count = 0;
-        balanced::shard({.elements = 1000, .grain = 16, .tensors = {}}, 5, [&](std::size_t, std::size_t, int) { ++count; });
+        balanced::shard({.elements = 1000, .grain = 16, .tensors = {}}, 5,
+                        [&](std::size_t, std::size_t, int) { ++count; });
         return count;
     }();
     static_assert(servers == 5);

@@ -14,7 +14,8 @@ using namespace herring;
 TEST_CASE("inproc: a message goes to the receive of its tag, with the bits that it carries") {
     launch_threads(2, [](world& ranks) {
         std::array<int, 1> const peers{1 - ranks.rank()};
-        transport::inproc link(ranks, {.peers = peers, .receives_per_peer = 4, .sends_per_peer = 4, .largest_message = 64});
+        transport::inproc link(
+            ranks, {.peers = peers, .receives_per_peer = 4, .sends_per_peer = 4, .largest_message = 64});
         int const mine = 40 + ranks.rank();
         int theirs = 0;
         std::uint64_t carried = 0;

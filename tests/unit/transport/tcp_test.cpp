@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/transport/tcp.hpp"
 
-#include <boost/asio/post.hpp>
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
 
 #include "doctest/doctest.h"
+
+#include <boost/asio/post.hpp>
 
 using namespace herring;
 
@@ -21,7 +22,8 @@ TEST_CASE("tcp: tuning is part of the type, and the loopback has its own") {
 TEST_CASE("tcp: waits in an io_context of the caller's, whose handlers go on meanwhile") {
     int const ended = launch(2, [](world& ranks) {
         boost::asio::io_context context(1);
-        reducer<float, update::sum, transport::tcp, waiting::block> reduce(ranks, layout{{"t", 1000}}, context);
+        reducer<float, update::sum, transport::tcp, waiting::block> reduce(ranks, layout{{"t", 1000}},
+                                                                           context);
         int ran = 0;
         if (ranks.rank() == 0) {
             // Ready only once this handler has run, which only a wait of this rank's own can bring about.
@@ -29,7 +31,8 @@ TEST_CASE("tcp: waits in an io_context of the caller's, whose handlers go on mea
             for (float& x : reduce.tensor(0)) x = 1;
             reduce.ready(0);
         } else {
-            for (auto const until = clock::now() + std::chrono::milliseconds(20); clock::now() < until;) {}
+            for (auto const until = clock::now() + std::chrono::milliseconds(20); clock::now() < until;) {
+            }
             for (float& x : reduce.tensor(0)) x = 2;
             reduce.ready(0);
         }
