@@ -31,9 +31,9 @@ struct arrival {
 /// Messages of a kind are numbered from 0 for every pair; a message's slot is its number mod its window.
 struct peer {
     peer() = default;
-    HERRING_SETUP peer(int of, chunk_stream shared, int node, plan const& made, bool staged,
+    HERRING_SETUP peer(int of, chunk_stream both, int node, plan const& made, bool staged,
                        std::span<std::byte>& memory)
-        : rank(of), push(shared, node), arrivals(made.window()), flights(made.window()),
+        : rank(of), push(both, node), arrivals(made.window()), flights(made.window()),
           hop_arrivals(plan::one_hop_window()), slot_size_(made.slot_elements() * made.partial_bytes),
           hop_size_(made.hop_slot_elements() * made.partial_bytes) {
         std::size_t const window = made.window();
