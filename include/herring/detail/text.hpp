@@ -24,7 +24,9 @@ struct piece {
     piece(std::string_view text) noexcept
         : from(text.data() != nullptr ? text.data() : ""), size(text.size()) {}
     template <std::integral Number>
-    piece(Number number) noexcept : size(static_cast<std::size_t>(number)), negative(number < 0) {}
+    piece(Number number) noexcept : size(static_cast<std::size_t>(number)) {
+        if constexpr (std::signed_integral<Number>) negative = number < 0;
+    }
 };
 
 /// Appends the pieces. One function out of line, because chains of operator+ at every error cost compile time.
