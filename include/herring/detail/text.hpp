@@ -23,8 +23,7 @@ struct piece {
     piece(std::string const& text) noexcept : from(text.data()), size(text.size()) {}
     piece(std::string_view text) noexcept
         : from(text.data() != nullptr ? text.data() : ""), size(text.size()) {}
-    template <std::integral Number>
-    piece(Number number) noexcept : size(static_cast<std::size_t>(number)) {
+    template <std::integral Number> piece(Number number) noexcept : size(static_cast<std::size_t>(number)) {
         if constexpr (std::signed_integral<Number>) negative = number < 0;
     }
 };
