@@ -178,7 +178,17 @@ TEST_CASE("absent: a rank that is stopped in the middle of its work") {
         int const first = c.how == start::join ? 1 : 0;
         int const victim = first + static_cast<int>(random() % static_cast<unsigned>(c.ranks - first));
         report const seen = stop_one(s, c.on_nodes, victim, std::chrono::microseconds(random() % 40'000));
-        check_named(s, seen, victim, {errc::timeout}, in_time);
+        if (!c.two) check_named(s, seen, victim, {errc::timeout}, in_time);
+        // On two nodes the victim's mate may be a step behind because of it, and is then missed from the other node.
+        INFO(seen.text());
+        for (int r = 0; r < c.ranks; ++r) {
+            if (r == victim) continue;
+            auto const& one = seen.ranks[static_cast<std::size_t>(r)];
+            CHECK(one.how == state::error);
+            CHECK(one.why.what == errc::timeout);
+            CHECK((one.why.peer == victim || (c.two && one.why.peer / 2 == victim / 2)));
+            CHECK(one.after_ms <= static_cast<double>(in_time.count() * slower));
+        }
         std::printf("[absent] %-16s rank %d of %d stopped: %.0f ms to the last error, deadline at %d\n",
                     c.name, victim, c.ranks, seen.slowest_ms(victim), static_cast<int>(patience.count()));
     }
