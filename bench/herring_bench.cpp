@@ -1,13 +1,12 @@
-// herring: Herring in the bench: in place and from the caller's memory, sweeps, gradient tables, and a wait
-// that blocks. SPDX-License-Identifier: Apache-2.0
+// herring: Herring in the bench: in place and from the caller's memory, sweeps, gradient tables, a wait that blocks.
+// SPDX-License-Identifier: Apache-2.0
 //
-//   herring_bench --ranks 4 …   forks local ranks; without --ranks it joins by HERRING_RANK, HERRING_SIZE,
-//   HERRING_ADDR
-//     --node shared_memory|none    how ranks of one machine reduce: through memory, or over TCP like
-//     strangers
-//     --memory in_place|callers    where the gradients lie
+//   herring_bench --ranks 4 ...   forks local ranks; without --ranks it joins by HERRING_RANK, _SIZE and _ADDR
+//     --node shared_memory|none   how ranks of one machine reduce: through memory, or over TCP like strangers
+//     --memory in_place|callers   where the gradients lie
+//     --links fast|slow           transport::tcp, or its preset for links of 1 Gbit/s
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS    what is measured
-//     --suite NAME [--out FILE] and harness.hpp's options
+//     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
 
 #include <herring/herring.hpp>
@@ -117,6 +116,7 @@ void late(herring::world& world, bench::options const& opt, double seconds, char
 }
 
 using herring::transport::tcp;
+using herring::transport::tcp_over_slow_links;
 using herring::waiting::adaptive;
 using herring::waiting::block;
 using memory = herring::intra_node::shared_memory;
@@ -124,6 +124,8 @@ using memory = herring::intra_node::shared_memory;
 int run(herring::world& world, bench::options const& opt) {
     using by_memory = herring::reducer<float, tcp, memory>;
     using by_tcp = herring::reducer<float, tcp>;
+    using by_slow_tcp = herring::reducer<float, tcp_over_slow_links>;
+    bool const slow = opt.text("links", "fast") == "slow";
     bool const shared = opt.text("node", "none") == "shared_memory";
     if (double const seconds = opt.number("late", 0); seconds > 0) {
         late<by_memory>(world, opt, seconds, "shared_memory, adaptive");
@@ -133,11 +135,15 @@ int run(herring::world& world, bench::options const& opt) {
     } else if (auto const path = opt.text("table"); !path.empty()) {
         if (shared)
             table<by_memory>(world, opt, path);
+        else if (slow)
+            table<by_slow_tcp>(world, opt, path);
         else
             table<by_tcp>(world, opt, path);
     } else {
         if (shared)
             sweep<by_memory>(world, opt);
+        else if (slow)
+            sweep<by_slow_tcp>(world, opt);
         else
             sweep<by_tcp>(world, opt);
     }

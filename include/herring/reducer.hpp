@@ -33,6 +33,22 @@
 
 namespace herring {
 
+namespace detail {
+
+/// The sizes for ranks that share a host: the transport's general ones, if it has no others.
+template <class Transport> constexpr exchange_tuning same_host_tuning() noexcept {
+    if constexpr (requires { Transport::same_host_tuning; })
+        return Transport::same_host_tuning;
+    else
+        return Transport::tuning;
+}
+template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
+    return sizes.chunk_bytes >= 4096 && sizes.window_bytes >= sizes.chunk_bytes &&
+           Transport::max_message >= 2 * sizes.chunk_bytes;
+}
+
+} // namespace detail
+
 /// A reducer over elements of T, composed of policies in any order; an axis left out takes its default.
 template <class T, class... Policies> using reducer = basic_reducer<resolve_t<T, Policies...>>;
 
@@ -63,12 +79,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                   "slip is a model "
                   "of one's own on these axes, which nothing would ask yet; leave them out");
     static_assert(
-        Transport::tag_bits >= 64 && Transport::tuning.chunk_bytes >= 4096 &&
-            Transport::tuning.window_bytes >= Transport::tuning.chunk_bytes &&
-            Transport::max_message >= 2 * Transport::tuning.chunk_bytes,
+        Transport::tag_bits >= 64 && detail::carries<Transport>(Transport::tuning) &&
+            detail::carries<Transport>(detail::same_host_tuning<Transport>()),
         "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least "
-        "one "
-        "chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
+        "one chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
         "window_bytes");
 
     static constexpr std::chrono::milliseconds default_timeout{30'000};
@@ -211,7 +225,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                                            detail::caller_driver<engine_type, Waiting>>;
     static constexpr std::size_t ring_pieces = 4;
     static constexpr std::size_t most_elements =
-        (std::size_t{1} << 47) / sizeof(T); // so that no sum of sizes overflows
+        (std::size_t{1} << 44) / sizeof(T); // 16 TiB: no sum of sizes or number of chunks overflows
 
     HERRING_SETUP herring::plan make() const {
         std::vector<std::size_t> counts;
@@ -229,14 +243,16 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             left -= tensor.elements;
             counts.push_back(tensor.elements);
         }
-        exchange_tuning tuning = Transport::tuning;
-        if constexpr (requires { Transport::same_host_tuning; }) {
-            std::string const& address = ranks_.local_address();
-            if (address.starts_with("127.") || address == "::1") tuning = Transport::same_host_tuning;
-        }
+        exchange_tuning tuning =
+            on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
         return make_plan<Fusion, Sharding>(counts, map_, sizeof(T), sizeof(accumulator<T>), tuning);
+    }
+
+    bool on_loopback() const noexcept {
+        std::string const& address = ranks_.local_address();
+        return address.starts_with("127.") || address == "::1";
     }
 
     template <class... TransportArguments> HERRING_SETUP void construct(TransportArguments&&... arguments) {
@@ -247,6 +263,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                         [&](std::string_view axis, std::string_view policy, bool must_agree) {
                             if (must_agree) mine.add({axis}, {policy});
                         });
+        // Before the sizes, which depend on it.
+        mine.add({"interface"}, {on_loopback() ? "loopback (see HERRING_INTERFACE)" : "a network's"});
         mine.add({"tuning"},
                  {plan_.tuning.chunk_bytes, ",", plan_.tuning.window_bytes, ",", plan_.one_hop_limit(), ",",
                   plan_.tuning.local_chunk_bytes, ",", plan_.tuning.mailbox_bytes});
@@ -269,6 +287,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         piece_ = needs_ring() ? ring_piece() : 0;
         std::size_t const ring = ring_pieces * piece_ * sizeof(T);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
+        if (executions >= detail::token::low || peers.size() > detail::token::low)
+            throw error(errc::bad_argument, ranks_.rank(), -1, "construction",
+                        {executions, " buckets and ", peers.size(), " peers: at most ", detail::token::low,
+                         " of each; use a larger bucket (herring::fusion::balanced_buffer)"});
         std::size_t const flags =
             map_.largest_node() > 1 ? engine_type::local_bytes(executions, plan_.tuning.mailbox_bytes) : 0;
         std::size_t const region = detail::round_up(tensors + ring + flags, 64);

@@ -8,6 +8,7 @@
 #include "herring/transport/transport.hpp"
 
 #include <array>
+#include <bit>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -75,14 +76,14 @@ template <class Transport> class station {
                            [](std::byte b) { return b == guard_byte; });
     }
 
-    /// Distinct for distinct n below 2^40, spread over all bits; those that are carried along are another matter.
+    /// Distinct for distinct n below 2^28, spread over all bits; those that are carried along are another matter.
     static constexpr std::uint64_t tag(std::uint64_t n) noexcept {
-        std::uint64_t const low = (n * 0x9e3779b97f4a7c15u) & 0xff'ffff'ffffu;
+        std::uint64_t const low = (n * 0x9e3779b97f4a7c15u) & 0xfff'ffffu;
         return low | (n * 11 & 0xf) << 60;
     }
     /// The same message for matching, with other bits to be carried.
     static constexpr std::uint64_t carrying(std::uint64_t tag, std::uint64_t what) noexcept {
-        return (tag & ~carried_bits) | (what << 40 & carried_bits);
+        return (tag & ~carried_bits) | (what << 28 & carried_bits);
     }
 
     /// Posts once; false when the transport says «not now».
@@ -502,11 +503,14 @@ template <class Transport> struct transport_cases {
     /// Messages of equal size differ in their tag only, by any bit of it, and in their peer.
     static void tags(stage& on) {
         constexpr std::size_t length = 40;
-        constexpr std::size_t count = 1 + 64 - 20; // all bits that take part in matching
+        constexpr std::size_t carried = std::popcount(carried_bits); // in the middle: of others
+        constexpr std::size_t below = std::countr_zero(carried_bits);
+        constexpr std::size_t count = 1 + 64 - carried; // all bits that take part in matching
         at here(on,
                 {.receives = count, .sends = count, .largest = length, .memory = 6 * count * (length + 200)});
         auto const tag = [](std::size_t i) { // all ones, and all ones but one
-            return i == 0 ? ~std::uint64_t{0} : ~(std::uint64_t{1} << (i - 1 < 40 ? i - 1 : i + 19));
+            return i == 0 ? ~std::uint64_t{0}
+                          : ~(std::uint64_t{1} << (i - 1 < below ? i - 1 : i - 1 + carried));
         };
         std::vector<std::span<std::byte>> in(count * static_cast<std::size_t>(on.size()));
         for (std::size_t i = 0; i < count; ++i)
@@ -517,7 +521,8 @@ template <class Transport> struct transport_cases {
                 here.receive(peer, tag(i), into);
             }
         for (std::size_t k = 0; k < count; ++k) {
-            std::size_t const i = (k * 29) % count; // another order; 45 and 29 have no common divisor
+            std::size_t const i = (k * 29) % count; // another order
+            static_assert(count % 29 != 0);
             for (int peer = 0; peer < on.size(); ++peer) {
                 if (peer == on.rank()) continue;
                 auto const out = here.take(length);

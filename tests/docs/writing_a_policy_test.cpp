@@ -195,7 +195,7 @@ class local_socket {
     }
 
     // [snippet send]
-    /// Twenty bits of a tag are carried to the receiver, and do not take part in matching.
+    /// Some bits of a tag are carried to the receiver, and do not take part in matching.
     static bool matching(std::uint64_t a, std::uint64_t b) noexcept {
         return ((a ^ b) & ~herring::carried_bits) == 0;
     }

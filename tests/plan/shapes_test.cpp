@@ -423,8 +423,9 @@ TEST_CASE("plan: memory is as the formula says") {
                 sizes{1000}, topology::uniform(nodes, local), 4, 4, small_tuning());
             std::size_t const hop = std::min<std::size_t>(nodes == 2 ? 8192 : 1024, 4096);
             for (std::size_t const peers : {0u, 1u, 7u})
-                CHECK(p.staging_bytes(peers) ==
-                      (nodes == 1 ? 0 : peers * (4 * 4096 + 8 * hop) * (local > 1 ? 2 : 1)));
+                CHECK(p.staging_bytes(peers) == (nodes == 1 || peers == 0 ? 0
+                                                 : local > 1 ? peers * (2 * 4 * 4096 + 8 * hop) + 4 * hop
+                                                             : peers * (4 * 4096 + 8 * hop)));
             CHECK(p.window() == 4);
             CHECK(p.tensor_bytes() == 1008 * 4);
         }

@@ -15,13 +15,12 @@ namespace herring::detail {
 
 /// What a frame says of its message. The payload follows the header directly.
 struct frame {
-    std::uint64_t job = 0;   ///< the world's; another job's frames are dropped
-    std::uint32_t epoch = 0; ///< of the membership; always 0 while membership does not change
-    std::uint32_t incarnation =
-        0;                 ///< of the sender's process; for traces of the wire, the job tells strangers apart
-    std::uint64_t tag = 0; ///< which chunk of which step
-    std::uint64_t length = 0; ///< payload bytes
-    std::uint32_t source = 0; ///< sender's rank
+    std::uint64_t job = 0;         ///< the world's; another job's frames are dropped
+    std::uint32_t epoch = 0;       ///< of the membership; always 0 while membership does not change
+    std::uint32_t incarnation = 0; ///< of the sender, as its hello said; another one's frames are dropped
+    std::uint64_t tag = 0;         ///< which chunk of which step
+    std::uint64_t length = 0;      ///< payload bytes
+    std::uint32_t source = 0;      ///< sender's rank
 };
 
 inline constexpr std::size_t frame_bytes = 48;

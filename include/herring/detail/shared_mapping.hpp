@@ -307,10 +307,13 @@ class shared_mapping {
             ssize_t sent = 0;
             do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
             while (sent < 0 && errno == EINTR);
+            if (sent < 0 && errno == ECONNREFUSED) // nobody holds the socket that it announced
+                give_up(errc::peer_lost, all.map().rank_of(all.node(), local_rank),
+                        {"it died, or left, before the shared memory could be handed to it"});
             if (sent != static_cast<ssize_t>(sizeof token))
                 give_up(errc::unreachable, all.map().rank_of(all.node(), local_rank),
                         {"could not hand it the shared memory: ", std::strerror(errno),
-                         "; it may have died, or the limit of descriptors in flight is reached (ulimit -n)"});
+                         "; the limit of descriptors in flight may be reached (ulimit -n)"});
         }
 
         // By now the first rank has sent to everybody, so there is nothing to wait for.

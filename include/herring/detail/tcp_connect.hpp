@@ -57,8 +57,8 @@ class tcp_connector {
     static constexpr std::chrono::seconds hello_time{5};
 
     HERRING_SETUP tcp_connector(world& ranks, std::span<int const> peers, int lanes,
-                                std::chrono::milliseconds timeout)
-        : ranks_(ranks), deadline_(clock::now() + timeout) {
+                                std::uint32_t incarnation, std::chrono::milliseconds timeout)
+        : ranks_(ranks), incarnation_(incarnation), deadline_(clock::now() + timeout) {
         listen();
         auto const all = ranks.all_gather(std::as_bytes(std::span(&here_, 1)), timeout);
         links_ = table<link>(peers.size() * static_cast<std::size_t>(lanes));
@@ -87,11 +87,16 @@ class tcp_connector {
     /// Connections that were not of this world.
     std::uint64_t strangers() const noexcept { return strangers_; }
 
-    /// The connected, non-blocking descriptor of a peer's lane; the caller owns it from now on.
-    int release(int peer, int lane) noexcept {
+    /// A peer's lane: the connected, non-blocking descriptor, which the caller owns from now on, and which of the peer's
+    /// incarnations answered.
+    struct connected {
+        int descriptor = -1;
+        std::uint32_t incarnation = 0;
+    };
+    connected release(int peer, int lane) noexcept {
         for (link& l : links_)
-            if (l.peer == peer && l.lane == lane) return l.socket.release();
-        return -1;
+            if (l.peer == peer && l.lane == lane) return {l.socket.release(), l.incarnation};
+        return {};
     }
 
   private:
@@ -101,7 +106,8 @@ class tcp_connector {
         endpoint there{};
         bool dials = false;
         bool ready = false;
-        bool greeted = false; // the hello is out, the answer is due
+        bool greeted = false;          // the hello is out, the answer is due
+        std::uint32_t incarnation = 0; // the peer's
         descriptor socket{};
         time_point again{}; // when the next try is due, while there is no socket
         int why = 0;        // the last try failed
@@ -202,6 +208,7 @@ class tcp_connector {
             if (hello.tag != (hello_tag | static_cast<std::uint64_t>(l.lane))) continue;
             if (!send_hello(from.socket.get(), l.lane)) return false;
             l.socket = std::move(from.socket);
+            l.incarnation = hello.incarnation;
             l.ready = true;
             return true;
         }
@@ -224,6 +231,7 @@ class tcp_connector {
     HERRING_SETUP bool send_hello(int socket, int lane) const {
         frame_buffer hello;
         encode({.job = ranks_.job(),
+                .incarnation = incarnation_,
                 .tag = hello_tag | static_cast<std::uint64_t>(lane),
                 .source = static_cast<std::uint32_t>(ranks_.rank())},
                hello.data());
@@ -251,6 +259,7 @@ class tcp_connector {
                            theirs.source == static_cast<std::uint32_t>(l.peer) &&
                            theirs.tag == (hello_tag | static_cast<std::uint64_t>(l.lane));
         if (!right) return retry(l, EPROTO);
+        l.incarnation = theirs.incarnation;
         l.ready = true;
     }
 
@@ -276,6 +285,7 @@ class tcp_connector {
     }
 
     world& ranks_;
+    std::uint32_t incarnation_;
     time_point deadline_;
     descriptor listener_;
     endpoint here_;

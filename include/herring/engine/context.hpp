@@ -25,11 +25,19 @@ namespace herring::detail {
 /// What a message carries. Part of its tag, and of the token of its completion.
 enum class message : std::uint64_t { push = 1, result, hop };
 
-/// A message's tag: its kind, its number among the pair's messages of that kind, and, carried along, the fingerprint
-/// of the operation that it belongs to.
-constexpr std::uint64_t tag_of(message what, std::uint64_t number, std::uint32_t fingerprint = 0) noexcept {
-    return (static_cast<std::uint64_t>(what) << 60) | (number & ~(carried_bits | std::uint64_t{0xf} << 60)) |
-           (static_cast<std::uint64_t>(fingerprint) << 40 & carried_bits);
+/// A message's tag: its kind and its number among the pair's messages of that kind, modulo 2^28; and, carried along,
+/// 20 bits of fingerprint and 12 of number of the execution that it belongs to.
+constexpr std::uint64_t tag_of(message what, std::uint64_t number, std::uint32_t fingerprint = 0,
+                               std::uint64_t execution = 0) noexcept {
+    std::uint64_t const carried = std::uint64_t{fingerprint} << 12 | (execution & arrival::numbers);
+    return (static_cast<std::uint64_t>(what) << 60) | (number & ((1u << 28) - 1)) |
+           (carried << 28 & carried_bits);
+}
+
+/// What the completion of a receive says: how much, and what it belongs to.
+constexpr arrival arrival_of(completion const& done) noexcept {
+    auto const carried = static_cast<std::uint32_t>((done.tag & carried_bits) >> 28);
+    return {done.bytes, carried >> 12, carried & arrival::numbers, true};
 }
 
 /// What the completion of a post says to its engine. At most 2^20 peers, slots, and executions at once.
@@ -72,6 +80,8 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
                                                   map.local_size(map.node(other))),
                             map.node(other), made, staged, staging);
         }
+        hop_stages_ = staging.data();
+        hop_stage_size_ = made.hop_slot_elements() * made.partial_bytes;
     }
     engine_context(engine_context const&) = delete;
     engine_context& operator=(engine_context const&) = delete;
@@ -167,6 +177,9 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
                                 local_targets(e, c), c.elements, map.size());
     }
 
+    /// Where a one-hop part of this node's is made: one for all peers.
+    std::byte* hop_stage(std::size_t slot) const noexcept { return hop_stages_ + slot * hop_stage_size_; }
+
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
@@ -184,7 +197,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         // Counted first: the completion may come before the post returns.
         ++e.open;
         ++p.sends;
-        if (transport.post_send(p.rank, tag_of(what, number, e.fingerprint), from,
+        if (transport.post_send(p.rank, tag_of(what, number, e.fingerprint, number_of_execution), from,
                                 token{what, to, slot, number_of_execution}.packed()))
             return true;
         --e.open;
@@ -217,6 +230,20 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
             "the same sizes, in the same order?");
         return false;
     }
+
+    /// Whether what came in belongs to an execution before `reached`: this rank has run that one by another route, so
+    /// it was another operation, or one of another size. Ends the engine then; else whoever sent it is ahead.
+    bool passed(peer const& p, arrival const& got, std::uint64_t reached) noexcept {
+        // Nobody is more than a ring ahead: half the numbers that a message carries tell ahead from behind.
+        if (!got.here || ring_mask > arrival::numbers / 2) return false;
+        if (((got.execution - reached) & arrival::numbers) <= arrival::numbers / 2) return false;
+        mismatch(
+            p.rank,
+            "it is in another operation, or in one of a size that takes another route: do all ranks make the "
+            "same calls with the same sizes, in the same order?");
+        return true;
+    }
+
     void mismatch(int with, char const* text) noexcept {
         fail(failure::make(errc::mismatch, rank, with, "reduce", text), true);
     }
@@ -262,6 +289,10 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     table<source> group;
     table<source> remote;
     table<T*> targets;
+
+  private:
+    std::byte* hop_stages_ = nullptr; // plan::one_hop_stages() of them, if `staged`
+    std::size_t hop_stage_size_ = 0;
 };
 
 } // namespace herring::detail

@@ -190,8 +190,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         if (done.what == completion::received) {
             messages_received_.add(1);
             bytes_received_.add(done.bytes);
-            detail::arrival const what{done.bytes,
-                                       static_cast<std::uint32_t>((done.tag & carried_bits) >> 40), true};
+            detail::arrival const what = detail::arrival_of(done);
             switch (about.what) {
             case detail::message::push:
                 two_hops_.pushed(p, about.slot, what);

@@ -30,7 +30,10 @@ template <class Context> class one_hop_route {
     std::size_t step() noexcept { return send() + sum() + (owing_ ? repost() : 0); }
 
     /// A part has come in.
-    void arrived(peer& p, std::size_t slot, arrival const& what) noexcept { p.hop_arrivals[slot] = what; }
+    void arrived(peer& p, std::size_t slot, arrival const& what) noexcept {
+        p.hop_arrivals[slot] = what;
+        news_ = true;
+    }
     /// A part of this node's has left the memory that it was sent from.
     void sent(std::size_t slot) noexcept { --unsent_[slot]; }
 
@@ -39,7 +42,7 @@ template <class Context> class one_hop_route {
 
   private:
     static constexpr std::uint32_t window = plan::one_hop_window();
-    static constexpr std::uint32_t half = window / 2;
+    static constexpr std::uint32_t half = plan::one_hop_stages();
 
     std::size_t send() noexcept {
         std::size_t progress = 0;
@@ -47,15 +50,15 @@ template <class Context> class one_hop_route {
             execution& e = shared_.at(sending_.at);
             chunk const c = sending_.here(e);
             std::size_t const slot = sent_ % half;
-            if (to_ == 0) shared_.make_part(e, c, stage(slot));
+            if (to_ == 0) shared_.make_part(e, c, shared_.hop_stage(slot));
             for (; to_ < shared_.map.nodes(); ++to_) {
                 int const n = (shared_.my_node + to_) % shared_.map.nodes();
                 if (n == shared_.my_node) continue;
                 std::size_t const to = shared_.handler(n, sending_.k);
                 peer& p = shared_.peers[to];
                 ++unsent_[slot];
-                if (!shared_.send(to, message::hop, p.hops_out, shared_.part(e, c, stage(slot)), slot,
-                                  sending_.at)) {
+                if (!shared_.send(to, message::hop, p.hops_out, shared_.part(e, c, shared_.hop_stage(slot)),
+                                  slot, sending_.at)) {
                     --unsent_[slot];
                     return progress;
                 }
@@ -68,9 +71,6 @@ template <class Context> class one_hop_route {
         }
         return progress;
     }
-
-    // One part goes to all peers: the first peer's stages serve.
-    std::byte* stage(std::size_t slot) noexcept { return shared_.peers[0].hop_stage(slot); }
 
     std::size_t sum() noexcept {
         std::size_t progress = 0;
@@ -104,7 +104,17 @@ template <class Context> class one_hop_route {
             ++progress;
             summing_.next_chunk();
         }
+        find_passed();
         return progress;
+    }
+
+    // A part may lie here for an execution that took another route on this rank.
+    void find_passed() noexcept {
+        if (looked_ == summing_.at && !news_) return;
+        looked_ = summing_.at;
+        news_ = false;
+        for (peer& p : shared_.peers)
+            if (shared_.passed(p, p.hop_arrivals[p.hops_in % window], looked_)) return;
     }
 
     // Every slot that was summed is posted again.
@@ -139,6 +149,8 @@ template <class Context> class one_hop_route {
     std::uint32_t unsent_[half] = {};
     bool owing_ = false; // a receive could not be posted yet
     int awaited_ = -1;
+    std::uint64_t looked_ = 0; // where the sum was when parts that nobody will sum were looked for
+    bool news_ = false;        // a part has come in since
 };
 
 } // namespace herring::detail

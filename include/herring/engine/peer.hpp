@@ -23,8 +23,11 @@ struct flight {
 
 /// What lies in a slot.
 struct arrival {
+    static constexpr std::uint32_t numbers = 0xfff; ///< executions are told apart modulo this plus one
+
     std::size_t bytes = 0;
     std::uint32_t fingerprint = 0;
+    std::uint32_t execution = 0; ///< that it belongs to, & numbers
     bool here = false;
 };
 
@@ -41,7 +44,6 @@ struct peer {
         hop_slots_ = take(memory, plan::one_hop_window() * hop_size_);
         if (!staged) return;
         stages_ = take(memory, window * slot_size_);
-        hop_stages_ = take(memory, plan::one_hop_window() * hop_size_);
     }
 
     std::byte* slot(std::uint64_t number) const noexcept {
@@ -58,9 +60,6 @@ struct peer {
     }
     std::span<std::byte> hop_slot_bytes(std::uint64_t number) const noexcept {
         return {hop_slot(number), hop_size_};
-    }
-    std::byte* hop_stage(std::uint64_t number) const noexcept {
-        return hop_stages_ + number % plan::one_hop_window() * hop_size_;
     }
 
     int rank = -1;
@@ -100,7 +99,6 @@ struct peer {
     std::byte* slots_ = nullptr;
     std::byte* hop_slots_ = nullptr;
     std::byte* stages_ = nullptr;
-    std::byte* hop_stages_ = nullptr;
 };
 
 } // namespace herring::detail

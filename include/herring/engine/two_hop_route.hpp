@@ -38,7 +38,10 @@ template <class Context> class two_hop_route {
     }
 
     /// A push has come in.
-    void pushed(peer& p, std::size_t slot, arrival const& what) noexcept { p.arrivals[slot] = what; }
+    void pushed(peer& p, std::size_t slot, arrival const& what) noexcept {
+        p.arrivals[slot] = what;
+        news_ = true;
+    }
 
     /// A result has come in, to where it belongs.
     void returned(peer& p, std::size_t slot, arrival const& what) noexcept {
@@ -80,7 +83,17 @@ template <class Context> class two_hop_route {
             looked_at_ = 0;
             serving_.next_chunk();
         }
+        find_passed();
         return progress;
+    }
+
+    // A push may lie here for an execution that took another route on this rank.
+    void find_passed() noexcept {
+        if (searched_ == serving_.at && !news_) return;
+        searched_ = serving_.at;
+        news_ = false;
+        for (peer& p : shared_.peers)
+            if (shared_.passed(p, p.arrivals[p.served % shared_.window], searched_)) return;
     }
 
     // Whether all parts of the chunk are here; looks only from whom was missing last time on.
@@ -176,7 +189,9 @@ template <class Context> class two_hop_route {
     int answered_ = 0;    // nodes, counted from this one
     int looked_at_ = 0;   // nodes whose part is here
     int awaited_ = -1;
-    bool owing_ = false; // receives of the first window could not be posted yet
+    bool owing_ = false;         // receives of the first window could not be posted yet
+    std::uint64_t searched_ = 0; // where the service was when pushes that nobody will sum were looked for
+    bool news_ = false;          // a push has come in since
 };
 
 } // namespace herring::detail

@@ -57,6 +57,8 @@ concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
     { p.wake() }
     noexcept;
 };
+template <class P>
+concept sums = P::tuning.local_chunk_bytes >= 4096;
 } // namespace clauses::intra_node
 
 /// The ranks of a node as one contributor.
@@ -78,9 +80,9 @@ concept intra_node_policy = std::same_as<typename P::axis, axes::intra_node> &&
     clauses::intra_node::tells<P> && clauses::intra_node::sleeps<P>;
 
 template <class P> struct check<axes::intra_node, P> {
-    static constexpr int broken = first_broken({clauses::intra_node::facts<P>, clauses::intra_node::made<P>,
-                                                clauses::intra_node::maps<P>, clauses::intra_node::tells<P>,
-                                                clauses::intra_node::sleeps<P>});
+    static constexpr int broken = first_broken(
+        {clauses::intra_node::facts<P>, clauses::intra_node::made<P>, clauses::intra_node::maps<P>,
+         clauses::intra_node::tells<P>, clauses::intra_node::sleeps<P>, clauses::intra_node::sums<P>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "
@@ -97,6 +99,10 @@ template <class P> struct check<axes::intra_node, P> {
     static_assert(broken != 4,
                   "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
                   "a common slip is to take a duration");
+    static_assert(
+        broken != 5,
+        "[HRG-I06] intra_node: needs a tuning with 'local_chunk_bytes' of at least 4 KiB; a common slip is 0 "
+        "for as it likes; start with 64 KiB");
 };
 
 } // namespace herring

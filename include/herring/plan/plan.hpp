@@ -125,6 +125,8 @@ struct plan {
     }
     /// One-hop chunks that may be on their way to one peer.
     static constexpr std::uint32_t one_hop_window() noexcept { return 8; }
+    /// One-hop chunks of a rank's own that may be on their way at once: half a window.
+    static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
 
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
@@ -142,12 +144,14 @@ struct plan {
     }
 
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
-    /// peers · (window · chunk + one-hop window · one-hop bucket), twice where the node's sum needs staging too.
+    /// peers · (window · chunk + one-hop window · one-hop chunk); where the node's sum needs staging too, also
+    /// peers · window · chunk + half a one-hop window · one-hop chunk.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
-        if (nodes < 2) return 0;
-        std::size_t const each = window() * slot_elements() * partial_bytes +
-                                 one_hop_window() * hop_slot_elements() * partial_bytes;
-        return peers * each * (largest_node > 1 ? 2 : 1);
+        if (nodes < 2 || peers == 0) return 0;
+        std::size_t const chunks = window() * slot_elements() * partial_bytes;
+        std::size_t const hop = hop_slot_elements() * partial_bytes;
+        std::size_t const slots = peers * (chunks + one_hop_window() * hop);
+        return largest_node > 1 ? slots + peers * chunks + one_hop_stages() * hop : slots;
     }
 };
 
@@ -272,12 +276,17 @@ HERRING_SETUP inline std::string to_string(plan const& p) {
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
     if (p.nodes > 1)
-        text += "; staging " + std::to_string(p.staging_bytes(1)) + " bytes a peer = (" +
-                std::to_string(p.window()) + " slots of " +
-                std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
-                std::to_string(plan::one_hop_window()) + " of " +
-                std::to_string(p.hop_slot_elements() * p.partial_bytes) + ")" +
-                (p.largest_node > 1 ? " x 2" : "");
+        text +=
+            "; staging " + std::to_string(p.staging_bytes(2) - p.staging_bytes(1)) +
+            " bytes a peer = " + std::to_string(p.largest_node > 1 ? 2 * p.window() : p.window()) + " x " +
+            std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
+            std::to_string(plan::one_hop_window()) + " x " +
+            std::to_string(p.hop_slot_elements() * p.partial_bytes) +
+            (p.largest_node > 1
+                 ? ", and " +
+                       std::to_string(p.staging_bytes(2) - 2 * (p.staging_bytes(2) - p.staging_bytes(1))) +
+                       " for all"
+                 : "");
     return text;
 }
 

@@ -30,17 +30,21 @@
 namespace herring::detail {
 
 // As a need, so that a pack says it once: an assertion in the class itself would make clang say more.
-template <int Connections, std::size_t Chunk, std::size_t Window> struct tcp_numbers {
+template <int Connections, std::size_t Chunk, std::size_t Window, std::size_t LoopbackChunk,
+          std::size_t LoopbackWindow>
+struct tcp_numbers {
     template <class Pack> struct check {
         static constexpr bool connected = Connections >= 1 && Connections <= 64;
-        static constexpr bool flows = Chunk >= 4096 && Window >= Chunk;
+        static constexpr bool flows =
+            Chunk >= 4096 && Window >= Chunk && LoopbackChunk >= 4096 && LoopbackWindow >= LoopbackChunk;
         static constexpr bool value = connected && flows;
         static_assert(connected,
                       "[HRG-T10] transport: tcp needs 1 to 64 connections a peer; a common slip is 0 for as "
                       "many as it likes; start with 1");
         static_assert(!connected || flows,
                       "[HRG-T11] transport: tcp needs chunks of at least 4 KiB and a window of at "
-                      "least one chunk; a common slip is to set one of the two; set both");
+                      "least one chunk, on a network and on loopback; a common slip is to set one of the "
+                      "two; set both");
     };
 };
 
@@ -98,7 +102,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                                                       .one_hop_bytes = Tuning.one_hop_bytes,
                                                       .pair_bytes = Tuning.pair_bytes};
     using needs =
-        herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes>>;
+        herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
+                                           Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;
 
     basic_tcp(world& ranks, transport_needs const& wanted)
         : basic_tcp(ranks, wanted, std::make_unique<boost::asio::io_context>(1), nullptr) {}
@@ -127,7 +132,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         if (l.link.full()) return false;
         detail::outgoing& message = l.link.push();
         detail::encode({.job = job_,
-                        .epoch = 0,
+                        .epoch = epoch,
                         .incarnation = incarnation_,
                         .tag = tag,
                         .length = from.size(),
@@ -150,20 +155,13 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
         std::size_t count = hand_out(on_completion);
         bool const ask = peers_.size() > Tuning.direct_peers;
-        if (ask) {
-            std::size_t at = 0;
-            for (peer_state& peer : peers_)
-                for (lane& l : peer.lanes) {
-                    bool const writing = l.link.open() && l.link.sending();
-                    polled_[at++] = {l.link.descriptor(),
-                                     static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
-                }
-            if (::poll(polled_.data(), polled_.size(), 0) <= 0) return count;
-        }
+        if (ask) ask_for_news();
         std::size_t at = 0;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                short const found = ask ? polled_[at++].revents : static_cast<short>(POLLIN | POLLOUT);
+                short found = ask ? polled_[at++].revents : static_cast<short>(POLLIN | POLLOUT);
+                // What it waits for is a receive, or room; its message may lie here already.
+                if (l.link.blocked()) found |= POLLIN;
                 if (!l.link.open() || found == 0) continue;
                 if (l.link.sending()) flush(peer, l);
                 if ((found & ~POLLOUT) != 0 && l.link.open()) count += read(peer, l, on_completion);
@@ -200,8 +198,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     std::uint64_t dropped() const noexcept { return dropped_; }
 
   private:
-    static constexpr std::size_t unexpected_cost =
-        128; // of keeping one, without its bytes: also empty ones are bounded
+    static constexpr std::uint32_t epoch = 0; // of the membership, which does not change yet
+    // Of keeping one, without its bytes: also empty ones are bounded.
+    static constexpr std::size_t unexpected_cost = 128;
     struct unexpected_message {
         std::uint64_t tag = 0;
         std::vector<std::byte> bytes;
@@ -233,6 +232,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     struct peer_state {
         int rank = -1;
         bool is_lost = false;
+        std::uint32_t incarnation = 0; // that its frames must come from
         std::size_t next_lane = 0;
         detail::table<lane> lanes;
         detail::match_table posted;
@@ -264,7 +264,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
           job_(ranks.job()), largest_(wanted.largest_message),
           index_(static_cast<std::size_t>(ranks.size()), -1) {
         if (wanted.peers.empty()) return;
-        detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, wanted.timeout);
+        detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, incarnation_,
+                                        wanted.timeout);
         dropped_ = connector.strangers();
         try {
             take_over(connector, wanted);
@@ -289,9 +290,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes[static_cast<std::size_t>(n)];
                 l.socket.emplace(*context_);
-                detail::descriptor connected(connector.release(peer.rank, n));
-                l.socket->assign(connected.get());
-                int const number = connected.release();
+                auto const [number, incarnation] = connector.release(peer.rank, n);
+                detail::descriptor connected(number);
+                l.socket->assign(number);
+                (void)connected.release();
+                peer.incarnation = incarnation;
                 prepare(number, wanted);
                 l.link = detail::tcp_link(number, wanted.sends_per_peer);
             }
@@ -335,6 +338,19 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     }
     peer_state const& of(int rank) const noexcept {
         return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
+    }
+
+    // Which of many connections have something to read, or take something: one call instead of one each.
+    void ask_for_news() noexcept {
+        std::size_t at = 0;
+        for (peer_state& peer : peers_)
+            for (lane& l : peer.lanes) {
+                bool const writing = l.link.open() && l.link.sending();
+                polled_[at++] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN),
+                                 0};
+            }
+        if (::poll(polled_.data(), polled_.size(), 0) < 0) // out of kernel memory, say: try them all
+            for (pollfd& p : polled_) p.revents = POLLIN | POLLOUT;
     }
 
     static lane& pick(peer_state& peer, std::size_t bytes) noexcept {
@@ -392,7 +408,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             lose(peer, EMSGSIZE);
             return nullptr;
         }
-        if (header.job != job_ || header.source != static_cast<std::uint32_t>(peer.rank)) {
+        if (header.job != job_ || header.epoch != epoch || header.incarnation != peer.incarnation ||
+            header.source != static_cast<std::uint32_t>(peer.rank)) {
             ++dropped_;
             l.destination = lane::into_nowhere;
             l.bin.resize(std::max<std::size_t>(l.bytes, 1));
@@ -511,7 +528,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     boost::asio::io_context* context_;
     int rank_;
     std::uint64_t job_;
-    std::uint32_t incarnation_ = static_cast<std::uint32_t>(getpid());
+    std::uint32_t const incarnation_ = static_cast<std::uint32_t>(detail::random_bits());
     std::size_t largest_;
     std::vector<int> index_; // rank → place in peers_
     detail::table<peer_state> peers_;
@@ -528,6 +545,12 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
 /// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others.
 using tcp = basic_tcp<>;
+
+/// For links of about 1 Gbit/s: short windows, so that what several ranks push to one does not overflow the queue of
+/// the switch's port (256 kB with four hosts), and small chunks, so that such a link's pipeline fills soon.
+inline constexpr tcp_tuning slow_link_tuning{
+    .chunk_bytes = 16_KiB, .window_bytes = 32_KiB, .one_hop_bytes = 4_KiB, .pair_bytes = 256_KiB};
+using tcp_over_slow_links = basic_tcp<slow_link_tuning>;
 static_assert(transport_policy<tcp>);
 
 } // namespace herring::transport

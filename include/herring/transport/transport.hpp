@@ -15,7 +15,7 @@
 namespace herring {
 
 /// Bits of a tag that are carried along but do not take part in matching: a receive gets them in `completion::tag`.
-inline constexpr std::uint64_t carried_bits = std::uint64_t{0xfffff} << 40;
+inline constexpr std::uint64_t carried_bits = std::uint64_t{0xffffffff} << 28;
 
 /// What became of something that was posted, or of a peer.
 struct completion {

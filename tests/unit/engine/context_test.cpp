@@ -28,9 +28,17 @@ TEST_CASE("context: a token comes back as it was") {
 TEST_CASE("context: tags of different kinds never meet") {
     std::set<std::uint64_t> tags;
     for (message const what : {message::push, message::result, message::hop})
-        for (std::uint64_t const number : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 40) - 1})
-            tags.insert(tag_of(what, number, 0xabcde) & ~herring::carried_bits);
+        for (std::uint64_t const number : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 28) - 1})
+            tags.insert(tag_of(what, number, 0xabcde, 77) & ~herring::carried_bits);
     CHECK(tags.size() == 9);
-    // The fingerprint is carried along, all of its 20 bits.
-    CHECK((tag_of(message::hop, 5, 0xfffff) ^ tag_of(message::hop, 5, 0)) == herring::carried_bits);
+    // The fingerprint and the execution's number are carried along, 20 bits and 12.
+    CHECK((tag_of(message::hop, 5, 0xfffff, 0xfff) ^ tag_of(message::hop, 5, 0, 0)) == herring::carried_bits);
+    herring::completion const done{.bytes = 12,
+                                   .what = herring::completion::received,
+                                   .tag = tag_of(message::push, 3, 0x12345, 4096 * 7 + 99)};
+    herring::detail::arrival const got = herring::detail::arrival_of(done);
+    CHECK(got.here);
+    CHECK(got.bytes == 12);
+    CHECK(got.fingerprint == 0x12345);
+    CHECK(got.execution == 99);
 }

@@ -42,6 +42,6 @@ TEST_CASE("transport: the concept") {
     CHECK(check<axes::transport, model>::value);
 }
 
-TEST_CASE("transport: carried bits are twenty, below the kind and above the number") {
-    CHECK(carried_bits == 0x0fff'ff00'0000'0000u);
+TEST_CASE("transport: carried bits are 32, below the kind and above the number") {
+    CHECK(carried_bits == 0x0fff'ffff'f000'0000u);
 }
