@@ -6,7 +6,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-for tool in objdump nm c++filt python3; do
+for tool in objdump nm c++filt addr2line python3; do
     command -v $tool >/dev/null || { echo "SKIPPED: zero_dispatch: $tool is not installed (apt-get install binutils python3)"; exit 0; }
 done
 compilers=("$@")
@@ -17,22 +17,24 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 result=0
 
-# No jump tables: a switch shall not look like a call through a pointer.
+# No jump tables: a switch shall not look like a call through a pointer. With a line table, so that a call that was
+# inlined is put down to whose it is.
 build() { # compiler, source, program, flags...
-    "$1" -std=c++20 -O2 -fno-jump-tables -I"$root/include" "$2" -o "$3" "${@:4}" -pthread
+    "$1" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$2" -o "$3" "${@:4}" -pthread
 }
-clean() { # what, program
+walk() { python3 "$here/walk.py" "$@" --end herring::world::fail; }
+clean() { # what, program, options of the walk...
     local out
-    if out=$(python3 "$here/walk.py" "$2" --end herring::world::fail); then
-        echo "zero_dispatch: $1: $(tail -n 1 <<<"$out")"
+    if out=$(walk "${@:2}"); then
+        sed "s|^KNOWN: |zero_dispatch: $1: |; \$s|^|zero_dispatch: $1: |" <<<"$out"
     else
         printf 'FAILED: zero_dispatch: %s:\n%s\n' "$1" "$out"
         result=1
     fi
 }
-caught() { # what, program, the line that must be there
+caught() { # what, program, the line that must be there, options of the walk...
     local out
-    out=$(python3 "$here/walk.py" "$2" --end herring::world::fail)
+    out=$(walk "$2" "${@:4}")
     if [ $? = 1 ] && grep -qE "$3" <<<"$out"; then
         echo "zero_dispatch: $1: caught, as it must be: $(grep -m 1 -oE "$3" <<<"$out")"
     else
@@ -58,14 +60,22 @@ FUNCTION SYMBOL: .*std::_Function_
 DYNAMIC_CAST SYMBOL: dynamic_cast
 KINDS
 
-    # The reducer: every source here that is named hot*.cpp has hot_* functions; HOT_CONTROL gives it a policy that calls
-    # through a virtual function.
+    # The reducer: every source here that is named hot*.cpp has hot_* functions, and options for the walk in lines that
+    # begin with "// walk: "; HOT_CONTROL gives it a policy that calls through a virtual function.
     for source in "$here"/hot*.cpp; do
-        [ -f "$source" ] || continue
         name=$(basename "$source" .cpp)
-        if build "$compiler" "$source" "$work/$name"; then clean "$compiler: $name" "$work/$name"; else result=1; fi
+        read -ra options < <(sed -n 's|^// walk: ||p' "$source" | paste -sd' ')
+        if build "$compiler" "$source" "$work/$name"; then
+            clean "$compiler: $name" "$work/$name" "${options[@]}"
+            if [[ " ${options[*]}" =~ \ --known\ ([^ ]+)=([1-9]) ]]; then # one place more than is known
+                fewer=("${options[@]/%${BASH_REMATCH[1]}=*/${BASH_REMATCH[1]}=$((BASH_REMATCH[2] - 1))}")
+                caught "$compiler: $name with one place too many" "$work/$name" "INDIRECT: .* are known" "${fewer[@]}"
+            fi
+        else
+            result=1
+        fi
         if build "$compiler" "$source" "$work/${name}_control" -DHOT_CONTROL; then
-            caught "$compiler: $name with a virtual policy" "$work/${name}_control" "INDIRECT: .*(call|jmp|br|blr)"
+            caught "$compiler: $name with a virtual policy" "$work/${name}_control" "INDIRECT: .*(call|jmp|br|blr)[^,]*" "${options[@]}"
         else
             result=1
         fi

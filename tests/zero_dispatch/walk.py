@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 # herring: walks the machine code that hot functions reach, and counts what is dispatched at run time.
 # SPDX-License-Identifier: Apache-2.0
-"""walk.py PROGRAM [--root PREFIX] [--end FUNCTION ...] [--verbose]
+"""walk.py PROGRAM [--root PREFIX] [--behind REGEX] [--end FUNCTION ...] [--known FILE=PLACES ...] [--verbose]
 
 Follows every direct call and jump from the functions whose names start with PREFIX [hot_] through all code of the
 program itself, and counts indirect calls and indirect jumps (a tail call through a pointer is a jump; compile with
 -fno-jump-tables, so that a switch is none). Library functions (memcpy@plt, ...) are the end of a path: they are listed.
 --end names functions that are left out, with all that only they reach: announcing a failure is no hot path.
+
+A library of templates may dispatch by itself. --known names a source file of it (the end of its path) and in how many
+places, at most, it may do so: a place is a line of source, found by the program's line table (-g1), into however many
+functions the compiler copied it. The places are listed; one more, and any in another file, is a finding. --behind
+matches the names of functions that such a call leads to: the walk starts from them, too.
+
 Also looks at the whole program's symbols: no vtable or typeinfo of herring:: but that of herring::error, no
-std::function, no dynamic_cast.
+std::function, no dynamic_cast (but in Boost's own functions, if any --known is given).
 
 Exit status: 0 nothing found, 1 something found, 2 cannot say (no such function, no disassembler).
 """
@@ -47,7 +53,7 @@ class Code:
                 self.calls.setdefault(name, set())
                 self.indirect.setdefault(name, [])
             elif name and (match := INSTRUCTION.match(line)):
-                self.instruction(name, match[1], match[2].split(" # ")[0].split("\t#")[0].strip(), line)
+                self.instruction(name, match[1], match[2].split(" # ")[0].split("\t#")[0].strip(), line.strip())
 
     def instruction(self, name, operation, operand, line):
         aarch64 = operation in ("blr", "br")
@@ -60,7 +66,29 @@ class Code:
                 self.calls[name].add(match[1])
 
 
-def findings_in_symbols(program):
+def places(program, addresses):
+    """For each address the line of source that it is from, FILE:LINE, of the innermost function if some are inlined."""
+    found = {}
+    if addresses:
+        address = None
+        for line in output("addr2line", "-a", "-i", "-e", program, *addresses).splitlines():
+            if re.fullmatch(r"0x[0-9a-f]+", line):
+                address = int(line, 16)
+            elif address is not None:
+                found.setdefault(address, re.sub(r" \(discriminator .*", "", line))
+    return found
+
+
+def source_text(place):
+    file, _, line = place.rpartition(":")
+    try:
+        with open(file, encoding="utf-8", errors="replace") as source:
+            return source.read().splitlines()[int(line) - 1].strip()
+    except (OSError, IndexError, ValueError):
+        return "?"
+
+
+def findings_in_symbols(program, code, names, ours_only):
     found = []
     text = output("nm", "-C", program)
     for line in text.splitlines():
@@ -71,7 +99,11 @@ def findings_in_symbols(program):
         if "std::function<" in name or "std::_Function_" in name:
             found.append(name)
         if "__dynamic_cast" in name:
-            found.append("dynamic_cast")
+            users = [names[f] for f, called in code.calls.items() if any(c.startswith("__dynamic_cast") for c in called)]
+            if ours_only:
+                users = [user for user in users if not user.startswith("boost::")] if users else [name]
+            if users or not ours_only:
+                found.append("dynamic_cast in " + (", ".join(users) or "?"))
     return sorted(set(found))
 
 
@@ -79,6 +111,9 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("program")
     options.add_argument("--root", default="hot_", help="the prefix of the functions to start from")
+    options.add_argument("--behind", default="", help="also start from the functions whose readable names match this")
+    options.add_argument("--known", action="append", default=[], metavar="FILE=PLACES",
+                         help="a library's file, and how many of its lines may call indirectly")
     options.add_argument("--end", action="append", default=[], help="a function that ends a path, without its arguments")
     options.add_argument("--verbose", action="store_true", help="list every function that was reached")
     given = options.parse_args()
@@ -90,9 +125,13 @@ def main():
         return 2
 
     plain = demangled(code.calls)
+    behind = sorted(name for name, text in plain.items() if given.behind and re.search(given.behind, text))
+    if given.behind and not behind:
+        print(f"walk.py: {given.program} has no function that matches {given.behind}")
+        return 2
     ends = {name for name, text in plain.items() if any(text.startswith(end + "(") for end in given.end)}
     reached, came_from, libraries, ended = set(), {}, set(), set()
-    todo = list(roots)
+    todo = roots + behind
     while todo:
         name = todo.pop()
         if name in reached:
@@ -112,22 +151,37 @@ def main():
 
     def path(name):
         steps = [name]
-        while steps[-1] not in roots:
+        while steps[-1] not in roots and steps[-1] not in behind:
             steps.append(came_from[steps[-1]])
         return " <- ".join(readable[step] for step in steps)
 
+    known = {file: int(most) for file, _, most in (entry.rpartition("=") for entry in given.known)}
+    seen = {file: {} for file in known}  # place -> how many instructions
+    indirect = [(line, name) for name in sorted(reached) for line in code.indirect[name]]
+    lines = places(given.program, [line.split(":")[0] for line, _ in indirect]) if known else {}
     total = 0
-    for name in sorted(reached):
-        for line in code.indirect[name]:
-            total += 1
-            print(f"INDIRECT: {line}\n    in {path(name)}")
-    symbols = findings_in_symbols(given.program)
+    for line, name in indirect:
+        place = lines.get(int(line.split(":")[0], 16), "?")
+        file = next((file for file in known if place.rpartition(":")[0].endswith("/" + file)), None)
+        if file is not None:
+            seen[file][place] = seen[file].get(place, 0) + 1
+            continue
+        total += 1
+        print(f"INDIRECT: {line}{' at ' + place if known else ''}\n    in {path(name)}")
+    for file, most in known.items():
+        for place, count in sorted(seen[file].items()):
+            print(f"KNOWN: {file}:{place.rpartition(':')[2]} ({count} times in machine code): {source_text(place)}")
+        if len(seen[file]) > most:
+            total += len(seen[file]) - most
+            print(f"INDIRECT: {file} calls in {len(seen[file])} places, {most} are known")
+    symbols = findings_in_symbols(given.program, code, plain, bool(known))
     for symbol in symbols:
         print(f"SYMBOL: {symbol}")
     if given.verbose:
         for name in sorted(reached):
             print(f"  reached {readable[name]}")
-    print(f"{', '.join(roots)}: {len(reached)} functions, {total} indirect calls and jumps; "
+    allowed = (f" beside the {sum(map(len, seen.values()))} known places of {sum(known.values())} allowed" if known else "")
+    print(f"{', '.join(roots)}: {len(reached)} functions, {total} indirect calls and jumps{allowed}; "
           f"{len(symbols)} symbols of run-time dispatch; calls into libraries: "
           f"{', '.join(sorted(readable[name] for name in libraries)) or 'none'}"
           + (f"; left out: {', '.join(sorted(ended))}" if ended else ""))
