@@ -13,9 +13,11 @@ template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexce
     return (Vector)((bits)a + (bits)b);
 }
 
-/// Adds the contributions, in rank order. Integers wrap.
+/// Adds the contributions, in rank order.
 ///
 /// Shape:   ((x0 + x1) + x2) + ... per element, in the accumulator's type.
+/// Errors:  none: integers wrap, modulo 2^32 or 2^64 in two's complement, and that is defined. So a total that fits is
+///          right whatever the partial sums were; one that does not fit is not reported. Floats become infinite.
 struct sum {
     using axis = axes::update;
     static constexpr char const* name = "sum";
