@@ -1,12 +1,16 @@
-// herring: tests of plan/plan.hpp by example; tests/plan has the grid.
+// herring: tests of plan/plan.hpp by example; tests/plan has all shapes, and the costs.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/plan/plan.hpp"
 
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/fusion/whole_model.hpp"
 #include "herring/sharding/balanced.hpp"
+#include "herring/sharding/whole_tensor.hpp"
 
 #include "doctest/doctest.h"
+
+#include <string>
+#include <vector>
 
 using namespace herring;
 
@@ -33,9 +37,13 @@ TEST_CASE("plan: the route of a bucket follows from its size and the world") {
     plan const pair = of({64, 256, 257}, topology::uniform(2, 1));
     CHECK(pair.buckets[1].path == route::one_hop); // up to pair_bytes
     CHECK(pair.buckets[2].path == route::two_hop);
-    plan const net = of({64, 65}, topology::uniform(3, 1));
+    plan const net = of({0, 64, 65}, topology::uniform(3, 1));
     CHECK(net.buckets[0].path == route::one_hop);
-    CHECK(net.buckets[1].path == route::two_hop);
+    CHECK(net.buckets[1].path == route::one_hop); // up to one_hop_bytes
+    CHECK(net.buckets[2].path == route::two_hop);
+    plan const three = of({32, 33}, topology::uniform(1, 3));
+    CHECK(three.buckets[0].path == route::mailbox); // up to mailbox_bytes
+    CHECK(three.buckets[1].path == route::local);
 }
 
 TEST_CASE("plan: tensors lie on cache lines, empty ones take no room") {
@@ -56,9 +64,44 @@ TEST_CASE("plan: parts of a node are wide only where ranks share one") {
     CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).partial_bytes == 4);
     CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes).partial_bytes ==
           2);
+    topology const mixed({0, 1, 1}); // the same on both sides of a wire
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, mixed, 2, 4, sizes).partial_bytes == 4);
+}
+
+TEST_CASE("plan: the same input gives the same plan, and the digest tells others apart") {
+    topology const map({0, 1, 0, 1, 1});
+    std::vector<std::size_t> const tensors{100'000, 20};
+    plan const one = of(tensors, map), again = of(tensors, map);
+    CHECK(one.digest == again.digest);
+    REQUIRE(one.shards.size() == again.shards.size());
+    for (std::size_t i = 0; i < one.shards.size(); ++i) {
+        CHECK(one.shards[i].offset == again.shards[i].offset);
+        CHECK(one.shards[i].server == again.shards[i].server);
+        CHECK(one.shards[i].chunk_elements == again.shards[i].chunk_elements);
+    }
+    CHECK(one.digest != of({20, 100'000}, map).digest);
+    CHECK(one.digest != of({100'000, 21}, map).digest);
+    CHECK(one.digest !=
+          make_plan<fusion::per_tensor, sharding::whole_tensor>(tensors, map, 4, 4, sizes).digest);
+}
+
+TEST_CASE("plan: a value that a constant expression can make") {
+    constexpr bool fine = [] {
+        std::size_t const tensors[] = {1000, 0, 24};
+        plan const p = make_plan<fusion::per_tensor, sharding::balanced>(
+            tensors, topology::uniform(3, 2), 4, 4,
+            {.chunk_bytes = 1024, .window_bytes = 4096, .one_hop_bytes = 128, .local_chunk_bytes = 1024});
+        return p.buckets.size() == 3 && p.buckets[0].path == route::two_hop && p.buckets[1].elements == 0 &&
+               p.buckets[2].path == route::one_hop && p.elements == 1008 + 32 && p.buckets[0].shards == 3 &&
+               p.shards[0].elements == 336 && p.shards[2].server == 2 && p.tensors[2].offset == 1008;
+    }();
+    static_assert(fine);
+    static_assert(to_string(route::two_hop)[0] == 't');
 }
 
 TEST_CASE("plan: in words") {
     CHECK(to_string(of({16, 10000}, topology::uniform(1, 1))) ==
           "2 tensors, 40064 bytes; 2 buckets, 2 shards, 11 chunks; 1 nodes of at most 1 ranks; 2 by local");
+    CHECK(to_string(of({10000}, topology::uniform(4, 1))).find("; 1 by two hops; staging ") !=
+          std::string::npos);
 }

@@ -1,0 +1,188 @@
+// herring: what plans cost: load of servers and of local ranks, bytes sent, memory, the sizes of buckets.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/inputs.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/fusion/balanced_buffer.hpp"
+#include "herring/fusion/whole_model.hpp"
+#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/whole_tensor.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+using herring::bucket;
+using herring::make_plan;
+using herring::plan;
+using herring::route;
+using herring::shard;
+using herring::topology;
+namespace fusion = herring::fusion;
+namespace sharding = herring::sharding;
+using namespace herring::literals;
+using namespace herring::plan_inputs;
+
+namespace {
+
+/// Bytes that each rank sends in one step: pushes, results, and what goes in one hop.
+std::vector<std::size_t> bytes_sent(plan const& p, topology const& map) {
+    std::vector<std::size_t> sent(static_cast<std::size_t>(map.size()), 0);
+    for (bucket const& b : p.buckets) {
+        if (map.nodes() == 1) continue;
+        for (std::uint32_t i = 0; i < b.shards; ++i) {
+            shard const& s = p.shards[b.first_shard + i];
+            for (std::uint32_t k = 0; k < s.chunks; ++k) {
+                std::size_t const size = std::min(s.chunk_elements, s.elements - k * s.chunk_elements);
+                for (int n = 0; n < map.nodes(); ++n) {
+                    std::size_t const handler =
+                        static_cast<std::size_t>(map.rank_of(n, static_cast<int>(k) % map.local_size(n)));
+                    std::size_t const others = static_cast<std::size_t>(map.nodes()) - 1;
+                    if (b.path == route::one_hop)
+                        sent[handler] += others * size * p.partial_bytes;
+                    else if (n == s.server)
+                        sent[handler] += others * size * p.element_bytes; // results
+                    else
+                        sent[handler] += size * p.partial_bytes; // a push
+                }
+            }
+        }
+    }
+    return sent;
+}
+
+} // namespace
+
+TEST_CASE("plan: servers are balanced, whatever the tensors: within a grain, so that max/mean < 1 + S/B") {
+    for (int const nodes : {2, 3, 4, 7, 16, 64})
+        for (sizes const& tensors : layouts()) {
+            plan const p = make_plan<fusion::whole_model, sharding::balanced>(
+                tensors, topology::uniform(nodes, 2), 4, 4, small_tuning());
+            for (bucket const& b : p.buckets) {
+                if (b.path != route::two_hop) continue;
+                std::vector<std::size_t> load(static_cast<std::size_t>(nodes), 0);
+                for (std::uint32_t i = 0; i < b.shards; ++i)
+                    load[static_cast<std::size_t>(p.shards[b.first_shard + i].server)] +=
+                        p.shards[b.first_shard + i].elements;
+                auto const [least, most] = std::minmax_element(load.begin(), load.end());
+                CHECK(*most - *least <= p.grain);
+                std::size_t const grains = b.elements / p.grain;
+                CHECK(*most / p.grain * static_cast<std::size_t>(nodes) <
+                      grains + static_cast<std::size_t>(nodes));
+            }
+        }
+    // The baseline is not: a tensor's server carries all of it, and they take turns.
+    plan const naive = make_plan<fusion::whole_model, sharding::whole_tensor>(
+        sizes{1'000'000, 16, 16, 16}, topology::uniform(4, 1), 4, 4, usual_tuning());
+    CHECK(naive.shards[0].elements == 1'000'000);
+    REQUIRE(naive.shards.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(naive.shards[i].server == static_cast<int>(i));
+}
+
+TEST_CASE("plan: every local rank has work where the size allows it, none more than a chunk above another") {
+    for (int const nodes : {1, 2, 4})
+        for (int const local : {2, 3, 4, 7, 8, 16})
+            for (std::size_t const elements : {1'000u, 10'000u, 100'003u, 1'000'000u}) {
+                plan const p = make_plan<fusion::whole_model, sharding::balanced>(
+                    sizes{elements}, topology::uniform(nodes, local), 4, 4, small_tuning());
+                for (shard const& s : p.shards) {
+                    std::vector<std::size_t> work(static_cast<std::size_t>(local), 0);
+                    for (std::uint32_t k = 0; k < s.chunks; ++k)
+                        work[k % static_cast<std::uint32_t>(local)] +=
+                            std::min(s.chunk_elements, s.elements - k * s.chunk_elements);
+                    auto const [least, most] = std::minmax_element(work.begin(), work.end());
+                    // Chunks are whole cache lines: below a line or two for each rank, some have none.
+                    if (s.elements >=
+                        2 * p.grain * static_cast<std::size_t>(local) * static_cast<std::size_t>(local)) {
+                        CHECK(*least > 0);
+                        CHECK(*most - *least <= s.chunk_elements);
+                    }
+                }
+            }
+}
+
+TEST_CASE("plan: on uneven nodes as well, no local rank handles more than one chunk above another") {
+    topology const map = uneven({3, 2, 1});
+    plan const p =
+        make_plan<fusion::whole_model, sharding::balanced>(sizes{1 << 20}, map, 4, 4, small_tuning());
+    for (shard const& s : p.shards)
+        for (int node = 0; node < map.nodes(); ++node) {
+            std::vector<std::uint32_t> handled(static_cast<std::size_t>(map.local_size(node)));
+            for (std::uint32_t k = 0; k < s.chunks; ++k) ++handled[k % handled.size()];
+            auto const [least, most] = std::minmax_element(handled.begin(), handled.end());
+            CHECK(*most - *least <= 1);
+        }
+}
+
+TEST_CASE("plan: costs: two hops send 2(n-1)/n of the bytes a node, shared by its ranks; one hop n-1 times") {
+    for (int const nodes : {2, 3, 4, 8, 16})
+        for (int const local : {1, 2, 4}) {
+            topology const map = topology::uniform(nodes, local);
+            std::size_t const elements = 4'000'000;
+            plan const p = make_plan<fusion::balanced_buffer<>, sharding::balanced>(sizes{elements}, map, 4,
+                                                                                    4, usual_tuning());
+            std::vector<std::size_t> const sent = bytes_sent(p, map);
+            double const node_bytes = 2.0 * (nodes - 1) / nodes * static_cast<double>(elements) * 4;
+            for (int n = 0; n < nodes; ++n) {
+                std::size_t total = 0;
+                for (int const r : map.members(n)) total += sent[static_cast<std::size_t>(r)];
+                CHECK(static_cast<double>(total) == doctest::Approx(node_bytes).epsilon(1e-4));
+            }
+            for (std::size_t const s : sent)
+                CHECK(static_cast<double>(s) == doctest::Approx(node_bytes / local).epsilon(0.15));
+        }
+    topology const map = topology::uniform(5, 1);
+    plan const small =
+        make_plan<fusion::whole_model, sharding::balanced>(sizes{256}, map, 4, 4, small_tuning());
+    for (std::size_t const s : bytes_sent(small, map)) CHECK(s == 4 * 1024);
+    // Between two nodes one hop sends no more than two would.
+    plan const pair = make_plan<fusion::whole_model, sharding::balanced>(sizes{2048}, topology::uniform(2, 1),
+                                                                         4, 4, small_tuning());
+    CHECK(pair.buckets[0].path == route::one_hop);
+    for (std::size_t const s : bytes_sent(pair, topology::uniform(2, 1))) CHECK(s == 8192);
+}
+
+TEST_CASE("plan: the over-sharding law: a bucket grows with the servers, so that no slice falls below the "
+          "minimum") {
+    using usual = fusion::balanced_buffer<25_MiB, 128_KiB>;
+    CHECK(usual::threshold(1, 8) == 25_MiB);
+    CHECK(usual::threshold(8, 8) == 25_MiB);
+    CHECK(usual::threshold(64, 8) == 64_MiB);
+    // A model of 2000 tensors of 1 MiB.
+    sizes const tensors(2000, 262'144);
+    for (int const nodes : {1, 2, 8, 25, 64})
+        for (int const local : {1, 8, 16}) {
+            plan const p = make_plan<fusion::balanced_buffer<>, sharding::balanced>(
+                tensors, topology::uniform(nodes, local), 4, 4, usual_tuning());
+            std::size_t const wanted = fusion::balanced_buffer<>::threshold(nodes, local);
+            for (std::size_t b = 0; b + 1 < p.buckets.size(); ++b) { // the last one holds what is left
+                std::size_t const bytes = p.buckets[b].elements * 4;
+                CHECK(bytes >= wanted);
+                CHECK(bytes < wanted + 1_MiB); // closed by the tensor that reached it
+                if (nodes > 1)
+                    for (std::uint32_t i = 0; i < p.buckets[b].shards; ++i)
+                        CHECK(p.shards[p.buckets[b].first_shard + i].elements * 4 /
+                                  static_cast<std::size_t>(local) >=
+                              128_KiB - 64);
+            }
+        }
+}
+
+TEST_CASE("plan: memory is as the formula says") {
+    for (int const nodes : {1, 2, 3, 8})
+        for (int const local : {1, 2}) {
+            plan const p = make_plan<fusion::whole_model, sharding::balanced>(
+                sizes{1000}, topology::uniform(nodes, local), 4, 4, small_tuning());
+            std::size_t const hop = std::min<std::size_t>(nodes == 2 ? 8192 : 1024, 4096);
+            for (std::size_t const peers : {0u, 1u, 7u})
+                CHECK(p.staging_bytes(peers) == (nodes == 1 || peers == 0 ? 0
+                                                 : local > 1 ? peers * (2 * 4 * 4096 + 8 * hop) + 4 * hop
+                                                             : peers * (4 * 4096 + 8 * hop)));
+            CHECK(p.window() == 4);
+            CHECK(p.tensor_bytes() == 1008 * 4);
+        }
+    plan tight;
+    tight.tuning = {.chunk_bytes = 4096, .window_bytes = 4096};
+    CHECK(tight.window() == 2); // one on its way, one being summed
+}
