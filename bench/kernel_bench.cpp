@@ -3,7 +3,7 @@
 //
 // Build it alone:  g++ -std=c++20 -O2 -Iinclude bench/kernel_bench.cpp -o build/kernel_bench
 // GB/s counts every byte read from a source and every byte written to a target, 1e9 bytes a GB; best of the
-// repeats, the contenders taken in turn.
+// repeats, the contenders taken in turn. In the rows "in place" the target is the first source.
 
 #include <algorithm>
 #include <chrono>
@@ -45,6 +45,16 @@ template <class T>
 #endif
 // The best one can hope for without a library: a loop written for this very k, vectorised by the compiler.
 template <int K, class T>
+HERRING_BENCH_O3 void fixed_loop_in_place(T const* const* from, T* __restrict to, std::size_t count) {
+    T const* __restrict p[K];
+    for (int s = 1; s < K; ++s) p[s] = from[s];
+    for (std::size_t i = 0; i < count; ++i) {
+        auto total = static_cast<accumulator<T>>(to[i]);
+        for (int s = 1; s < K; ++s) total += static_cast<accumulator<T>>(p[s][i]);
+        to[i] = static_cast<T>(total);
+    }
+}
+template <int K, class T>
 HERRING_BENCH_O3 void fixed_loop(T const* const* from, T* __restrict to, std::size_t count) {
     T const* __restrict p[K];
     for (int s = 0; s < K; ++s) p[s] = from[s];
@@ -54,12 +64,15 @@ HERRING_BENCH_O3 void fixed_loop(T const* const* from, T* __restrict to, std::si
         to[i] = static_cast<T>(total);
     }
 }
+template <int K, class T> void fixed_one(T const* const* from, T* to, std::size_t count) {
+    from[0] == to ? fixed_loop_in_place<K>(from, to, count) : fixed_loop<K>(from, to, count);
+}
 template <class T> void fixed(T const* const* from, int k, T* to, std::size_t count) {
-    if (k == 1) fixed_loop<1>(from, to, count);
-    if (k == 2) fixed_loop<2>(from, to, count);
-    if (k == 4) fixed_loop<4>(from, to, count);
-    if (k == 8) fixed_loop<8>(from, to, count);
-    if (k == 16) fixed_loop<16>(from, to, count);
+    if (k == 1) fixed_one<1>(from, to, count);
+    if (k == 2) fixed_one<2>(from, to, count);
+    if (k == 4) fixed_one<4>(from, to, count);
+    if (k == 8) fixed_one<8>(from, to, count);
+    if (k == 16) fixed_one<16>(from, to, count);
 }
 
 template <class Function> double best_of(int repeats, std::size_t inner, Function&& run) {
@@ -99,30 +112,51 @@ template <class T> void table(char const* where, std::size_t bytes_in_all) {
         T* const targets[1] = {to};
         double const moved = static_cast<double>(bytes) * (k + 1) * 1e-9;
         std::size_t const inner = std::max<std::size_t>(1, std::size_t{1} * 16 * 1024 * 1024 / bytes_in_all);
-        using herring::kernel::fold;
-        double sum = 1e9, divided = 1e9, plain = 1e9, exact = 1e9, copy = 1e9;
-        for (int turn = 0; turn < 5; ++turn) {
-            sum = std::min(
-                sum, best_of(2, inner, [&] { fold<herring::update::sum, T>(sources, targets, count, k); }));
-            if constexpr (!std::is_integral_v<T>)
-                divided = std::min(divided, best_of(2, inner, [&] {
-                                       fold<herring::update::average, T>(sources, targets, count, 3);
-                                   }));
-            plain =
-                std::min(plain, best_of(2, inner, [&] { plain_loop<T>(from.data(), k, to, count, false); }));
-            exact = std::min(exact, best_of(2, inner, [&] { fixed<T>(from.data(), k, to, count); }));
-            copy = std::min(copy, best_of(2, inner, [&] {
-                                for (int s = 0; s < k; s += 2)
-                                    std::memcpy(to, from[static_cast<std::size_t>(s)], bytes);
-                            }));
+        for (bool const in_place : {false, true}) {
+            if (in_place) {
+                if (k == 1) continue; // nothing to add
+                from[0] = to;
+                sources[0] = {to, false};
+            }
+            using herring::kernel::fold;
+            double sum = 1e9, divided = 1e9, plain = 1e9, exact = 1e9, copy = 1e9;
+            for (int turn = 0; turn < 5; ++turn) {
+                // In place every repeat adds the others once more: anew each turn, so that nothing overflows.
+                if (in_place) std::memcpy(to, buffers.front().get(), bytes);
+                sum = std::min(sum, best_of(2, inner, [&] {
+                                   fold<herring::update::sum, T>(sources, targets, count, k);
+                               }));
+                if constexpr (!std::is_integral_v<T>)
+                    divided = std::min(divided, best_of(2, inner, [&] {
+                                           fold<herring::update::average, T>(sources, targets, count, 3);
+                                       }));
+                plain = std::min(plain,
+                                 best_of(2, inner, [&] { plain_loop<T>(from.data(), k, to, count, false); }));
+                exact = std::min(exact, best_of(2, inner, [&] { fixed<T>(from.data(), k, to, count); }));
+                if (!in_place)
+                    copy = std::min(copy, best_of(2, inner, [&] {
+                                        for (int s = 0; s < k; s += 2)
+                                            std::memcpy(to, from[static_cast<std::size_t>(s)], bytes);
+                                    }));
+            }
+            double const copied = static_cast<double>(bytes) * 2 * ((k + 1) / 2) * 1e-9;
+            auto const cell = [](char const* name, double rate) {
+                if (rate > 0.0)
+                    std::printf(" | %s %6.1f", name, rate);
+                else
+                    std::printf(" | %s %6s", name, "");
+            };
+            std::printf("%-10s %-6s k=%-3d %-8s",
+                        herring::element<T>::name +
+                            (std::strncmp(herring::element<T>::name, "herring::", 9) == 0 ? 9 : 0),
+                        where, k, in_place ? "in place" : "");
+            cell("fold sum", moved / sum);
+            cell("fold average of 3", divided < 1e8 ? moved / divided : 0.0);
+            cell("plain loop", moved / plain);
+            cell("loop for this k, -O3", k <= 16 ? moved / exact : 0.0);
+            cell("memcpy", in_place ? 0.0 : copied / copy);
+            std::printf(" GB/s\n");
         }
-        double const copied = static_cast<double>(bytes) * 2 * ((k + 1) / 2) * 1e-9;
-        std::printf("%-10s %-6s k=%-3d fold sum %6.1f | fold average of 3 %6.1f | plain loop %6.1f | loop "
-                    "for this k, -O3 %6.1f | memcpy %6.1f GB/s\n",
-                    herring::element<T>::name +
-                        (std::strncmp(herring::element<T>::name, "herring::", 9) == 0 ? 9 : 0),
-                    where, k, moved / sum, divided < 1e8 ? moved / divided : 0.0, moved / plain,
-                    k <= 16 ? moved / exact : 0.0, copied / copy);
     }
 }
 
