@@ -2,24 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#ifndef HERRING_TWIN
 struct own {
     using axis = herring::axes::waiting;
+#ifndef HERRING_TWIN
     constexpr herring::wait_action next(std::uint32_t, std::int64_t, bool) const {
         return herring::wait_action::pause;
     }
-};
 #else
-struct own {
-    using axis = herring::axes::waiting;
     constexpr herring::wait_action next(std::uint32_t, std::int64_t, bool) const noexcept {
         return herring::wait_action::pause;
     }
-};
 #endif
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,21 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#ifndef HERRING_TWIN
 struct own {
     using axis = herring::axes::fusion;
-    static bool closes(herring::fusion_state const& state) noexcept { return state.bucket_tensors == 2; }
-};
-#else
-struct own {
-    using axis = herring::axes::fusion;
+#ifdef HERRING_TWIN
     static constexpr char const* name = "own";
+#endif
     static bool closes(herring::fusion_state const& state) noexcept { return state.bucket_tensors == 2; }
 };
-#endif
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

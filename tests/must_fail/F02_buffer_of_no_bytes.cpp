@@ -10,6 +10,4 @@ using mine = pack<float, line, herring::fusion::balanced_buffer<0>>;
 using mine = pack<float, line, herring::fusion::per_tensor>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

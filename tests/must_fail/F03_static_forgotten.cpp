@@ -2,22 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
+struct own {
+    using axis = herring::axes::fusion;
+    static constexpr char const* name = "own";
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::fusion;
-    static constexpr char const* name = "own";
     bool closes(herring::fusion_state const& state) noexcept { return state.bucket_tensors == 2; }
-};
 #else
-struct own {
-    using axis = herring::axes::fusion;
-    static constexpr char const* name = "own";
     static bool closes(herring::fusion_state const& state) noexcept { return state.bucket_tensors == 2; }
-};
 #endif
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,20 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
+struct own {
+    using axis = herring::axes::progress;
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::progress;
     bool background = true;
-};
 #else
-struct own {
-    using axis = herring::axes::progress;
     static constexpr bool background = true;
-};
 #endif
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,22 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
+struct own : herring::intra_node::none {
+    using none::none;
 #ifndef HERRING_TWIN
-struct own : herring::intra_node::none {
-    using none::none;
-
   private:
-    using none::tuning;
-};
-using mine = pack<float, line, own>;
-#else
-struct own : herring::intra_node::none {
-    using none::none;
-    using none::tuning;
-};
-using mine = pack<float, line, own>;
 #endif
+    using none::tuning;
+};
+using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

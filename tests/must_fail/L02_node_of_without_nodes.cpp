@@ -2,22 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
+struct own {
+    using axis = herring::axes::placement;
+    static constexpr int servers(int nodes) noexcept { return nodes; }
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::placement;
-    static constexpr int servers(int nodes) noexcept { return nodes; }
     static constexpr int node_of(int server) noexcept { return server; }
-};
 #else
-struct own {
-    using axis = herring::axes::placement;
-    static constexpr int servers(int nodes) noexcept { return nodes; }
     static constexpr int node_of(int server, int) noexcept { return server; }
-};
 #endif
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -8,6 +8,4 @@ using mine = pack<std::int32_t, line>;
 using mine = pack<std::int32_t, line, herring::update::sum>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

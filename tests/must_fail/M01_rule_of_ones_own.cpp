@@ -12,6 +12,4 @@ using mine = pack<double, line, floats_only>;
 using mine = pack<float, line, floats_only>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -17,6 +17,4 @@ using mine = pack<float, line, on_device>;
 using mine = pack<float, line, staged>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -15,6 +15,4 @@ using mine = pack<std::int32_t, line, herring::update::sum, halves>;
 using mine = pack<float, line, herring::update::sum, halves>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -15,6 +15,4 @@ using mine = pack<float, line, streams>;
 using mine = pack<float, queue, streams>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -1,5 +1,6 @@
 // herring: must not compile: a pack without a transport, in a program that uses all that a reducer has: one
-// error still. SPDX-License-Identifier: Apache-2.0
+// error still.
+// SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
 

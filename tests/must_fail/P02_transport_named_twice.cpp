@@ -10,6 +10,4 @@ using mine = pack<float, line, other_line>;
 using mine = pack<float, line>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

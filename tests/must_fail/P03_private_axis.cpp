@@ -17,6 +17,4 @@ using mine = pack<float, line, quiet>;
 using mine = pack<float, line, loud>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -13,6 +13,4 @@ using mine = pack<float, line, lossy>;
 using mine = pack<float, line>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -10,6 +10,4 @@ using mine = pack<float, line, decltype((sum))>;
 using mine = pack<float, line, decltype(sum)>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

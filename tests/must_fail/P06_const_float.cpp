@@ -8,6 +8,4 @@ using mine = pack<float const, line>;
 using mine = pack<float, line>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -8,6 +8,4 @@ using mine = pack<line, herring::update::sum>;
 using mine = pack<float, line, herring::update::sum>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/policy.hpp"
 
-#ifndef HERRING_TWIN
-
-#else
+#ifdef HERRING_TWIN
 #include "herring/detail/defaults.hpp"
 #endif
 
@@ -14,6 +12,4 @@ struct line {
 
 using mine = herring::resolve_t<float, line>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

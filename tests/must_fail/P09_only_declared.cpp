@@ -13,6 +13,4 @@ using mine = pack<float, line, my_models::later>;
 using mine = pack<float, line, my_models::now>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -14,6 +14,4 @@ using mine = pack<float, line, with_base>;
 using mine = pack<float, line, alone>;
 #endif
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -4,23 +4,15 @@
 
 #include <vector>
 
+struct own {
+    using axis = herring::axes::trace;
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::trace;
     own() : events(1024) {}
-    void operator()(herring::trace_event, std::uint32_t) noexcept {}
-    std::vector<int> events;
-};
-#else
-struct own {
-    using axis = herring::axes::trace;
-    void operator()(herring::trace_event, std::uint32_t) noexcept {}
-    std::vector<int> events; // set up through reduce.trace()
-};
 #endif
+    void operator()(herring::trace_event, std::uint32_t) noexcept {}
+    std::vector<int> events; // the twin's is set up through reduce.trace()
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

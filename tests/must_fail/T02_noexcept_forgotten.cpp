@@ -3,20 +3,15 @@
 #include "prelude.hpp"
 #include "sound_transport.hpp"
 
+struct own : sound {
+    using sound::sound;
 #ifndef HERRING_TWIN
-struct own : sound {
-    using sound::sound;
     bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t);
-};
 #else
-struct own : sound {
-    using sound::sound;
     bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;
-};
 #endif
+};
 
 using mine = pack<float, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

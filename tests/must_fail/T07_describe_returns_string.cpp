@@ -3,20 +3,15 @@
 #include "prelude.hpp"
 #include "sound_transport.hpp"
 
+struct own : sound {
+    using sound::sound;
 #ifndef HERRING_TWIN
-struct own : sound {
-    using sound::sound;
     std::string describe(int) const;
-};
 #else
-struct own : sound {
-    using sound::sound;
     char const* describe(int) const;
-};
 #endif
+};
 
 using mine = pack<float, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

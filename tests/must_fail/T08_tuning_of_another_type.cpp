@@ -3,20 +3,15 @@
 #include "prelude.hpp"
 #include "sound_transport.hpp"
 
+struct own : sound {
+    using sound::sound;
 #ifndef HERRING_TWIN
-struct own : sound {
-    using sound::sound;
     static constexpr int tuning = 65536;
-};
 #else
-struct own : sound {
-    using sound::sound;
     static constexpr herring::exchange_tuning tuning{};
-};
 #endif
+};
 
 using mine = pack<float, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -13,6 +13,4 @@ struct own : sound {
 
 using mine = pack<float, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

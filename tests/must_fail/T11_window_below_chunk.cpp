@@ -11,6 +11,4 @@ constexpr herring::transport::tcp_tuning numbers{.chunk_bytes = 65536, .window_b
 #endif
 using mine = pack<float, herring::transport::basic_tcp<numbers>>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,25 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#ifndef HERRING_TWIN
 struct own {
     using axis = herring::axes::update;
     static constexpr char const* name = "own";
-    template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a + b; }
-    template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
-};
-#else
-struct own {
-    using axis = herring::axes::update;
-    static constexpr char const* name = "own";
+#ifdef HERRING_TWIN
     template <class T> static constexpr bool supports = true;
+#endif
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a + b; }
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
 };
-#endif
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,26 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
+struct own {
+    using axis = herring::axes::update;
+    static constexpr char const* name = "own";
+    template <class T> static constexpr bool supports = true;
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::update;
-    static constexpr char const* name = "own";
-    template <class T> static constexpr bool supports = true;
     template <class Acc> static Acc combine(Acc a, Acc b) { return a + b; }
-    template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
-};
 #else
-struct own {
-    using axis = herring::axes::update;
-    static constexpr char const* name = "own";
-    template <class T> static constexpr bool supports = true;
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a + b; }
+#endif
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
 };
-#endif
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,20 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
+struct own {
+    using axis = herring::axes::wire;
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::wire;
     using type = float;
-};
 #else
-struct own {
-    using axis = herring::axes::wire;
     template <class Element> using type = Element;
-};
 #endif
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -4,20 +4,15 @@
 
 #include <vector>
 
+struct own {
+    using axis = herring::axes::wire;
 #ifndef HERRING_TWIN
-struct own {
-    using axis = herring::axes::wire;
     template <class Element> using type = std::vector<Element>;
-};
 #else
-struct own {
-    using axis = herring::axes::wire;
     template <class Element> using type = Element;
-};
 #endif
+};
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

@@ -2,23 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#ifndef HERRING_TWIN
 struct own {
     using axis = herring::axes::sync;
+#ifndef HERRING_TWIN
     explicit own(int every) : period(every) {}
     int period;
-    bool due(std::uint64_t step) noexcept { return step % 2 == 0; }
-};
 #else
-struct own {
-    using axis = herring::axes::sync;
     int period = 2;
+#endif
     bool due(std::uint64_t step) noexcept { return step % 2 == 0; }
 };
-#endif
 
 using mine = pack<float, line, own>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

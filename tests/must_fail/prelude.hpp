@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each case is one file and two programs. As it stands it must not compile, and must say its sentence and nothing
-// else; with -DHERRING_TWIN the slip is put right, and it must compile without a warning.
+// else; with -DHERRING_TWIN the slip is put right, and it must compile without a warning. A case includes this, breaks
+// something, names the pack `mine`, and ends with use.hpp.
 #ifndef HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
 #define HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
 
 #include "herring/detail/defaults.hpp"
 #include "herring/policy.hpp"
 
-/// A pack as a user names it; `use` does with it what everyone does: name it, make a pointer, look inside.
+/// A pack as a user names it.
 template <class T, class... Policies> using pack = herring::resolve_t<T, Policies...>;
 
 /// Stands for a transport where the case is about something else.
