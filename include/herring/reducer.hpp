@@ -195,6 +195,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Shape:  n elements in, n out. Blocks: until done, at most 30 s.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
+    /// Lifetime: until it has returned. After an error the buffer's content is undefined, and it must outlive the
+    ///         reducer: a peer may still write to it (over inproc it does).
     /// Errors: as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<T> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
 
@@ -456,8 +458,6 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         }
         return finish(before + pieces, deadline);
     }
-
-    static constexpr std::size_t no_bucket = 0xffffffff; // in traces, and apart from buckets in fingerprints
 
     world& ranks_;
     layout layout_;

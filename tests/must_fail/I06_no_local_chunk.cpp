@@ -11,6 +11,4 @@ constexpr herring::intra_node::shared_memory_tuning numbers{.local_chunk_bytes =
 #endif
 using mine = pack<float, line, herring::intra_node::basic_shared_memory<numbers>>;
 
-void use(mine*) {}
-void use() { use(static_cast<mine*>(nullptr)); }
-using element = mine::element;
+#include "use.hpp"

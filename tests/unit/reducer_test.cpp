@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <numeric>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -406,4 +407,62 @@ TEST_CASE("reducer: the counters count") {
         require(reduce.counters().bytes_sent == after.bytes_sent + 3 * 40,
                 "one hop sends everything to everyone");
     });
+}
+
+namespace {
+/// Notes which thread each event came from, and how often bucket_reduced came for no bucket.
+struct noting {
+    using axis = herring::axes::trace;
+    struct seen {
+        std::atomic<int> count{0};
+        std::atomic<pthread_t> thread{};
+    };
+    seen events[5];
+    std::atomic<int> outside{0};
+    std::atomic<std::uint32_t> largest{0}; // bucket
+
+    void operator()(herring::trace_event event, std::uint32_t index) noexcept {
+        seen& it = events[static_cast<int>(event)];
+        it.count.fetch_add(1);
+        it.thread.store(pthread_self());
+        if (event != herring::trace_event::bucket_reduced) return;
+        if (index == herring::no_bucket)
+            outside.fetch_add(1);
+        else if (index > largest)
+            largest = index;
+    }
+    seen const& of(herring::trace_event event) const noexcept { return events[static_cast<int>(event)]; }
+};
+
+template <class Reducer> void trace_a_step(world& ranks, bool own_thread) {
+    using enum herring::trace_event;
+    Reducer reduce(ranks, layout{{"a", 100}, {"b", 7}});
+    reduce.ready(0);
+    reduce.ready(1);
+    reduce.wait();
+    noting& noted = reduce.trace();
+    for (auto const event : {tensor_ready, bucket_submitted, wait_begin, wait_end, bucket_reduced}) {
+        int const due = event == wait_begin || event == wait_end ? 1 : 2;
+        require(noted.of(event).count == due, std::string("how often: ") + herring::to_string(event));
+        bool const here = pthread_equal(noted.of(event).thread, pthread_self()) != 0;
+        require(here == (event != bucket_reduced || !own_thread),
+                std::string("on another thread: ") + herring::to_string(event));
+    }
+    require(noted.largest == 1 && noted.outside == 0, "buckets have their numbers");
+    std::vector<float> outside(3);
+    reduce.all_reduce(outside);
+    require(noted.outside == 1 && noted.of(bucket_reduced).count == 3, "all_reduce is traced as no_bucket");
+    require(noted.of(wait_begin).count == 1, "all_reduce is no step");
+}
+} // namespace
+
+TEST_CASE("reducer: which thread traces what, and all_reduce is no bucket") {
+    auto const traced = [](world& ranks) {
+        using herring::fusion::per_tensor;
+        trace_a_step<reducer<float, inproc, per_tensor, noting>>(ranks, false);
+        trace_a_step<reducer<float, inproc, shared, per_tensor, noting>>(ranks, false);
+        trace_a_step<reducer<float, inproc, per_tensor, noting, herring::progress::thread>>(ranks, true);
+    };
+    herring::launch_threads(2, traced);
+    herring::launch_threads(3, traced, nodes({"a", "a", "b"}));
 }

@@ -11,11 +11,14 @@
 
 namespace herring {
 
+/// The index of `bucket_reduced` for (a piece of) an `all_reduce`, which is no bucket of the plan.
+inline constexpr std::uint32_t no_bucket = 0xffffffff;
+
 /// What happened. The index that comes with it is given in brackets.
 enum class trace_event : std::uint8_t {
     tensor_ready,     ///< ready(i) was called [tensor]
     bucket_submitted, ///< the last tensor of a bucket is ready: it may leave [bucket]
-    bucket_reduced,   ///< every rank's part of a bucket is summed and back in place [bucket]
+    bucket_reduced,   ///< every rank's part of a bucket is summed and back in place [bucket, or no_bucket]
     wait_begin,       ///< wait() was called: from here on communication is exposed [0]
     wait_end          ///< wait() is about to return [0]
 };
@@ -54,7 +57,9 @@ concept trace_default_made = std::is_nothrow_default_constructible_v<Policy>;
 /// What is called at every event: `policy(event, index)`.
 ///
 /// A value held by the reducer and reached by `reduce.trace()`. It reads the clock itself, if it wants times.
-/// Threads: called on the thread that polls: the caller's, or the reducer's own under progress::thread.
+/// Threads: under progress::caller all events come from the caller's thread. Under progress::thread `bucket_reduced`
+///          comes from the reducer's own thread and all others from the caller's, perhaps at the same time: state that
+///          they share needs atomics. When `wait` has returned, the caller's thread sees all that its step's events did.
 template <class Policy>
 concept trace_policy = std::same_as<typename Policy::axis, axes::trace> && trace_callable<Policy> &&
     trace_nothrow<Policy> && trace_default_made<Policy>;

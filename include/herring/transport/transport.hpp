@@ -34,7 +34,9 @@ struct completion {
 
 /// What an engine asks of a transport when it makes one; all of it is known from the plan.
 struct transport_needs {
-    std::span<int const> peers;        ///< ranks to exchange with, ascending; the same pairs on both sides
+    /// Ranks to exchange with, ascending; the same pairs on both sides; empty on all ranks or on none: construction may
+    /// wait for all ranks, and times out where those without peers are not there.
+    std::span<int const> peers;
     std::size_t receives_per_peer = 0; ///< posted at once, at most
     std::size_t sends_per_peer = 0;    ///< posted at once, at most
     std::size_t largest_message = 0;   ///< bytes

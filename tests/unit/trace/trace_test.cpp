@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+#include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace {
@@ -35,4 +37,8 @@ TEST_CASE("trace: every event has a name of its own") {
         CHECK(to_string(a) != std::string_view("unknown"));
         for (auto const b : all) CHECK((a == b) == (to_string(a) == std::string_view(to_string(b))));
     }
+}
+
+TEST_CASE("trace: no_bucket is the number of no bucket") {
+    static_assert(herring::no_bucket == std::numeric_limits<std::uint32_t>::max());
 }
