@@ -1,7 +1,7 @@
 // herring: what the fold kernels cost beside memcpy and beside the loop that one would write by hand.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Build it alone:  g++ -std=c++20 -O2 -Iinclude bench/kernel_bench.cpp -o build/kernel_bench
+// Build it alone:  mkdir -p build && g++ -std=c++20 -O2 -Iinclude bench/kernel_bench.cpp -o build/kernel_bench
 // GB/s counts every byte read from a source and every byte written to a target, 1e9 bytes a GB; best of the
 // repeats, the contenders taken in turn. In the rows "in place" the target is the first source.
 
