@@ -5,11 +5,12 @@
 // be caught. (A policy that is virtual itself is refused by the compiler: HRG-P10.)
 //
 // Boost.Asio, which `wait` sleeps in, calls its own operations through pointers: three calls a wake-up, namely the ready
-// descriptor's, the pending wait's `perform`, and that wait's `complete`, which has Herring's handler inlined; `wake`
-// costs one `complete` more. The code behind those pointers is walked too. The other places are not taken here: `destroy`
-// where a socket or an io_context ends with waits pending, three for timers, of which there are none, and
-// error_category::failed when a system call fails.
-// Bytes move without Asio. Options for the walk (a file, and how many of its lines may call indirectly):
+// descriptor's, the pending wait's `perform`, and that wait's `complete`, which has Herring's handler inlined; one
+// `complete` when `wake` ended the sleep. The code behind those pointers is walked too. The other places are not taken
+// here: `destroy` where a socket or an io_context ends with waits pending, three for timers, of which there are none, and
+// error_category::failed when a system call fails. Bytes move without Asio.
+//
+// Options for the walk, for Boost 1.74 (a file, and how many of its lines may call indirectly):
 // walk: --behind ^boost::asio::detail::.*::do_(perform|complete)\(
 // walk: --known boost/asio/detail/scheduler_operation.hpp=2
 // walk: --known boost/asio/detail/reactor_op.hpp=1
