@@ -21,7 +21,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -95,8 +97,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     template <class... TransportArguments>
     basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
         : ranks_(ranks), layout_(std::move(tensors)),
-          map_(IntraNode::joins_ranks ? ranks.map() : ranks.map().flat()), plan_(make()) {
+          map_(IntraNode::joins_ranks ? ranks.map() : ranks.map().flat()) {
         try {
+            plan_ = make();
             construct(std::forward<TransportArguments>(arguments)...);
         } catch (error const& failed) {
             ranks_.fail(failed.why()); // the others must not wait for this rank
@@ -110,6 +113,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         } catch (std::exception const& failed) { // of a policy of the user's
             ranks_.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
             throw;
+        } catch (...) {
+            ranks_.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction",
+                                      "a policy threw what is no std::exception"));
+            throw;
         }
     }
     /// Collective: for `all_reduce` alone.
@@ -121,9 +128,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
     ~basic_reducer() {
         if (!engine_ || engine_->failed() != nullptr) return;
-        if (ready_ > 0 || engine_->released() != engine_->requested())
-            ranks_.fail(failure::make(errc::peer_failed, ranks_.rank(), ranks_.rank(), "reduce",
-                                      "it destroyed its reducer in the middle of a step"));
+        if (ready_ > 0 || engine_->released() != engine_->requested()) leave_in_a_step();
     }
 
     /// Number of tensors.
@@ -152,9 +157,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     void ready(std::size_t i, std::span<T> inout) {
         check_ready(i);
         if (inout.size() != plan_.tensors[i].elements)
-            throw error(errc::bad_argument, ranks_.rank(), -1, "ready",
-                        {"tensor ", i, " ('", layout_[i].name, "') has ", plan_.tensors[i].elements,
-                         " elements, the span has ", inout.size()});
+            refuse(errc::bad_argument, "ready",
+                   {"tensor ", i, " ('", layout_[i].name, "') has ", plan_.tensors[i].elements,
+                    " elements, the span has ", inout.size()});
         if (!inout.empty()) std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
         mark(i, inout);
     }
@@ -165,14 +170,15 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// what ended the reduction, naming the rank that is missing or differs.
     void wait() { wait(clock::now() + default_timeout).value(); }
 
-    /// The same with a deadline of the caller's; a failure is returned, a misuse (`bad_state`) thrown. A passed deadline
-    /// ends the world.
+    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
+    /// thrown. A passed deadline ends the world.
+    status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
     status wait(time_point deadline) {
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ != size())
-            throw error(errc::bad_state, ranks_.rank(), -1, "wait",
-                        {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
-                         "') is not ready: every tensor must be, once a step"});
+            refuse(errc::bad_state, "wait",
+                   {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
+                    "') is not ready: every tensor must be, once a step"});
         trace_(trace_event::wait_begin, 0);
         status const ended = finish(step_end_, deadline);
         if (!ended.ok()) return ended;
@@ -200,12 +206,16 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Errors: as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<T> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
 
-    /// The same with a deadline of the caller's; a failure is returned. A passed deadline ends the world.
+    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
+    /// world.
+    status all_reduce(std::span<T> inout, std::chrono::milliseconds timeout) {
+        return all_reduce(inout, detail::deadline_in(timeout));
+    }
     status all_reduce(std::span<T> inout, time_point deadline) {
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
-            throw error(
-                errc::bad_state, ranks_.rank(), -1, "all_reduce",
+            refuse(
+                errc::bad_state, "all_reduce",
                 {"a step is under way: ", ready_, " of ", size(), " tensors are ready; call wait() first"});
         if (inout.empty()) return {};
         std::size_t const bytes = inout.size_bytes();
@@ -234,14 +244,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         counts.reserve(layout_.size());
         std::size_t left = most_elements;
         for (tensor_spec const& tensor : layout_) {
-            if (tensor.elements > left) {
-                error const refused(errc::bad_argument, ranks_.rank(), -1, "construction",
-                                    {"tensor ", counts.size(), " ('", tensor.name, "') of ", tensor.elements,
-                                     " elements: with it the layout is larger than "
-                                     "any memory; look where its sizes come from"});
-                ranks_.fail(refused.why()); // the others must not wait for this rank
-                throw refused;
-            }
+            if (tensor.elements > left)
+                throw error(
+                    errc::bad_argument, ranks_.rank(), -1, "construction",
+                    {"tensor ", counts.size(), " ('", tensor.name, "') of ", tensor.elements,
+                     " elements: the layout is larger than any memory; see where its sizes come from"});
             left -= tensor.elements;
             counts.push_back(tensor.elements);
         }
@@ -328,6 +335,26 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         driver_.emplace(*engine_, ranks_, threads > detail::usable_cores());
     }
 
+    /// A misuse of this rank's. It is kept: should it end this rank, the others are told it.
+    [[noreturn]] HERRING_SETUP void refuse(errc what, char const* operation,
+                                           std::initializer_list<detail::piece> text) {
+        error const misuse(what, ranks_.rank(), -1, operation, text);
+        misuse_ = misuse.why();
+        throw misuse;
+    }
+
+    HERRING_SETUP void leave_in_a_step() noexcept {
+        char text[sizeof(failure::text)];
+        if (misuse_.what != errc::ok)
+            std::snprintf(text, sizeof text, "it left in the middle of a step, after its %s: %s: %.300s",
+                          misuse_.operation, to_string(misuse_.what), misuse_.text);
+        else
+            std::snprintf(text, sizeof text, "it destroyed its reducer in the middle of a step%s",
+                          std::uncaught_exceptions() > 0 ? ", for an exception: read what that rank says"
+                                                         : "");
+        ranks_.fail(failure::make(errc::peer_failed, ranks_.rank(), ranks_.rank(), "reduce", text));
+    }
+
     // ---- a step ---------------------------------------------------------------------------------------------------
 
     T* memory() noexcept { return reinterpret_cast<T*>(node_->memory()); }
@@ -339,21 +366,20 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         next_bucket_ = 0;
     }
 
-    void check_index(std::size_t i, char const* operation) const {
+    void check_index(std::size_t i, char const* operation) {
         if (i >= size()) [[unlikely]]
             no_such_tensor(i, operation);
     }
-    [[noreturn]] HERRING_SETUP void no_such_tensor(std::size_t i, char const* operation) const {
-        throw error(errc::bad_argument, ranks_.rank(), -1, operation,
-                    {"there is no tensor ", i, ": the layout has ", size()});
+    [[noreturn]] HERRING_SETUP void no_such_tensor(std::size_t i, char const* operation) {
+        refuse(errc::bad_argument, operation, {"there is no tensor ", i, ": the layout has ", size()});
     }
 
-    void check_ready(std::size_t i) const {
+    void check_ready(std::size_t i) {
         check_index(i, "ready");
         if (is_ready_[i] != 0)
-            throw error(errc::bad_state, ranks_.rank(), -1, "ready",
-                        {"tensor ", i, " ('", layout_[i].name,
-                         "') is ready already: once a step; call wait() before the next"});
+            refuse(errc::bad_state, "ready",
+                   {"tensor ", i, " ('", layout_[i].name,
+                    "') is ready already: once a step; call wait() before the next"});
         if (failure const* const why = engine_->failed()) throw error(*why);
     }
 
@@ -373,6 +399,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         // Buckets leave in the plan's order on every rank, so that all ranks count the same executions.
         while (next_bucket_ < missing_.size() && missing_[next_bucket_] == 0) {
             bucket const& full = plan_.buckets[next_bucket_];
+            if (full.elements == 0) { // on every rank: nothing to do, and nobody to wait for
+                ++next_bucket_;
+                continue;
+            }
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
             step_end_ =
                 submit(full, plan_.shards.data(), reinterpret_cast<std::byte*>(memory() + full.offset),
@@ -478,6 +508,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::uint64_t step_end_ = 0;
     detail::table<std::span<T>> callers_;
     std::vector<std::size_t> borrowed_;
+    failure misuse_{}; // the last one
 
     // all_reduce
     std::byte* ring_ = nullptr;

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 using namespace herring;
 
 namespace {
@@ -31,6 +33,10 @@ using two_lanes = transport::basic_tcp<transport::tcp_tuning{.loopback_chunk_byt
                                                              .loopback_window_bytes = 128_KiB,
                                                              .connections = 2,
                                                              .control = transport::congestion::system}>;
+
+// One server for all, and connections that end at different times.
+using three_lanes = transport::basic_tcp<transport::tcp_tuning{
+    .loopback_chunk_bytes = 64_KiB, .one_hop_bytes = 4_KiB, .pair_bytes = 4_KiB, .connections = 3}>;
 
 launch_options on(names nodes) {
     launch_options options;
@@ -248,4 +254,34 @@ TEST_CASE("16-bit types are rounded once, also over nodes") {
                   return 0;
               },
               on({"a", "a", "b"})) == 0);
+}
+
+TEST_CASE("a rank that has everything may leave while its last results are still on several connections") {
+    for (int round = 0; round < 6; ++round)
+        CHECK(launch(
+                  2,
+                  [](world& w) {
+                      {
+                          reducer<float, three_lanes, sharding::whole_tensor, update::sum> reduce(
+                              w, layout{{"x", 100'000}});
+                          std::span<float> const x = reduce.tensor(0);
+                          std::fill(x.begin(), x.end(), 1.0f);
+                          reduce.ready(0);
+                          if (w.rank() == 1) {
+                              // Computes, and polls in time for the server to be done, but not again before it is gone.
+                              for (int i = 0; i < 40; ++i) reduce.poll();
+                              usleep(30'000);
+                              reduce.poll();
+                              usleep(200'000);
+                          }
+                          status const ended = reduce.wait(std::chrono::seconds(20));
+                          if (!ended.ok() || x[99'999] != 2.0f) {
+                              std::fprintf(stderr, "rank %d: %s\n", w.rank(), ended.message().c_str());
+                              return 1;
+                          }
+                      }
+                      w.barrier();
+                      return 0;
+                  },
+                  on({"a", "b"})) == 0);
 }

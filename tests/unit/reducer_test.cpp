@@ -365,6 +365,45 @@ TEST_CASE("reducer: leaving in the middle of a step is told to the others") {
     CHECK(told.load() == 1);
 }
 
+TEST_CASE("reducer: the misuse that made a rank leave is told to the others") {
+    std::atomic<int> told{0};
+    CHECK_THROWS_AS(
+        herring::launch_threads(2,
+                                [&](world& w) {
+                                    reducer<float, inproc, sum> reduce(w, layout{{"a", 10}, {"b", 10}});
+                                    reduce.ready(0);
+                                    if (w.rank() == 1) {
+                                        std::vector<float> wrong(9);
+                                        reduce.ready(1, std::span<float>(wrong));
+                                    }
+                                    reduce.ready(1);
+                                    herring::status const ended = reduce.wait(std::chrono::seconds(20));
+                                    require(ended.peer() == 1, ended.message());
+                                    require(ended.message().find("('b') has 10 elements, the span has 9") !=
+                                                std::string::npos,
+                                            ended.message());
+                                    told.fetch_add(1);
+                                }),
+        herring::error);
+    CHECK(told.load() == 1);
+}
+
+TEST_CASE("reducer: tensors of no elements are no operation, however many steps of them there are") {
+    herring::launch_threads(2,
+                            [](world& w) {
+                                reducer<float, inproc, sum> reduce(w, layout{{"a", 0}, {"b", 0}});
+                                for (int step = 0; step < (w.rank() + 1) * 3000; ++step) {
+                                    reduce.ready(0);
+                                    reduce.ready(1);
+                                    reduce.wait();
+                                }
+                                std::vector<float> one(3, 1.0f);
+                                reduce.all_reduce(one);
+                                require(one[2] == 2.0f, "the sum");
+                            },
+                            {.nodes = {"a", "b"}});
+}
+
 TEST_CASE("reducer: several on one world, one after the other and side by side") {
     herring::launch_threads(
         4,

@@ -352,6 +352,8 @@ class shared_mapping {
                          "must run as one user"});
         }
 
+        static constexpr std::size_t allocation = std::size_t{16} << 20;
+
         HERRING_SETUP pages map() {
             if (bytes == 0) return {};
             if (all.local_rank() != 0) receive();
@@ -367,9 +369,10 @@ class shared_mapping {
             std::size_t const begin = whole_pages * local / ranks * page,
                               end = whole_pages * (local + 1) / ranks * page;
             int allocated = 0;
-            if (begin != end) do
-                    allocated = ::fallocate(file.get(), 0, static_cast<off_t>(begin),
-                                            static_cast<off_t>(end - begin));
+            // In pieces: an interrupted call may have to start again, and a profiler interrupts a hundred times a second.
+            for (std::size_t at = begin; at < end && allocated == 0; at += std::min(end - at, allocation)) do
+                    allocated = ::fallocate(file.get(), 0, static_cast<off_t>(at),
+                                            static_cast<off_t>(std::min(end - at, allocation)));
                 while (allocated != 0 && errno == EINTR);
             if (allocated != 0 && errno != EOPNOTSUPP)
                 give_up_errno("fallocate",

@@ -177,9 +177,12 @@ class tcp_connector {
         }
     }
 
-    void drop_oldest() {
+    // It may have said hello by now: many ranks that dial at once are no strangers.
+    HERRING_SETUP void drop_oldest() {
+        stranger& oldest = strangers_pending_.front();
+        hear(oldest);
+        if (oldest.socket.get() >= 0) ++strangers_;
         strangers_pending_.pop_front();
-        ++strangers_;
     }
 
     // No descriptor is left: those of strangers first, and if there are none, that is the end.

@@ -11,12 +11,14 @@
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/kernel/fold.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/trace/trace.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 
@@ -224,10 +226,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.
     bool fits(int from, arrival const& got, execution const& e, std::size_t bytes_due) noexcept {
         if (got.fingerprint == e.fingerprint && got.bytes == bytes_due) return true;
-        mismatch(
-            from,
-            "it is in another operation, or in one of another size: do all ranks make the same calls with "
-            "the same sizes, in the same order?");
+        mismatch(from, e, "of another size");
         return false;
     }
 
@@ -237,21 +236,24 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         // Nobody is more than a ring ahead: half the numbers that a message carries tell ahead from behind.
         if (!got.here || ring_mask > arrival::numbers / 2) return false;
         if (((got.execution - reached) & arrival::numbers) <= arrival::numbers / 2) return false;
-        mismatch(
-            p.rank,
-            "it is in another operation, or in one of a size that takes another route: do all ranks make the "
-            "same calls with the same sizes, in the same order?");
+        mismatch(p.rank, at(reached > 0 ? reached - 1 : 0), "of a size that takes another route");
         return true;
     }
 
-    void mismatch(int with, char const* text) noexcept {
+    /// Ends the engine: `with` is not in execution `e`, as this rank is.
+    HERRING_SETUP void mismatch(int with, execution const& e, char const* how) noexcept {
+        char what[64] = "an all_reduce";
+        if (e.label != no_bucket) std::snprintf(what, sizeof what, "bucket %u of a step", e.label);
+        char text[300];
+        std::snprintf(text, sizeof text,
+                      "it is in another operation, or in one %s: this rank is in %s, here with %zu elements; "
+                      "let all ranks "
+                      "make the same calls with the same sizes, in the same order",
+                      how, what, e.elements);
         fail(failure::make(errc::mismatch, rank, with, "reduce", text), true);
     }
-
-    void mismatch_on_node(int with_local) noexcept {
-        mismatch(map.rank_of(my_node, with_local),
-                 "it is in another operation, or in one of another size: do all ranks "
-                 "make the same calls with the same sizes, in the same order?");
+    void mismatch_on_node(int with_local, execution const& e) noexcept {
+        mismatch(map.rank_of(my_node, with_local), e, "of another size");
     }
 
     /// Ends everything with this failure, here and, if `announce`, on every rank. The first one stays.

@@ -222,9 +222,10 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         }
         for (; shared_.gathered < arrived_ && shared_.node.absent(shared_.gathered) < 0;
              ++shared_.gathered, ++progress) {
-            int const other = on_node_.differs(shared_.at(shared_.gathered), shared_.gathered);
+            execution const& e = shared_.at(shared_.gathered);
+            int const other = on_node_.differs(e, shared_.gathered);
             if (other < 0) continue;
-            shared_.mismatch_on_node(other);
+            shared_.mismatch_on_node(other, e);
             break;
         }
         return progress;

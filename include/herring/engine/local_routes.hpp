@@ -100,7 +100,7 @@ template <class Context> class local_routes {
     void sum_mailboxes(execution const& e, std::uint64_t number) noexcept {
         std::byte* const box = mailbox(read_++);
         if (int const other = find_other(box - sizeof(stamp), stamp_of(e, number)); other >= 0)
-            return shared_.mismatch_on_node(other);
+            return shared_.mismatch_on_node(other, e);
         for (int l = 0; l < shared_.local_size; ++l)
             shared_.group[static_cast<std::size_t>(l)] = {shared_.node.peer(l, box), false};
         shared_.fold_group_into(shared_.element(e, 0), e.elements);

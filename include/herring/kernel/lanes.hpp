@@ -18,6 +18,14 @@
 #include "herring/detail/float_bits.hpp"
 #include "herring/element.hpp"
 
+// With -ffast-math (or -Ofast) the compiler may add in another order here than there, and take no number for a NaN: other
+// bits on other ranks, and a minimum that hides a NaN.
+#if ((defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__FAST_MATH__)) &&                   \
+    !defined(HERRING_ALLOW_FAST_MATH)
+#error                                                                                                       \
+    "herring: compile this file without -ffast-math (its sums need not be the same bits on every rank), or define HERRING_ALLOW_FAST_MATH"
+#endif
+
 namespace herring::kernel {
 
 /// Bytes of one vector register, fixed by the flags of the build; nothing is dispatched at run time.

@@ -129,7 +129,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         peer_state& peer = of(to);
         if (peer.is_lost) return false;
         lane& l = pick(peer, from.size());
-        if (l.link.full()) return false;
+        if (l.link.full() || !l.link.open()) return false;
         detail::outgoing& message = l.link.push();
         detail::encode({.job = job_,
                         .epoch = epoch,
@@ -178,7 +178,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                 if (!l.writing && l.link.sending()) arm(l, true);
             }
         if (context_->stopped()) context_->restart();
-        context_->run_one_until(until);
+        if (context_->run_one_until(until) == 0 && armed_ == 0) doze(until); // every peer is lost
     }
 
     void wake() noexcept {
@@ -237,7 +237,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         detail::table<lane> lanes;
         detail::match_table posted;
         std::list<unexpected_message> unexpected;
-        char reason[160] = "";
+        char reason[200] = "";
     };
     // Gives Asio one fixed block; there is never more than one wait of a kind pending.
     template <class T> struct fixed_allocator {
@@ -340,6 +340,10 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
     }
 
+    HERRING_SETUP void doze(time_point until) noexcept {
+        if (clock::now() < until) ::poll(nullptr, 0, 1);
+    }
+
     // Which of many connections have something to read, or take something: one call instead of one each.
     void ask_for_news() noexcept {
         std::size_t at = 0;
@@ -383,7 +387,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         case detail::link_state::ok:
             break;
         case detail::link_state::closed:
-            lose(peer, 0);
+            close(peer, l);
             break;
         case detail::link_state::failed:
             lose(peer, l.link.error_number());
@@ -468,11 +472,24 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         return true;
     }
 
+    // The peer has left in order, on this connection: what it sent on the others is still to be read.
+    HERRING_SETUP void close(peer_state& peer, lane& closed) noexcept {
+        boost::system::error_code ignored;
+        closed.link.forget();
+        closed.socket->close(ignored);
+        for (lane const& l : peer.lanes)
+            if (l.link.open()) return;
+        lose(peer, 0);
+    }
+
     HERRING_SETUP void lose(peer_state& peer, int number) noexcept {
         if (peer.is_lost) return;
         peer.is_lost = true;
         if (number == 0)
-            std::snprintf(peer.reason, sizeof peer.reason, "its connection closed");
+            std::snprintf(
+                peer.reason, sizeof peer.reason,
+                "its connection closed: it destroyed its reducer while others still wait for it, or its "
+                "process ended; let every rank make the same calls, or see what ended it");
         else if (number == EPROTO)
             std::snprintf(peer.reason, sizeof peer.reason,
                           "it sent bytes that are no frame of this protocol");
