@@ -4,6 +4,7 @@
 #define HERRING_LAUNCH_HPP
 
 #include "herring/detail/control_shared.hpp"
+#include "herring/detail/liveness.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/world.hpp"
@@ -108,16 +109,27 @@ struct child {
     bool running = false;
     int status = 0; // as a shell has it
     bool by_signal = false;
+    int stopped = 0; // the signal that stopped it, while it is
+    time_point since{};
 };
 
 inline void reap(child& c) noexcept {
     int raw = 0;
-    pid_t got = 0;
-    do got = ::waitpid(c.pid, &raw, WNOHANG);
-    while (got < 0 && errno == EINTR);
-    if (got == 0) return;
+    while (true) {
+        pid_t const got = ::waitpid(c.pid, &raw, WNOHANG | WUNTRACED | WCONTINUED);
+        if (got < 0 && errno == EINTR) continue;
+        if (got == 0) return;
+        if (got < 0) { // someone else reaped it, so that nobody knows how it ended
+            raw = -1;
+            break;
+        }
+        if (!WIFSTOPPED(raw) && !WIFCONTINUED(raw)) break;
+        c.stopped = WIFSTOPPED(raw) ? WSTOPSIG(raw) : 0;
+        c.since = clock::now();
+    }
     c.running = false;
-    if (got < 0) { // someone else reaped it, so that nobody knows how it ended
+    c.stopped = 0;
+    if (raw == -1) {
         c.status = 1;
     } else if (WIFSIGNALED(raw)) {
         c.status = 128 + WTERMSIG(raw);
@@ -129,7 +141,19 @@ inline void reap(child& c) noexcept {
     c.descriptor = -1;
 }
 
-/// Waits for the children; when one fails, tells the others and ends them after the grace.
+/// Tells the ranks which processes are stopped. Returns the rank that has been for so long that it is given up, or −1.
+inline int look_for_stopped(std::vector<child> const& children, shared_region* region,
+                            time_point now) noexcept {
+    int dead = -1;
+    for (std::size_t r = 0; r < children.size(); ++r) {
+        child const& c = children[r];
+        region->stopped(static_cast<int>(r), c.stopped != 0);
+        if (dead < 0 && c.stopped != 0 && now - c.since >= liveness{}.dead) dead = static_cast<int>(r);
+    }
+    return dead;
+}
+
+/// Waits for the children; when one fails, or stays stopped, tells the others and ends them after the grace.
 inline int watch(std::vector<child>& children, shared_region* region, launch_options const& options) {
     int const nobody = region->ranks();
     int first_status = 0;
@@ -138,6 +162,7 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
     time_point const limit = limited ? deadline_in(options.timeout) : time_point::max();
     time_point next = limit; // when to take the next step against those that still run
     std::vector<pollfd> polled;
+    punctuality own;
     while (true) {
         polled.clear();
         bool any = false;
@@ -151,13 +176,15 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
                 all_have_descriptors = false;
         }
         if (!any) return first_status;
-        long long wait_ms = -1;
+        // A process that stops wakes nobody.
+        long long wait_ms = liveness{}.beat.count() / 2;
         if (next != time_point::max()) {
-            wait_ms = std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
-            if (wait_ms < 0) wait_ms = 0;
+            auto const left =
+                std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count();
+            if (left < wait_ms) wait_ms = left < 0 ? 0 : left + 1;
         }
-        if (!all_have_descriptors && (wait_ms < 0 || wait_ms > 10)) wait_ms = 10;
-        if (wait_ms > 60'000) wait_ms = 60'000;
+        if (!all_have_descriptors && wait_ms > 10) wait_ms = 10;
+        own.expect(clock::now(), std::chrono::milliseconds(wait_ms));
         ::poll(polled.data(), polled.size(), static_cast<int>(wait_ms));
 
         int worst = -1;
@@ -176,13 +203,21 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
                 worst = rank;
         }
         time_point const now = clock::now();
+        // Who slept itself, as when all are suspended together, cannot say how long the others did.
+        if (own.late(now) > clock::duration(0))
+            for (child& c : children) c.since = now;
+        int const dead = look_for_stopped(children, region, now);
+        if (worst < 0) worst = dead;
         if (worst >= 0 && first_status == 0) {
             child const& c = children[static_cast<std::size_t>(worst)];
-            first_status = c.status;
-            std::string const how = c.by_signal ? "its process was killed by signal " +
-                                                      std::to_string(c.status - 128) + " (" +
-                                                      ::strsignal(c.status - 128) + ")"
-                                                : "its process ended with status " + std::to_string(c.status);
+            first_status = c.running ? 128 + c.stopped : c.status;
+            std::string const how =
+                c.running ? "its process has been stopped for " + duration_text(liveness{}.dead) +
+                                " (signal " + std::to_string(c.stopped) + ", " + ::strsignal(c.stopped) +
+                                "); see who stopped it, and continue it sooner"
+                : c.by_signal ? "its process was killed by signal " + std::to_string(c.status - 128) + " (" +
+                                    ::strsignal(c.status - 128) + ")"
+                              : "its process ended with status " + std::to_string(c.status);
             region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
             next = now + options.grace;
             signal_to_send = SIGTERM;

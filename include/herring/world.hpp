@@ -140,6 +140,28 @@ class world {
         if (is_.by.fail != nullptr) is_.by.fail(is_.by.self, why);
     }
 
+    /// Asks who is to blame that this rank waits for `of.why.peer` in vain: the rank itself, or the one at the end of
+    /// the chain of those that wait for each other. To be called again until `failed()` tells. Cost: of set-up.
+    HERRING_SETUP void accuse(detail::accusation& of) noexcept {
+        if (is_.by.accuse != nullptr) return is_.by.accuse(is_.by.self, of);
+        fail(of.why);
+    }
+
+    /// The number of the last question «whom do you wait for?». To be read before the answer is looked for.
+    std::uint32_t question() const noexcept {
+        return is_.by.question == nullptr ? 0 : is_.by.question->load(std::memory_order_acquire);
+    }
+    /// Tells whoever asks that this rank waits, for `other` or (−1) for nobody in particular. Cost: one store.
+    void waits_for(int other, std::uint32_t question) noexcept {
+        if (is_.by.testifies != nullptr)
+            is_.by.testifies->store(detail::testimony::waits_for(other, question), std::memory_order_release);
+    }
+    /// Tells them that it waits no more.
+    void waits_no_more() noexcept {
+        if (is_.by.testifies != nullptr)
+            is_.by.testifies->store(detail::testimony::in_no_call, std::memory_order_release);
+    }
+
     /// Throws what `failed()` tells, in the words of this rank; returns when there is nothing to tell.
     void check() const {
         if (failure const* const why = failed()) throw error(detail::as_seen_by(*why, rank()));

@@ -316,3 +316,85 @@ TEST_CASE("launch: worlds of threads may be kept and given away") {
     worlds.pop_back();
     CHECK(worlds[0].failed() != nullptr);
 }
+
+namespace {
+
+/// Worlds of threads in which rank 0 accuses rank 1, and what came of it.
+struct court {
+    std::vector<world> worlds;
+    herring::detail::accusation of{};
+
+    explicit court(int ranks) : worlds(herring::thread_worlds(ranks)) {
+        of.why = herring::failure::make(errc::timeout, 0, 1, "wait", "its part has not come; look");
+    }
+    world& rank(int r) { return worlds[static_cast<std::size_t>(r)]; }
+    void answers(int r, int whom) { rank(r).waits_for(whom, rank(r).question()); }
+    herring::failure const* verdict() {
+        rank(0).accuse(of);
+        return rank(0).failed();
+    }
+};
+
+bool says(herring::failure const& why, char const* text) { return std::strstr(why.text, text) != nullptr; }
+
+} // namespace
+
+TEST_CASE("launch: who is accused and has not called is named") {
+    court here(3);
+    REQUIRE(here.verdict() != nullptr);
+    CHECK(here.verdict()->peer == 1);
+    CHECK(says(*here.verdict(), "rank 1 has not called"));
+}
+
+TEST_CASE("launch: blame follows those who wait, once they have answered") {
+    court here(4);
+    here.answers(1, 2); // before it was asked: that may be of any age
+    here.answers(2, 3);
+    CHECK(here.verdict() == nullptr);
+    here.answers(1, 2);
+    CHECK(here.verdict() == nullptr);
+    here.answers(2, 3);
+    REQUIRE(here.verdict() != nullptr);
+    for (int r = 0; r < 4; ++r) CHECK(here.rank(r).failed()->peer == 3);
+    CHECK(says(*here.verdict(), "rank 2 waits for rank 3, which has not called"));
+}
+
+TEST_CASE("launch: who does not answer in time is named, and who has left or waits no more at once") {
+    {
+        court here(3);
+        here.answers(1, 2);
+        CHECK(here.verdict() == nullptr);
+        here.of.waited = std::chrono::seconds(2);
+        REQUIRE(here.verdict() != nullptr);
+        CHECK(here.verdict()->peer == 1);
+        CHECK(says(*here.verdict(), "does not answer"));
+    }
+    {
+        court here(3);
+        here.answers(1, 2);
+        CHECK(here.verdict() == nullptr);
+        here.rank(1).waits_no_more();
+        REQUIRE(here.verdict() != nullptr);
+        CHECK(here.verdict()->peer == 1);
+    }
+    {
+        court here(3);
+        here.worlds.pop_back(); // rank 2 leaves
+        CHECK(here.rank(0).question() == 0);
+        here.answers(1, 2);
+        CHECK(here.verdict() == nullptr);
+        here.answers(1, 2);
+        REQUIRE(here.verdict() != nullptr);
+        CHECK(here.verdict()->peer == 2);
+        CHECK(says(*here.verdict(), "which has left"));
+    }
+}
+
+TEST_CASE("launch: what is certain stands, and follows nobody") {
+    court here(3);
+    here.of.certain = true;
+    here.answers(1, 2);
+    REQUIRE(here.verdict() != nullptr);
+    CHECK(here.verdict()->peer == 1);
+    CHECK(here.verdict()->text == std::string("its part has not come; look"));
+}

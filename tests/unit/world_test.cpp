@@ -98,3 +98,15 @@ TEST_CASE("world: a failure is told in the words of each rank") {
     failure const outside = failure::make(errc::peer_lost, -1, 1, "launch", "killed");
     CHECK(std::string(herring::detail::as_seen_by(outside, 0, "barrier").operation) == "barrier");
 }
+
+TEST_CASE("world: alone, an accusation is the failure, and nobody asks") {
+    world alone;
+    CHECK(alone.question() == 0);
+    alone.waits_for(0, 0);
+    alone.waits_no_more();
+    herring::detail::accusation of;
+    of.why = failure::make(errc::timeout, 0, -1, "wait", "in vain");
+    alone.accuse(of);
+    REQUIRE(alone.failed() != nullptr);
+    CHECK(std::string(alone.failed()->text) == "in vain");
+}

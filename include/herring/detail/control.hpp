@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_CONTROL_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/judgement.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>
@@ -38,6 +39,12 @@ struct control {
     void (*barrier)(void* self, std::string_view operation, time_point deadline) = nullptr;
     /// Announces a failure to every rank; the first one stays. Any thread, any time.
     void (*fail)(void* self, failure const& why) noexcept = nullptr;
+    /// Asks the world who is to blame. Returns at once; called again and again until the world has failed, which it
+    /// does within `liveness::verdict`. Any thread. Without it, the accusation is the failure.
+    void (*accuse)(void* self, accusation& of) noexcept = nullptr;
+    /// The number of the last question «whom do you wait for?», and where this rank writes its `testimony`.
+    std::atomic<std::uint32_t> const* question = nullptr;
+    std::atomic<std::uint64_t>* testifies = nullptr;
     /// Leaves in order and frees; bounded, called once.
     void (*destroy)(void* self) noexcept = nullptr;
 };

@@ -61,7 +61,8 @@ class connections {
         l.slot = static_cast<int>(slot);
         l.serial = ++serial_;
         l.from = std::move(from);
-        l.until = clock::now() + pending_time;
+        l.heard = clock::now();
+        l.until = l.heard + pending_time;
         thread_.watch(socket, key_of(l), what);
         return l;
     }

@@ -11,6 +11,8 @@
 #include "herring/detail/control_thread.hpp"
 #include "herring/detail/control_wire.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/judgement.hpp"
+#include "herring/detail/liveness.hpp"
 #include "herring/detail/monitor.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
@@ -41,8 +43,8 @@ inline constexpr std::chrono::seconds answer_time{1};
 /// One process's end of the star. `Role` derives from it and is the rest: `hub` is rank 0, `member` the
 /// others.
 ///
-/// Role:     has begin, give_up, take_part, before_sleep, occurred, connected, heard, stranger, expired and
-///           ended, called with the lock held (begin: before there is a thread). Its destructor calls `stop`,
+/// Role:     has begin, give_up, take_part, accuse, before_sleep, overslept, occurred, connected, heard, stranger,
+///           expired and ended, called with the lock held (begin: before there is a thread). Its destructor calls `stop`,
 ///           so that the thread does not outlive what it works on.
 /// Threads:  everything below `lock_` is touched by the thread and by callers alike; the thread holds it but
 ///           while it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no
@@ -107,6 +109,24 @@ template <class Role> class star_end {
             // No memory to say it; the connection's end will say it.
         }
     }
+
+    /// The first accusation is brought before rank 0; the verdict comes as a failure.
+    void bring(accusation& of) noexcept {
+        bool const brought = of.question != 0;
+        of.question = 1;
+        if (brought) return;
+        try {
+            monitor::guard const held(lock_);
+            if (failed()) return;
+            role().accuse(of.why, of.certain);
+            thread_.wake(); // it has something to wait for now
+        } catch (...) {
+            of.question = 0; // no memory to say it: again
+        }
+    }
+
+    std::atomic<std::uint32_t> const& question() const noexcept { return question_; }
+    std::atomic<std::uint64_t>& testifies() noexcept { return says_; }
 
     std::atomic<std::uint32_t> const& first_failure() const noexcept { return first_; }
     failure const* failures() const noexcept { return &cell_; }
@@ -188,6 +208,7 @@ template <class Role> class star_end {
             std::size_t const room = l.room(sizeof bytes);
             ssize_t const n = l.read({bytes, room});
             if (n < 0) return;
+            l.heard = clock::now();
             if (n == 0) {
                 role().ended(l, l.error);
                 return;
@@ -226,6 +247,17 @@ template <class Role> class star_end {
                                   "it sent " + what + "; see that every rank runs the same build"));
         close_link(l);
     }
+
+    // ---- liveness -----------------------------------------------------------------------------------------
+
+    /// What this rank's own caller says to the question that was put last.
+    testimony own_testimony() const noexcept {
+        return testimony::read(says_.load(std::memory_order_acquire),
+                               question_.load(std::memory_order_relaxed));
+    }
+
+    /// For how long nothing has come from there.
+    static clock::duration silent(link const& l, time_point now) noexcept { return now - l.heard; }
 
     // ---- failures -----------------------------------------------------------------------------------------
 
@@ -272,6 +304,9 @@ template <class Role> class star_end {
     std::vector<int> node_ids_, machine_ids_;
     std::string local_address_;
 
+    std::atomic<std::uint32_t> question_{0}; // whom do you wait for? Its number
+    std::atomic<std::uint64_t> says_{testimony::in_no_call};
+
     // Collectives.
     std::uint64_t done_ = 0; // number of the last one that is complete
     std::vector<std::byte> result_;
@@ -288,10 +323,12 @@ template <class Role> class star_end {
                 monitor::guard const held(lock_);
                 if (stop_) return;
                 quietly([&] { timeout_ms = until_next(); });
+                if (timeout_ms >= 0) own_.expect(clock::now(), std::chrono::milliseconds(timeout_ms));
             }
             std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
             monitor::guard const held(lock_);
             if (stop_) return;
+            mind_own_sleep();
             for (epoll_event const& event : events) quietly([&] { take(event.data.u64, event.events); });
         }
     }
@@ -306,11 +343,20 @@ template <class Role> class star_end {
         }
     }
 
+    /// If this thread slept much longer than it meant to, because its process was stopped or starved, everyone has
+    /// fresh time: nobody is accused of this rank's silence.
+    void mind_own_sleep() noexcept {
+        time_point const now = clock::now();
+        clock::duration const late = own_.late(now);
+        own_.expect(now, {}); // until it sleeps again
+        if (late == clock::duration(0)) return;
+        for (link& l : links_.all()) l.heard = now;
+        role().overslept(late);
+    }
+
     /// Does what is due; how long the thread may sleep, in milliseconds.
-    // Heartbeats belong here: `links_.send_all(message::alive)` when due, and a look at how long each place
-    // has been silent. `receive` knows when a link last spoke, `run` whether this thread slept longer than it
-    // meant to. `message::alive` arrives in the roles' `heard`.
     int until_next() {
+        mind_own_sleep();
         time_point const now = clock::now();
         time_point next = time_point::max();
         for (link& l : links_.all()) {
@@ -320,11 +366,28 @@ template <class Role> class star_end {
             else
                 next = std::min(next, l.until);
         }
+        if (stage_ == stage::joined && !failed() && !leaving_) next = std::min(next, beat(now));
         next = std::min(next, role().before_sleep(now));
         if (next == time_point::max()) return -1;
         auto const ms =
             std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
         return static_cast<int>(std::clamp<long long>(ms, 0, 60'000));
+    }
+
+    /// Says that this rank is alive, and looks who else is. When to do so again.
+    time_point beat(time_point now) {
+        if (now < beat_at_) return beat_at_;
+        beat_at_ = now + is_.times.beat;
+        links_.send_all(message::alive, 0, {});
+        for (link const* const place : links_.places()) {
+            if (place == nullptr || left_[at(place->rank)] || silent(*place, now) < is_.times.dead) continue;
+            set_failure(
+                failure::make(errc::peer_lost, -1, place->rank, "control",
+                              "it has given no sign of life for " + duration_text(is_.times.dead) +
+                                  ": its process is stopped or starved, or its host cannot be reached"));
+            break;
+        }
+        return beat_at_;
     }
 
     void take(std::uint64_t key, std::uint32_t what) {
@@ -395,6 +458,8 @@ template <class Role> class star_end {
 
     bool stop_ = false;
     bool leaving_ = false;
+    time_point beat_at_{};
+    punctuality own_;
     std::string_view operation_; // the collective that a caller is in
     std::atomic<std::uint32_t> first_{0};
     failure cell_{};

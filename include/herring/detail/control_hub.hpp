@@ -12,6 +12,7 @@
 #include "herring/detail/control_tally.hpp"
 #include "herring/detail/control_wire.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/judgement.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 
@@ -59,11 +60,15 @@ class hub : public star_end<hub> {
     /// What is due at `now`; when something is due next.
     time_point before_sleep(time_point now) {
         time_point next = time_point::max();
+        if (judging_ && !failed()) {
+            judge(now);
+            next = now + std::chrono::milliseconds(10); // rank 0's own caller answers by a word in memory
+        }
         if (paused_ && now >= resume_at_) {
             paused_ = false;
             watch_listeners();
         }
-        if (paused_) next = resume_at_;
+        if (paused_) next = std::min(next, resume_at_);
         if (stage_ != stage::joining) return next;
         if (now >= tick_at_) {
             tick_at_ = now + std::chrono::seconds(1);
@@ -71,6 +76,8 @@ class hub : public star_end<hub> {
         }
         return std::min(next, tick_at_);
     }
+
+    void overslept(clock::duration late) noexcept { verdict_at_ += late; }
 
     // ---- connections --------------------------------------------------------------------------------------
 
@@ -197,6 +204,8 @@ class hub : public star_end<hub> {
             append<std::uint32_t>(body, machine_ids_[r]);
         }
         stage_ = stage::joined;
+        for (link* const place : links_.places())
+            if (place != nullptr) place->heard = clock::now(); // until now nothing was expected of it
         links_.send_all(message::welcome, 0, body);
         lock_.notify_all();
     }
@@ -215,7 +224,10 @@ class hub : public star_end<hub> {
                    time_point deadline) {
         time_point const started = clock::now();
         arrive(0, kind, mine);
-        if (!wait_until_done(sequence, deadline)) report_late(0, clock::now() - started);
+        if (wait_until_done(sequence, deadline)) return;
+        report_late(0, clock::now() - started);
+        thread_.wake();
+        if (!wait_until_done(sequence, clock::now() + is_.times.verdict)) set_failure(accused_);
     }
 
     void heard_member(link& from, head const& h, std::span<std::byte const> body) {
@@ -242,6 +254,18 @@ class hub : public star_end<hub> {
             return;
         case message::alive:
             return;
+        case message::accuse: {
+            failure why;
+            if (!read_failure(body, why) || why.peer >= is_.size)
+                return nonsense(from, "an accusation that cannot be read");
+            why.local_rank = rank;
+            return accuse(why, h.sequence == 1);
+        }
+        case message::answer:
+            if (!judging_ || h.sequence != question_.load(std::memory_order_relaxed) ||
+                !read_answer(body, is_.size, answers_[at(rank)]))
+                return nonsense(from, "an answer to nothing that was asked");
+            return judge(clock::now());
         default:
             return nonsense(from, "a message that a member never sends");
         }
@@ -249,7 +273,8 @@ class hub : public star_end<hub> {
 
     /// `rank` is at the collective that is open.
     void arrive(int rank, message kind, std::span<std::byte const> bytes) {
-        if (failed()) return; // or who comes late would complete what the others have been told has failed
+        // Or who comes late would complete what the others are told has failed.
+        if (failed() || judging_) return;
         if (int const other = tally_.at_odds_with(kind); other >= 0) {
             char const* const theirs = name(tally_.of(other));
             return set_failure(failure::make(errc::mismatch, other, rank, theirs,
@@ -275,8 +300,49 @@ class hub : public star_end<hub> {
     /// The deadline of `by` has passed.
     void report_late(int by, clock::duration waited) {
         std::vector<int> const missing = tally_.absent();
-        set_failure(failure::make(errc::timeout, by, missing.empty() ? -1 : missing[0], name(tally_.kind()),
-                                  late_text(missing, waited)));
+        if (!judging_) missing_ = true;
+        accuse(failure::make(errc::timeout, by, missing.empty() ? -1 : missing[0], name(tally_.kind()),
+                             late_text(missing, waited)),
+               false);
+    }
+
+    // ---- judgement ----------------------------------------------------------------------------------------
+
+    /// The first accusation ends the world, in the name of whoever is to blame; only that is still open. All ranks are
+    /// asked at once whom they wait for.
+    void accuse(failure const& why, bool certain) {
+        if (failed() || judging_) return;
+        judging_ = true;
+        accused_ = why;
+        certain_ = certain;
+        answers_.assign(at(is_.size), testimony{});
+        verdict_at_ = clock::now() + is_.times.answer;
+        std::uint32_t const question = question_.fetch_add(1) + 1;
+        links_.send_all(message::ask, question, {});
+        judge(clock::now());
+    }
+
+    /// The verdict, if what is known by now allows one.
+    void judge(time_point now) {
+        if (!judging_ || failed()) return;
+        auto const of = [&](int r) noexcept {
+            link const* const place = links_.places()[at(r)];
+            testimony heard = r == 0 ? own_testimony() : answers_[at(r)];
+            if (left_[at(r)]) return testimony{standing::left, -1};
+            if (heard.how != standing::unheard) return heard;
+            bool const hopeless = r != 0 && (place == nullptr || silent(*place, now) >= is_.times.suspected);
+            if (hopeless || now >= verdict_at_) heard.how = standing::silent;
+            return heard;
+        };
+        if (accused_.peer < 0) return set_failure(accused_);
+        if (certain_) {
+            // What it had to say of a failure elsewhere it has said before it answers.
+            if (of(accused_.peer).how != standing::unheard) set_failure(accused_);
+            return;
+        }
+        std::vector<int> const whom = missing_ ? tally_.absent() : std::vector<int>(1, accused_.peer);
+        ruling const found = detail::judge(accused_.local_rank, whom, is_.size, of);
+        if (found.reached()) set_failure(sentence(accused_, found));
     }
 
     admission door_;
@@ -284,6 +350,13 @@ class hub : public star_end<hub> {
     time_point tick_at_{}; // when those who have joined are told next who is missing
     time_point resume_at_{};
     bool paused_ = false;
+
+    bool judging_ = false;
+    failure accused_{};
+    bool certain_ = false; // the accused is lost
+    bool missing_ = false; // accused are all that are missing in the collective that is open
+    std::vector<testimony> answers_;
+    time_point verdict_at_{}; // who has not answered by then is silent
 };
 
 } // namespace herring::detail::star

@@ -58,6 +58,7 @@ struct link {
     bool wants_write = false;
     int error = 0;
     time_point until = time_point::max(); // closed then
+    time_point heard{};                   // when something last came in
     std::string from{};
     std::vector<std::byte> in{}, out{};
     std::size_t sent = 0;

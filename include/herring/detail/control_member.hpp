@@ -10,6 +10,7 @@
 #include "herring/detail/control_link.hpp"
 #include "herring/detail/control_settings.hpp"
 #include "herring/detail/control_wire.hpp"
+#include "herring/detail/judgement.hpp"
 #include "herring/error.hpp"
 
 #include <algorithm>
@@ -64,9 +65,14 @@ class member : public star_end<member> {
 
     /// What is due at `now`; when something is due next.
     time_point before_sleep(time_point now) {
+        if (stage_ == stage::joined) return failed() ? time_point::max() : look_after_questions(now);
         if (stage_ != stage::joining || rank_0() != nullptr) return time_point::max();
         if (now >= retry_at_) connect();
         return rank_0() != nullptr ? rank_0()->until : retry_at_;
+    }
+
+    void overslept(clock::duration late) noexcept {
+        if (accused_at_ != time_point{}) accused_at_ += late;
     }
 
     // ---- the connection -----------------------------------------------------------------------------------
@@ -166,8 +172,14 @@ class member : public star_end<member> {
         case message::goodbye:
             left(from, 0);
             if (asking_) set_failure(gone(0, doing()));
+            if (accused_at_ != time_point{}) set_failure(accused_); // there will be no verdict
             return;
         case message::alive:
+            return;
+        case message::ask:
+            question_.store(static_cast<std::uint32_t>(h.sequence), std::memory_order_release);
+            asked_ = true;
+            answer();
             return;
         default:
             return nonsense(from, "a message that rank 0 never sends");
@@ -211,18 +223,62 @@ class member : public star_end<member> {
             append<std::uint64_t>(
                 body, std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started).count());
             links_.send_all(message::late, sequence, body);
-            if (!wait_until_done(sequence, deadline + answer_time))
-                set_failure(
-                    failure::make(errc::timeout, is_.rank, 0, doing(),
-                                  "rank 0, which leads collectives, did not answer within " +
-                                      duration_text(clock::now() - started) +
-                                      "; see whether its process is stopped or its host unreachable"));
+            failure const silence = failure::make(errc::timeout, is_.rank, 0, doing(),
+                                                  "rank 0, which leads collectives, did not answer within " +
+                                                      duration_text(clock::now() - started));
+            wait_for_verdict(silence);
+            thread_.wake();
+            if (!wait_until_done(sequence, clock::now() + is_.times.verdict)) set_failure(silence);
+            if (!failed()) accused_at_ = {}; // it was done just in time
         }
         asking_ = false;
     }
 
+    // ---- judgement ----------------------------------------------------------------------------------------
+
+    void accuse(failure const& why, bool certain) {
+        if (rank_0() == nullptr || left_[0] || why.peer < 0)
+            return set_failure(why); // nobody could tell more
+        links_.send_all(message::accuse, certain ? 1 : 0, write_failure(why));
+        wait_for_verdict(why);
+    }
+
+    /// Rank 0 answers at once, with a question to everyone; if it does not, it is what is wrong.
+    void wait_for_verdict(failure const& why) noexcept {
+        if (accused_at_ != time_point{}) return;
+        accused_ = why;
+        accused_at_ = clock::now();
+    }
+
+    /// Answers what is asked, and looks whether rank 0 answers. When to do so again.
+    time_point look_after_questions(time_point now) {
+        time_point next = time_point::max();
+        if (asked_) answer();
+        if (asked_) next = now + std::chrono::milliseconds(10); // the caller answers by a word in memory
+        if (accused_at_ == time_point{} || rank_0() == nullptr) return next;
+        clock::duration const nothing = silent(*rank_0(), now);
+        if (nothing >= is_.times.suspected || std::min(nothing, now - accused_at_) >= is_.times.answer) {
+            set_failure(sentence(accused_, {.rank = 0,
+                                            .how = standing::silent,
+                                            .before = accused_.peer == 0 ? -1 : is_.rank,
+                                            .circle = false}));
+            return next;
+        }
+        return std::min(next, now + is_.times.answer / 10);
+    }
+
+    void answer() {
+        testimony const said = own_testimony();
+        if (said.how == standing::unheard) return; // it looks around within 50 ms
+        asked_ = false;
+        links_.send_all(message::answer, question_.load(std::memory_order_relaxed), write_answer(said));
+    }
+
     bool asking_ = false;  // a collective that this rank began is not done
     bool greeted_ = false; // rank 0 has this rank's hello
+    bool asked_ = false;   // whom it waits for, and it has not answered
+    failure accused_{};
+    time_point accused_at_{}; // since when rank 0's word is awaited
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_hub_ = 0;

@@ -5,6 +5,7 @@
 
 #include "herring/detail/address.hpp"
 #include "herring/detail/control.hpp"
+#include "herring/detail/liveness.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct settings {
     std::uint64_t secret = 0;
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
+    liveness times{};
 };
 
 } // namespace herring::detail::star

@@ -6,6 +6,8 @@
 #include "herring/detail/control.hpp"
 #include "herring/detail/futex.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/judgement.hpp"
+#include "herring/detail/liveness.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>
@@ -91,6 +93,18 @@ class shared_region {
         ring();
     }
 
+    /// Who launched the ranks has seen that the process of `rank` is stopped, or goes on.
+    void stopped(int rank, bool is) noexcept {
+        slot_of(rank).stopped.store(is ? 1 : 0, std::memory_order_release);
+    }
+
+    std::atomic<std::uint32_t> const& question() const noexcept { return question_; }
+    std::atomic<std::uint64_t>& testimony_of(int rank) noexcept { return slot_of(rank).says; }
+
+    /// One look at what the ranks say to the question that `of` put, which is put now if it was not yet; announces
+    /// the verdict as soon as it can be reached. Everything lies open here, so that each accuser judges for itself.
+    void accuse(int by, accusation& of) noexcept { judge(by, of, std::span<int const>(&of.why.peer, 1)); }
+
     /// What one rank remembers between its collectives.
     struct place {
         int rank = 0;
@@ -148,7 +162,10 @@ class shared_region {
         std::atomic<std::uint32_t> left{0};
         std::atomic<std::uint32_t> speaking{0};
         shown show[2];
+        std::atomic<std::uint64_t> says{testimony::in_no_call};
+        std::atomic<std::uint32_t> stopped{0}; // written by who launched it
     };
+    static_assert(sizeof(slot) == 64);
 
     shared_region(int ranks, bool processes) noexcept
         : ranks_(ranks), processes_(processes), job_(random_bits()) {
@@ -209,7 +226,7 @@ class shared_region {
             if (first_failure_.load(std::memory_order_seq_cst) != 0) throw_failure(at, operation);
             if (left_.load(std::memory_order_seq_cst) != 0) look_for_leavers(at, operation);
             time_point const now = clock::now();
-            if (now >= deadline) late(at, operation, now - started);
+            if (now >= deadline) return late(at, operation, started);
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
             futex_wait(bell_, heard, deadline - now, processes_);
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
@@ -244,13 +261,52 @@ class shared_region {
         }
     }
 
-    [[noreturn]] void late(place const& at, std::string_view operation, clock::duration waited) {
+    // The deadline has passed: throws who is to blame, or returns because the last one has come after all.
+    void late(place const& at, std::string_view operation, time_point started) {
+        accusation of;
         std::vector<int> missing;
-        for (int r = 0; r < ranks_; ++r)
-            if (slot_of(r).arrived.load(std::memory_order_acquire) < at.generation) missing.push_back(r);
-        if (missing.empty()) missing.push_back(at.rank);
-        fail_and_throw(
-            at, failure::make(errc::timeout, at.rank, missing[0], operation, late_text(missing, waited)));
+        time_point looked = clock::now();
+        while (open_.load(std::memory_order_acquire) < at.generation) {
+            time_point const now = clock::now();
+            of.waited += awake(now - looked);
+            looked = now;
+            missing.clear();
+            for (int r = 0; r < ranks_; ++r)
+                if (slot_of(r).arrived.load(std::memory_order_acquire) < at.generation) missing.push_back(r);
+            // All have come, and the last of them does not say so.
+            bool const stuck = missing.empty();
+            if (stuck) missing.push_back(at.rank);
+            of.why = failure::make(errc::timeout, at.rank, missing[0], operation,
+                                   late_text(missing, now - started));
+            if (!stuck)
+                judge(at.rank, of, missing);
+            else if (of.waited > times_.answer)
+                fail(at.rank, of.why);
+            if (first_failure_.load(std::memory_order_acquire) != 0) throw_failure(at, operation);
+            std::uint32_t const heard = bell_.load(std::memory_order_seq_cst);
+            sleepers_.fetch_add(1, std::memory_order_seq_cst);
+            futex_wait(bell_, heard, std::chrono::milliseconds(10), processes_);
+            sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        }
+    }
+
+    void judge(int by, accusation& of, std::span<int const> accused) noexcept {
+        if (first_failure_.load(std::memory_order_acquire) != 0) return;
+        if (of.question == 0) of.question = question_.fetch_add(1, std::memory_order_seq_cst) + 1;
+        if (of.certain || of.why.peer < 0 || of.why.peer >= ranks_) {
+            // Who launched the ranks may be about to say how that one ended. Threads have nobody to say more.
+            if (!processes_ || of.waited >= news_time) fail(by, of.why);
+            return;
+        }
+        ruling const found = detail::judge(by, accused, ranks_, [&](int r) noexcept {
+            slot const& theirs = slot_of(r);
+            if (theirs.left.load(std::memory_order_acquire) != 0) return testimony{standing::left, -1};
+            if (theirs.stopped.load(std::memory_order_acquire) != 0) return testimony{standing::stopped, -1};
+            testimony heard = testimony::read(theirs.says.load(std::memory_order_acquire), of.question);
+            if (heard.how == standing::unheard && of.waited >= times_.answer) heard.how = standing::silent;
+            return heard;
+        });
+        if (found.reached()) fail(by, sentence(of.why, found));
     }
 
     [[noreturn]] void differs(place const& at, int rank, std::string_view operation) {
@@ -260,11 +316,15 @@ class shared_region {
                                          "; let every rank make the same calls in the same order"));
     }
 
+    static constexpr liveness times_{};
+    static constexpr std::chrono::milliseconds news_time{300};
+
     int const ranks_;
     bool const processes_;
     std::uint64_t const job_;
     std::atomic<std::uint32_t> holders_{1};
     alignas(64) std::atomic<std::uint32_t> first_failure_{0};
+    std::atomic<std::uint32_t> question_{0}; // read as often as the first failure, and as seldom written
     alignas(64) std::atomic<std::uint64_t> count_{0}; // arrivals of all ranks at all collectives
     alignas(64) std::atomic<std::uint64_t> open_{0};  // number of the last collective that is complete
     std::atomic<std::uint32_t> bell_{0};              // changes whenever a sleeper has to look again
@@ -297,6 +357,12 @@ struct control_shared {
             auto& me = *static_cast<control_shared*>(self);
             me.region->fail(me.at.rank, why);
         };
+        by.accuse = [](void* self, accusation& of) noexcept {
+            auto& me = *static_cast<control_shared*>(self);
+            me.region->accuse(me.at.rank, of);
+        };
+        by.question = &region->question();
+        by.testifies = &region->testimony_of(rank);
         by.destroy = [](void* self) noexcept {
             auto* const me = static_cast<control_shared*>(self);
             me->region->leave(me->at.rank);

@@ -37,6 +37,9 @@ template <class End> membership joined_as(settings from) {
         static_cast<End*>(self)->collective(message::barrier, operation, {}, nullptr, deadline);
     };
     by.fail = [](void* self, failure const& why) noexcept { static_cast<End*>(self)->announce(why); };
+    by.accuse = [](void* self, accusation& of) noexcept { static_cast<End*>(self)->bring(of); };
+    by.question = &end->question();
+    by.testifies = &end->testifies();
     by.destroy = [](void* self) noexcept {
         std::unique_ptr<End> const mine(static_cast<End*>(self));
         mine->leave();

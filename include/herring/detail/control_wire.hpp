@@ -5,6 +5,7 @@
 
 #include "herring/detail/crc32c.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/judgement.hpp"
 #include "herring/detail/little_endian.hpp"
 #include "herring/error.hpp"
 
@@ -36,7 +37,10 @@ enum class message : std::uint16_t {
     late = 8,     // rank → 0: my deadline for `sequence` has passed: name who is missing
     fail = 9,     // either way: a failure
     goodbye = 10, // either way: I leave in order
-    alive = 11    // either way: reserved for heartbeats; accepted and ignored
+    alive = 11,   // either way, every half second: a sign of life
+    accuse = 12,  // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
+    ask = 13,     // 0 → rank: whom do you wait for? (question `sequence`)
+    answer = 14   // rank → 0: for that rank (to question `sequence`)
 };
 
 /// How many bytes may follow the head of a message in a world of `ranks`.
@@ -208,6 +212,21 @@ inline bool read_failure(std::span<std::byte const> from, failure& why) noexcept
     if (code == 0 || code > static_cast<std::uint32_t>(errc::internal)) return false;
     std::string_view const operation = in.text(o);
     why = failure::make(static_cast<errc>(code), local, peer, operation, in.text(t));
+    return true;
+}
+
+inline std::vector<std::byte> write_answer(testimony const& said) {
+    std::vector<std::byte> out;
+    append<std::uint32_t>(out, said.how == standing::waiting ? said.awaits + 2 : 0);
+    return out;
+}
+
+/// False: no rank of a world of `ranks` would say that.
+inline bool read_answer(std::span<std::byte const> from, int ranks, testimony& said) noexcept {
+    reader in{from};
+    auto const word = in.number<std::uint32_t>();
+    if (!in.ok || !in.rest.empty() || word > static_cast<std::uint32_t>(ranks) + 1) return false;
+    said = testimony::read(word, 0);
     return true;
 }
 

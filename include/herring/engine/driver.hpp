@@ -4,6 +4,8 @@
 #define HERRING_ENGINE_DRIVER_HPP
 
 #include "herring/detail/futex.hpp"
+#include "herring/detail/judgement.hpp"
+#include "herring/detail/liveness.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/waiting/waiting.hpp"
 
@@ -31,13 +33,29 @@ inline void pause_cpu() noexcept {
 inline constexpr std::chrono::milliseconds longest_sleep{50};
 
 /// What to do between polls that found nothing. One for each stretch of waiting.
+///
+/// It tells the world whom this rank waits for. At the deadline, or when a peer is lost, it accuses that rank and goes
+/// on waiting: the verdict comes as a failure of the world, and may name the rank that the accused waits for.
 template <class Engine, class Waiting> class patience {
   public:
     patience(Engine& moved, world& ranks, bool crowded) noexcept
         : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+    patience(patience const&) = delete;
+    patience& operator=(patience const&) = delete;
+    ~patience() { rest(); }
 
     /// Something moved.
     void reset() noexcept { rounds_ = 0; }
+
+    /// This rank waits no more.
+    void rest() noexcept {
+        rounds_ = 0;
+        if (looked_ == time_point{}) return;
+        ranks_.waits_no_more();
+        looked_ = {};
+        excused_ = waited_ = {};
+        question_ = 0;
+    }
 
     /// One round of doing nothing. Ends the engine with an error when a rank failed or `deadline` has passed.
     void wait(time_point deadline) noexcept {
@@ -54,7 +72,7 @@ template <class Engine, class Waiting> class patience {
             if (rounds_ % 8 != 0) look_around(deadline);
             break;
         case wait_action::sleep:
-            engine_.sleep(std::min(deadline, clock::now() + longest_sleep));
+            engine_.sleep(wake_up(deadline));
             look_around(deadline);
             break;
         }
@@ -62,8 +80,13 @@ template <class Engine, class Waiting> class patience {
     }
 
   private:
-    // How long after the deadline, or after a peer was lost, better news may still come from another rank.
-    static constexpr std::chrono::milliseconds hearsay{300};
+    static constexpr liveness times{};
+
+    /// When to look around again: often while a verdict is awaited.
+    static time_point wake_up(time_point deadline) noexcept {
+        time_point const now = clock::now();
+        return now < deadline ? std::min(deadline, now + longest_sleep) : now + std::chrono::milliseconds(10);
+    }
 
     void look_around(time_point deadline) noexcept {
         time_point const now = clock::now();
@@ -71,34 +94,50 @@ template <class Engine, class Waiting> class patience {
             since_ = now;
             last_ = now;
         }
+        std::uint32_t const question = ranks_.question();
         blame const who = engine_.waiting_for();
+        ranks_.waits_for(who.rank, question);
         engine_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
         last_ = now;
+        if (looked_ == time_point{}) looked_ = now;
+        clock::duration const between = now - looked_;
+        looked_ = now;
+        // This process was stopped or starved: the others could do nothing for it meanwhile.
+        if (between > times.beat && excused_ < times.dead) excused_ += between;
         if (failure const* const why = ranks_.failed())
             return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
+        if (engine_.suspicion().what != errc::ok || who.gone || now - excused_ >= deadline)
+            accuse(who, awake(between));
+    }
+
+    HERRING_SETUP void accuse(blame const& who, clock::duration waited) noexcept {
+        accusation of;
+        of.certain = true;
         if (engine_.suspicion().what != errc::ok) {
-            if (suspected_ == time_point{}) suspected_ = now;
-            if (now - suspected_ > hearsay) engine_.fail(engine_.suspicion());
-            return;
-        }
-        if (who.gone) { // because of a failure elsewhere, perhaps
-            if (suspected_ == time_point{}) suspected_ = now;
-            if (now - suspected_ <= hearsay) return;
-            engine_.fail(
+            of.why = engine_.suspicion();
+        } else if (who.gone) {
+            of.why =
                 failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
                               "it left (its reducer was destroyed) while others still wait for it; let every "
-                              "rank make the same calls"));
-            return;
+                              "rank make the same calls");
+        } else {
+            char text[200];
+            std::snprintf(
+                text, sizeof text,
+                "%s within the deadline; look at that rank: is it stopped, slow, or in another call?",
+                who.rank >= 0 ? who.text : "an operation did not end");
+            of.why = failure::make(errc::timeout, ranks_.rank(), who.rank, "wait", text);
+            of.certain = false;
         }
-        if (now < deadline) return;
-        // Who only knows of somebody that may itself be waiting lets those speak first who know more.
-        if (now < deadline + who.doubt * hearsay) return;
-        char text[200];
-        std::snprintf(text, sizeof text,
-                      "%s within the deadline; look at that rank: is it stopped, slow, or in another call%s",
-                      who.rank >= 0 ? who.text : "an operation did not end",
-                      who.doubt == 0 || who.rank < 0 ? "?" : ", or does it wait for a third one?");
-        engine_.fail(failure::make(errc::timeout, ranks_.rank(), who.rank, "wait", text));
+        if (question_ != 0) waited_ += waited;
+        of.question = question_;
+        of.waited = waited_;
+        ranks_.accuse(of);
+        question_ = of.question;
+        if (failure const* const why = ranks_.failed())
+            engine_.fail(as_seen_by(*why, ranks_.rank()), false);
+        else if (waited_ > times.verdict)
+            engine_.fail(of.why);
     }
 
     Engine& engine_;
@@ -108,7 +147,10 @@ template <class Engine, class Waiting> class patience {
     std::uint32_t rounds_ = 0;
     time_point since_{};
     time_point last_{};
-    time_point suspected_{};
+    time_point looked_{};                // around; not since this stretch began: never
+    clock::duration excused_{0};         // by so much later the deadline passes
+    std::uint32_t question_ = 0;         // that was asked because of this wait; 0: none
+    std::chrono::nanoseconds waited_{0}; // for the verdict
 };
 
 /// progress::caller: the engine moves when the caller calls.
@@ -222,8 +264,8 @@ template <class Engine, class Waiting> class thread_driver {
                 asleep = moved == 0;
                 asleep_.store(asleep);
             } else if (engine_.released() == engine_.requested() || engine_.failed() != nullptr) {
+                patient.rest();
                 futex_wait(work_, heard, std::chrono::seconds(1));
-                patient.reset();
             } else {
                 patient.wait(time_point(clock::duration(deadline_.load())));
             }

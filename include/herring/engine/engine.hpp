@@ -24,7 +24,6 @@ namespace herring {
 /// Whom an engine waits for, and why it thinks so.
 struct blame {
     int rank = -1;
-    int doubt = 0; ///< 0: that rank has not called; the more, the likelier it is itself waiting for somebody
     bool gone = false; ///< and it never will: it has left
     char const* text = "";
 };
@@ -129,21 +128,38 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     }
 
     /// Whom this rank waits for right now; rank −1: nobody.
+    // For the oldest execution that somebody is waited for in: who is late for a younger one may himself be held up by
+    // whoever is late for the older. So a chain of «waits for» never leads to a younger execution, and has an end.
     blame waiting_for() noexcept {
         std::uint64_t const first = released_.load(std::memory_order_relaxed);
-        if (first >= submitted_) return {};
+        blame found;
+        std::uint64_t oldest = submitted_;
+        auto const consider = [&](int rank, std::uint64_t execution, char const* text) noexcept {
+            if (rank < 0 || execution >= oldest) return;
+            found = {rank, false, text};
+            oldest = execution;
+        };
+        auto const consider_local = [&](int l, std::uint64_t execution, char const* text) noexcept {
+            if (l < 0 || execution >= oldest) return;
+            found = {shared_.map.rank_of(shared_.my_node, l), shared_.node.gone(l), text};
+            oldest = execution;
+        };
+        if (first >= submitted_) return found;
         if (shared_.gathered < submitted_)
-            if (int const l = shared_.node.absent(shared_.gathered); l >= 0)
-                return on_node(l, 0, "it has not submitted this operation");
-        if (int const rank = two_hops_.awaited(); rank >= 0) return {rank, 1, false, "its part has not come"};
-        if (int const rank = one_hop_.awaited(); rank >= 0) return {rank, 1, false, "its part has not come"};
+            consider_local(shared_.node.absent(shared_.gathered), shared_.gathered,
+                           "it has not submitted this operation");
+        consider(two_hops_.awaited(), two_hops_.awaited_in(), "its part has not come");
+        consider(one_hop_.awaited(), one_hop_.awaited_in(), "its part has not come");
         for (peer const& p : shared_.peers)
-            if (p.oldest < p.pushed) return {p.rank, 2, false, "it has not returned the sum"};
+            if (p.oldest < p.pushed)
+                consider(p.rank, p.flights[p.oldest % shared_.window].execution,
+                         "it has not returned the sum");
+        if (found.rank >= 0 && oldest <= first) return found;
+        consider_local(shared_.node.unfinished(first), first,
+                       "it has not finished its share of the node's sum");
         for (peer const& p : shared_.peers)
-            if (p.sends > 0) return {p.rank, 2, false, "it takes no data"};
-        if (int const l = shared_.node.unfinished(first); l >= 0)
-            return on_node(l, 2, "it has not finished its share of the node's sum");
-        return {};
+            if (p.sends > 0) consider(p.rank, first, "it takes no data");
+        return found;
     }
 
     /// Adds to the time that somebody was waited for.
@@ -173,10 +189,6 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     }
 
   private:
-    blame on_node(int l, int doubt, char const* text) noexcept {
-        return {shared_.map.rank_of(shared_.my_node, l), doubt, shared_.node.gone(l), text};
-    }
-
     // What the transport reports.
     void on(completion const& done) noexcept {
         if (done.what == completion::lost) {

@@ -39,6 +39,8 @@ template <class Context> class one_hop_route {
 
     /// The rank whose part is missing, or −1.
     int awaited() const noexcept { return awaited_; }
+    /// The execution that it is missing in.
+    std::uint64_t awaited_in() const noexcept { return summing_.at; }
 
   private:
     static constexpr std::uint32_t window = plan::one_hop_window();

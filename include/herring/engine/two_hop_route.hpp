@@ -57,6 +57,8 @@ template <class Context> class two_hop_route {
 
     /// The rank whose push is missing, or −1.
     int awaited() const noexcept { return awaited_; }
+    /// The execution that it is missing in.
+    std::uint64_t awaited_in() const noexcept { return serving_.at; }
 
   private:
     std::size_t serve() noexcept {

@@ -12,7 +12,7 @@ using namespace herring;
 namespace {
 // An engine that waits for whom it is told to, for ever or until a number of polls.
 struct stand_in {
-    blame who{.rank = 3, .doubt = 0, .gone = false, .text = "it has not submitted this operation"};
+    blame who{.rank = 3, .gone = false, .text = "it has not submitted this operation"};
     failure suspected{};
     failure ended{};
     int polls_to_go = 1 << 30;
@@ -31,6 +31,39 @@ struct stand_in {
     blame waiting_for() noexcept { return who; }
     void charge(int, std::uint64_t) noexcept {}
     void sleep(time_point) noexcept { ++sleeps; }
+};
+
+// A world whose verdict, after some looks, is that it was rank 2.
+struct judge {
+    int looks_needed = 5;
+    int asked = 0;
+    detail::accusation heard{};
+    std::uint64_t said_when_asked = 0;
+    std::atomic<std::uint32_t> first{0};
+    std::atomic<std::uint32_t> question{0};
+    std::atomic<std::uint64_t> says{99};
+    failure cell{};
+
+    world make() {
+        detail::membership made;
+        made.by.self = this;
+        made.by.first_failure = &first;
+        made.by.failures = &cell;
+        made.by.question = &question;
+        made.by.testifies = &says;
+        made.by.accuse = [](void* self, detail::accusation& of) noexcept {
+            auto& j = *static_cast<judge*>(self);
+            j.heard = of;
+            of.question = 7;
+            j.question.store(7);
+            j.said_when_asked = j.says.load();
+            if (++j.asked < j.looks_needed) return;
+            j.cell =
+                failure::make(errc::timeout, 0, 2, "wait", "rank 3 waits for rank 2, which has not called");
+            j.first.store(1);
+        };
+        return world(std::move(made));
+    }
 };
 
 template <class Waiting> void wait_for(stand_in& engine, world& alone, std::chrono::milliseconds most) {
@@ -56,13 +89,55 @@ TEST_CASE("driver: at the deadline it names who is missing") {
     CHECK(engine.ended.peer == 3);
 }
 
-TEST_CASE("driver: with doubt, another rank's verdict goes first") {
-    world alone;
-    stand_in engine{.who = {.rank = 3, .doubt = 2, .gone = false, .text = "it has not returned the sum"}};
-    alone.fail(failure::make(errc::timeout, 1, 2, "wait", "it has not submitted this operation"));
-    wait_for<waiting::adaptive>(engine, alone, std::chrono::milliseconds(0));
+TEST_CASE(
+    "driver: at the deadline it asks the world, tells it whom it waits for, and takes the world's verdict") {
+    judge world_of_judge;
+    world here = world_of_judge.make();
+    stand_in engine;
+    wait_for<waiting::block>(engine, here, std::chrono::milliseconds(1));
     REQUIRE(engine.failed() != nullptr);
+    CHECK(world_of_judge.heard.why.what == errc::timeout);
+    CHECK(world_of_judge.heard.why.peer == 3);
+    CHECK_FALSE(world_of_judge.heard.certain);
+    CHECK(world_of_judge.asked == 5);
+    // It looked around after it was asked, and said so.
+    detail::testimony const said = detail::testimony::read(world_of_judge.said_when_asked, 7);
+    CHECK(said.how == detail::standing::waiting);
+    CHECK(said.awaits == 3);
     CHECK(engine.ended.peer == 2);
+    // And it waits no more.
+    CHECK(world_of_judge.says.load() == detail::testimony::in_no_call);
+}
+
+TEST_CASE("driver: without a verdict it ends by itself, and a deadline in the far future does not overflow") {
+    judge silent_one;
+    silent_one.looks_needed = 1 << 30;
+    world here = silent_one.make();
+    stand_in engine;
+    wait_for<waiting::block>(engine, here, std::chrono::milliseconds(0));
+    REQUIRE(engine.failed() != nullptr);
+    CHECK(engine.ended.peer == 3);
+    CHECK(engine.ended.what == errc::timeout);
+
+    world alone;
+    stand_in patient{.polls_to_go = 100};
+    detail::caller_driver<stand_in, waiting::block>(patient, alone, false).until(1, time_point::max());
+    CHECK(patient.failed() == nullptr);
+}
+
+TEST_CASE("driver: a peer that is lost or gone is a certain accusation, at once") {
+    for (bool const gone : {true, false}) {
+        judge world_of_judge;
+        world here = world_of_judge.make();
+        stand_in engine;
+        engine.who.gone = gone;
+        if (!gone) engine.suspected = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
+        wait_for<waiting::block>(engine, here, std::chrono::seconds(60));
+        CHECK(world_of_judge.heard.certain);
+        CHECK(world_of_judge.heard.why.what == errc::peer_lost);
+        CHECK(world_of_judge.heard.why.peer == (gone ? 3 : 5));
+        CHECK(engine.ended.peer == 2);
+    }
 }
 
 TEST_CASE("driver: a lost peer ends the wait after a short while, with the reason") {
