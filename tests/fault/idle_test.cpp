@@ -109,6 +109,32 @@ TEST_CASE("idle: progress::thread") {
                                                             500'000);
 }
 
+TEST_CASE("idle: a world that does nothing costs nothing but its signs of life") {
+    for (start const how : {start::launch, start::join}) {
+        setup s;
+        s.how = how;
+        s.ranks = 4;
+        s.name = "a world that does nothing";
+        report const seen = play(s, [](world& w, board& b) {
+            w.barrier();
+            double const cpu = cpu_seconds();
+            std::int64_t const from = now_ns();
+            std::this_thread::sleep_for(std::chrono::seconds(4)); // this is what it is about
+            b.ranks[w.rank()].value.store(
+                static_cast<long>((cpu_seconds() - cpu) / milliseconds_since(from) * 1e9));
+        });
+        INFO(s.name << " over " << to_string(how) << "\n" << seen.text());
+        long most = 0; // millionths of a core
+        for (auto const& one : seen.ranks) {
+            CHECK(one.how == state::done);
+            most = std::max(most, one.value);
+        }
+        CHECK(most < 5'000); // 1'000 are promised
+        std::printf("[idle] a world of 4 that does nothing, %-6s: at most %.3f %% of a core a rank\n",
+                    to_string(how).c_str(), static_cast<double>(most) * 1e-4);
+    }
+}
+
 TEST_CASE("idle: a rank that is killed is named through a progress thread") {
     killed<flat_of<background>>("tcp", by_tcp, 1, start::launch);
     killed<flat_of<background>>("tcp", by_tcp, 0, start::join);

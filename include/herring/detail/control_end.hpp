@@ -344,20 +344,21 @@ template <class Role> class star_end {
     }
 
     /// If this thread slept much longer than it meant to, because its process was stopped or starved, everyone has
-    /// fresh time: nobody is accused of this rank's silence.
-    void mind_own_sleep() noexcept {
+    /// fresh time: nobody is accused of this rank's silence. Returns the time to reckon with.
+    time_point mind_own_sleep() noexcept {
         time_point const now = clock::now();
         clock::duration const late = own_.late(now);
         own_.expect(now, {}); // until it sleeps again
-        if (late == clock::duration(0)) return;
-        for (link& l : links_.all()) l.heard = now;
-        role().overslept(late);
+        if (late != clock::duration(0)) {
+            for (link& l : links_.all()) l.heard = now;
+            role().overslept(late);
+        }
+        return now;
     }
 
     /// Does what is due; how long the thread may sleep, in milliseconds.
     int until_next() {
-        mind_own_sleep();
-        time_point const now = clock::now();
+        time_point const now = mind_own_sleep();
         time_point next = time_point::max();
         for (link& l : links_.all()) {
             if (!l.open()) continue;

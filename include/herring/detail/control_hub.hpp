@@ -265,7 +265,7 @@ class hub : public star_end<hub> {
             if (!judging_ || h.sequence != question_.load(std::memory_order_relaxed) ||
                 !read_answer(body, is_.size, answers_[at(rank)]))
                 return nonsense(from, "an answer to nothing that was asked");
-            return judge(clock::now());
+            return;
         default:
             return nonsense(from, "a message that a member never sends");
         }
@@ -309,7 +309,7 @@ class hub : public star_end<hub> {
     // ---- judgement ----------------------------------------------------------------------------------------
 
     /// The first accusation ends the world, in the name of whoever is to blame; only that is still open. All ranks are
-    /// asked at once whom they wait for.
+    /// asked at once whom they wait for; the thread judges, before it sleeps again.
     void accuse(failure const& why, bool certain) {
         if (failed() || judging_) return;
         judging_ = true;
@@ -319,10 +319,10 @@ class hub : public star_end<hub> {
         verdict_at_ = clock::now() + is_.times.answer;
         std::uint32_t const question = question_.fetch_add(1) + 1;
         links_.send_all(message::ask, question, {});
-        judge(clock::now());
     }
 
-    /// The verdict, if what is known by now allows one.
+    /// The verdict, if what is known by now allows one. In the thread only, which has read what has come in, and knows
+    /// whether it was away itself.
     void judge(time_point now) {
         if (!judging_ || failed()) return;
         auto const of = [&](int r) noexcept {
