@@ -151,7 +151,7 @@ void goes_on(place const& where, start how, int victim) {
             w.barrier();
             if (w.rank() == victim) stop_after(b, std::chrono::microseconds(500));
             if (w.rank() == (victim + 1) % w.size()) {
-                std::thread([&w, &b, victim] {
+                std::thread([&b, victim] {
                     std::this_thread::sleep_for(milliseconds(3'200)); // this is what it is about
                     ::kill(b.ranks[victim].pid.load(), SIGCONT);
                     b.entered.fetch_add(1);

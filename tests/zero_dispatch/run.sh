@@ -22,7 +22,7 @@ result=0
 build() { # compiler, source, program, flags...
     "$1" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$2" -o "$3" "${@:4}" -pthread
 }
-walk() { python3 "$here/walk.py" "$@" --end herring::world::fail; }
+walk() { python3 "$here/walk.py" "$@" --end herring::world::fail --end herring::world::accuse; }
 clean() { # what, program, options of the walk...
     local out
     if out=$(walk "${@:2}"); then

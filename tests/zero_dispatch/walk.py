@@ -6,7 +6,8 @@
 Follows every direct call and jump from the functions whose names start with PREFIX [hot_] through all code of the
 program itself, and counts indirect calls and indirect jumps (a tail call through a pointer is a jump; compile with
 -fno-jump-tables, so that a switch is none). Library functions (memcpy@plt, ...) are the end of a path: they are listed.
---end names functions that are left out, with all that only they reach: announcing a failure is no hot path.
+--end names functions that are left out, with all that only they reach: announcing a failure, or asking for one after a
+deadline, is no hot path.
 
 A library of templates may dispatch by itself. --known names a source file of it (the end of its path) and in how many
 places, at most, it may do so: a place is a line of source, found by the program's line table (-g1), into however many
