@@ -201,8 +201,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Shape:  n elements in, n out. Blocks: until done, at most 30 s.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
-    /// Lifetime: until it has returned. After an error the buffer's content is undefined, and it must outlive the
-    ///         reducer: a peer may still write to it (over inproc it does).
+    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
     /// Errors: as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<T> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
 

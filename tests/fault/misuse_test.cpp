@@ -155,6 +155,28 @@ TEST_CASE("misuse: a rank that returns early, in order, while others go on") {
     std::printf("[misuse] leaves in order: at most %.0f ms to the last error\n", most);
 }
 
+TEST_CASE("misuse: the only server leaves when all that it still owes are sums") {
+    // Everything is pushed: nothing but its results is waited for.
+    setup s;
+    s.ranks = 3;
+    s.name = "one server leaves";
+    report const seen = play(s, [&](world& w, board& b) {
+        flat_of<herring::sharding::whole_tensor> reduce(w, layout{{"x", 1 << 16}});
+        step(reduce, w, 0);
+        std::vector<float> values(30'000, 1.0f);
+        b.strike();
+        if (w.rank() == 0) return; // and takes its reducer along
+        reduce.all_reduce(values, plenty).value();
+    });
+    INFO(seen.text());
+    for (int r = 1; r < 3; ++r) {
+        auto const& one = seen.ranks[static_cast<std::size_t>(r)];
+        CHECK(one.how == state::error);
+        CHECK(one.why.what == errc::peer_lost); // not its deadline
+        CHECK(one.why.peer == 0);
+    }
+}
+
 TEST_CASE("misuse: the last step of a rank that leaves is whole on all others") {
     // Whoever is done first goes, while its last bytes are still on their way.
     for (where const& p : places()) {

@@ -404,6 +404,29 @@ TEST_CASE("reducer: tensors of no elements are no operation, however many steps 
                             {.nodes = {"a", "b"}});
 }
 
+TEST_CASE("reducer: after an error nobody touches the caller's memory any more") {
+    // Under AddressSanitizer this is more than it says.
+    std::atomic<bool> gone{false};
+    herring::launch_threads(2,
+                            [&](world& w) {
+                                reducer<float, inproc, sum> reduce(w);
+                                if (w.rank() == 0) {
+                                    auto memory = std::make_unique<std::vector<float>>(300'000, 1.0f);
+                                    herring::status const ended =
+                                        reduce.all_reduce(*memory, std::chrono::milliseconds(50));
+                                    require(!ended.ok() && ended.peer() == 1, ended.message());
+                                    memory.reset();
+                                    gone.store(true);
+                                } else {
+                                    while (!gone.load()) sched_yield();
+                                    std::vector<float> late(300'000, 2.0f);
+                                    require(!reduce.all_reduce(late, std::chrono::seconds(20)).ok(),
+                                            "a sum with a rank that gave up");
+                                }
+                            },
+                            {.nodes = {"a", "b"}});
+}
+
 TEST_CASE("reducer: several on one world, one after the other and side by side") {
     herring::launch_threads(
         4,

@@ -256,12 +256,18 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         mismatch(map.rank_of(my_node, with_local), e, "of another size");
     }
 
-    /// Ends everything with this failure, here and, if `announce`, on every rank. The first one stays.
+    /// Ends everything with this failure, here and, if `announce`, on every rank. The first one stays. The caller's
+    /// thread sees it when `publish` is called, once nothing touches the caller's memory any more.
     void fail(failure const& why, bool announce) noexcept {
-        if (failed.load(std::memory_order_relaxed)) return;
+        if (failing) return;
         failed_with = why;
-        failed.store(true, std::memory_order_release);
+        failing = true;
         if (announce) ranks.fail(why);
+    }
+    HERRING_SETUP void publish() noexcept {
+        if (failed.load(std::memory_order_relaxed)) return;
+        if constexpr (requires { transport.abandon(); }) transport.abandon();
+        failed.store(true, std::memory_order_release);
     }
 
     world& ranks;
@@ -283,6 +289,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     table<std::size_t> index; ///< rank → place in peers; only of those that are
     table<peer> peers;
 
+    bool failing = false; ///< `failed_with` is set; for the thread that polls
     std::atomic<bool> failed{false};
     failure failed_with{};
     failure suspicion{}; ///< a peer that is needed and lost

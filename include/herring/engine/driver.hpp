@@ -61,7 +61,7 @@ template <class Engine, class Waiting> class patience {
     void wait(time_point deadline) noexcept {
         // Reading the clock costs as much as a few polls: not in every round.
         if (rounds_ % 8 == 0) look_around(deadline);
-        switch (policy_.next(rounds_, (last_ - since_).count(), crowded_)) {
+        switch (policy_.next(rounds_, spent_.count(), crowded_)) {
         case wait_action::poll:
             break;
         case wait_action::pause:
@@ -81,6 +81,7 @@ template <class Engine, class Waiting> class patience {
 
   private:
     static constexpr liveness times{};
+    static constexpr std::chrono::microseconds longest_look{10};
 
     /// When to look around again: often while a verdict is awaited.
     static time_point wake_up(time_point deadline) noexcept {
@@ -91,13 +92,15 @@ template <class Engine, class Waiting> class patience {
     void look_around(time_point deadline) noexcept {
         time_point const now = clock::now();
         if (rounds_ == 0) {
-            since_ = now;
             last_ = now;
+            spent_ = {};
         }
         std::uint32_t const question = ranks_.question();
         blame const who = engine_.waiting_for();
         ranks_.waits_for(who.rank, question);
         engine_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
+        // What took longer was somebody else's turn on this core, or sleep.
+        spent_ += std::min<clock::duration>(now - last_, longest_look);
         last_ = now;
         if (looked_ == time_point{}) looked_ = now;
         clock::duration const between = now - looked_;
@@ -145,7 +148,7 @@ template <class Engine, class Waiting> class patience {
     bool crowded_;
     Waiting policy_{};
     std::uint32_t rounds_ = 0;
-    time_point since_{};
+    std::chrono::nanoseconds spent_{0}; // of this core, on polls that found nothing
     time_point last_{};
     time_point looked_{};                // around; not since this stretch began: never
     clock::duration excused_{0};         // by so much later the deadline passes
@@ -235,6 +238,7 @@ template <class Engine, class Waiting> class thread_driver {
             case wait_action::sleep: {
                 std::uint32_t const heard = done_.load();
                 waiting_.store(true);
+                std::atomic_thread_fence(std::memory_order_seq_cst); // either sees the other
                 if (engine_.released() < count && engine_.failed() == nullptr)
                     futex_wait(done_, heard, longest_sleep);
                 waiting_.store(false);
@@ -250,13 +254,19 @@ template <class Engine, class Waiting> class thread_driver {
     void run() noexcept {
         patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
         bool asleep = false;
-        while (!stop_.load()) {
-            std::uint32_t const heard = work_.load();
-            std::uint64_t const before = engine_.released();
+        std::uint64_t told = 0; // released, as of the last look at who waits for it
+        while (true) {
+            std::uint32_t const heard =
+                work_.load(); // before the look at stop_, which is set before it changes
+            if (stop_.load()) return;
             std::size_t const moved = engine_.poll();
-            if ((engine_.released() != before || engine_.failed() != nullptr) && waiting_.load()) {
-                done_.fetch_add(1);
-                futex_wake(done_);
+            if (engine_.released() != told || engine_.failed() != nullptr) {
+                told = engine_.released(); // perhaps since a poll within a sleep
+                std::atomic_thread_fence(std::memory_order_seq_cst);
+                if (waiting_.load()) {
+                    done_.fetch_add(1);
+                    futex_wake(done_);
+                }
             }
             if (moved > 0 || !asleep) {
                 // Before the first sleep one more poll, with the flag up: who submits from now on wakes.

@@ -83,25 +83,29 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         return shared_.failed.load(std::memory_order_acquire) ? &shared_.failed_with : nullptr;
     }
     /// Ends everything with this failure, here and, if `announce`, on every rank.
-    void fail(failure const& why, bool announce = true) noexcept { shared_.fail(why, announce); }
+    void fail(failure const& why, bool announce = true) noexcept {
+        shared_.fail(why, announce);
+        shared_.publish();
+    }
     /// A peer that is needed and lost, before it is known whether that is the cause; `what` is ok when there is none.
     failure const& suspicion() const noexcept { return shared_.suspicion; }
 
     /// Does what can be done now. Returns 0 when there was nothing.
     std::size_t poll() noexcept {
-        if (shared_.failed.load(std::memory_order_relaxed)) return 0;
+        if (shared_.failing) return 0;
         submitted_ = requested_.load(std::memory_order_acquire);
         std::size_t progress = 0;
         if (networked_)
             progress += shared_.transport.poll([this](completion const& done) noexcept { on(done); });
-        progress += arrive();
-        progress += on_node_.step();
+        if (!shared_.failing) progress += arrive();
+        if (!shared_.failing) progress += on_node_.step();
         if (networked_) {
-            progress += two_hops_.step();
-            progress += one_hop_.step();
+            if (!shared_.failing) progress += two_hops_.step();
+            if (!shared_.failing) progress += one_hop_.step();
         }
-        if (shared_.failed.load(std::memory_order_relaxed)) return 0; // nothing is released any more
-        return progress + finish();
+        if (!shared_.failing) return progress + finish();
+        shared_.publish(); // nothing is released any more
+        return 0;
     }
 
     /// Sleeps until `poll` may find something, or `until`.
@@ -151,14 +155,19 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         consider(two_hops_.awaited(), two_hops_.awaited_in(), "its part has not come");
         consider(one_hop_.awaited(), one_hop_.awaited_in(), "its part has not come");
         for (peer const& p : shared_.peers)
-            if (p.oldest < p.pushed)
+            if (p.oldest < p.pushed) {
+                shared_.need(p);
                 consider(p.rank, p.flights[p.oldest % shared_.window].execution,
                          "it has not returned the sum");
+            }
         if (found.rank >= 0 && oldest <= first) return found;
         consider_local(shared_.node.unfinished(first), first,
                        "it has not finished its share of the node's sum");
         for (peer const& p : shared_.peers)
-            if (p.sends > 0) consider(p.rank, first, "it takes no data");
+            if (p.sends > 0) {
+                shared_.need(p);
+                consider(p.rank, first, "it takes no data");
+            }
         return found;
     }
 
@@ -191,6 +200,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
   private:
     // What the transport reports.
     void on(completion const& done) noexcept {
+        if (shared_.failing) return;
         if (done.what == completion::lost) {
             peer& gone = shared_.peers[shared_.place(done.peer)];
             gone.lost = true;

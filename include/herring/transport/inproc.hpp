@@ -126,6 +126,13 @@ class inproc {
         hub_->boxes[static_cast<std::size_t>(rank_)].changed.notify_all();
     }
 
+    /// Withdraws what this rank has posted: its memory may go.
+    void abandon() noexcept {
+        if (hub_ == nullptr) return;
+        std::lock_guard const lock(hub_->guard);
+        withdraw();
+    }
+
     void register_memory(std::span<std::byte>) noexcept {}
     char const* describe(int) const noexcept { return "its end of inproc was destroyed"; }
 
@@ -194,17 +201,23 @@ class inproc {
             std::lock_guard const lock(hub_->guard);
             box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
             mine.open = false;
-            mine.receives.clear();
             mine.arrivals.clear();
+            withdraw();
             for (int const peer : peers_) {
                 box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
-                // What we sent and nobody took points into memory that may now go: withdraw it.
-                std::erase_if(theirs.arrivals, [&](arrival const& a) { return a.from_rank == rank_; });
                 if (theirs.open) finish(theirs, {0, 0, rank_, completion::lost, errc::peer_lost});
             }
             last = --hub_->members == 0;
         }
         if (last) delete hub_;
+    }
+
+    // With the lock held. What was posted points into memory that may now go.
+    void withdraw() noexcept {
+        hub_->boxes[static_cast<std::size_t>(rank_)].receives.clear();
+        for (int const peer : peers_)
+            std::erase_if(hub_->boxes[static_cast<std::size_t>(peer)].arrivals,
+                          [&](arrival const& a) { return a.from_rank == rank_; });
     }
 
     static bool matching(std::uint64_t a, std::uint64_t b) noexcept { return ((a ^ b) & ~carried_bits) == 0; }

@@ -105,6 +105,9 @@ concept describes = requires(T const& t, int peer) {
 /// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but the functor it is given.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
+/// - `abandon()`, if there is one: called when a reduction has failed, before the caller hears of it. From then on
+///   nothing that was posted is read or written, for its memory may go; nothing is posted or polled any more. A
+///   transport that touches posted memory in `poll` alone needs none.
 /// - Facts: `max_message`, `tag_bits`, `keeps_order`, `registers_memory` (posts must use registered memory),
 ///   `device_memory`; `tuning`: the sizes that suit it; if given, `same_host_tuning`: those for a world whose ranks
 ///   reach each other over the loopback interface.

@@ -34,9 +34,9 @@ constexpr char const* to_string(wait_action action) noexcept {
     return "unknown";
 }
 
-/// Asked after every poll that found nothing, with how long that has been so: `idle_rounds` polls since the
-/// last that found something (0 the first time), `idle_nanoseconds` since then, and whether more ranks than
-/// cores are on this machine.
+/// Asked after every poll that found nothing: `idle_rounds` polls since the last that found something (0 the
+/// first time), `idle_nanoseconds` that this core has spent on them (others that ran in a yield are not
+/// counted, nor is sleep), and whether more ranks than cores are on this machine.
 template <class Policy>
 concept waiting_decides = requires(Policy const& policy, std::uint32_t idle_rounds,
                                    std::int64_t idle_nanoseconds, bool crowded) {
