@@ -407,21 +407,25 @@ TEST_CASE("reducer: tensors of no elements are no operation, however many steps 
 TEST_CASE("reducer: after an error nobody touches the caller's memory any more") {
     // Under AddressSanitizer this is more than it says.
     std::atomic<bool> gone{false};
+    std::atomic<bool> over{false};
     herring::launch_threads(2,
                             [&](world& w) {
                                 reducer<float, inproc, sum> reduce(w);
                                 if (w.rank() == 0) {
-                                    auto memory = std::make_unique<std::vector<float>>(300'000, 1.0f);
+                                    auto memory = std::make_unique<std::vector<float>>(30'000, 1.0f);
                                     herring::status const ended =
                                         reduce.all_reduce(*memory, std::chrono::milliseconds(50));
                                     require(!ended.ok() && ended.peer() == 1, ended.message());
                                     memory.reset();
                                     gone.store(true);
+                                    while (!over.load()) sched_yield(); // its reducer stays
                                 } else {
                                     while (!gone.load()) sched_yield();
-                                    std::vector<float> late(300'000, 2.0f);
-                                    require(!reduce.all_reduce(late, std::chrono::seconds(20)).ok(),
-                                            "a sum with a rank that gave up");
+                                    std::vector<float> late(30'000, 2.0f);
+                                    herring::status const ended =
+                                        reduce.all_reduce(late, std::chrono::seconds(20));
+                                    over.store(true);
+                                    require(!ended.ok(), "a sum with a rank that gave up");
                                 }
                             },
                             {.nodes = {"a", "b"}});
