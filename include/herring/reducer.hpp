@@ -236,7 +236,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                                            detail::caller_driver<engine_type, Waiting>>;
     static constexpr std::size_t ring_pieces = 4;
     static constexpr std::size_t most_elements =
-        (std::size_t{1} << 44) / sizeof(T); // 16 TiB: no sum of sizes or number of chunks overflows
+        (std::size_t{1} << 43) / sizeof(T); // 8 TiB: no sum of sizes or number of chunks overflows
 
     HERRING_SETUP herring::plan make() const {
         std::vector<std::size_t> counts;

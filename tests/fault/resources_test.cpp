@@ -332,10 +332,10 @@ TEST_CASE("resources: a layout that no machine holds") {
     for (bool const on_node : {false, true}) {
         setup s;
         s.ranks = 2;
-        s.name = on_node ? "64 TiB over shared memory" : "64 TiB over tcp";
+        s.name = on_node ? "4 TiB over shared memory" : "4 TiB over tcp";
         report const seen = play(s, [&](world& w, board& b) {
             b.strike();
-            layout const huge{{"huge", std::size_t{1} << 44}};
+            layout const huge{{"huge", std::size_t{1} << 40}};
             if (on_node)
                 shared reduce(w, huge);
             else
