@@ -5,11 +5,11 @@
 
 #include "herring/detail/config.hpp"
 
-#include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace herring {
@@ -18,36 +18,54 @@ namespace herring {
 ///
 /// Shape:    `node_of[rank]` is a node; nodes are numbered densely in the order of the first rank that has
 ///           them, so rank 0 is always on node 0. On a node, local ranks follow the order of ranks.
-/// Cost:     O(ranks log ranks) to build, O(1) for every question; 4 ints a rank.
+/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank.
 /// Lifetime: a value; `members` returns a view into it. Do not write to `node_of`: build a new topology.
 struct topology {
     std::vector<int> node_of; ///< rank → node, dense
 
   private:
-    // Before its callers, and without vector(n) and resize: clang 14 takes it in constant expressions only
+    // Before their callers, and without vector(n) and resize: clang 14 takes them in constant expressions only
     // so.
-    template <class Ids> HERRING_SETUP constexpr void number(Ids const& ids) {
-        std::size_t const ranks = ids.size();
-        std::vector<std::size_t> sorted; // ranks of one node side by side, ascending
-        for (std::size_t r = 0; r < ranks; ++r) sorted.push_back(r);
-        std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
-            return ids[a] < ids[b] || (ids[a] == ids[b] && a < b);
-        });
-        std::vector<std::size_t> leader = sorted; // rank → first rank of its node
-        for (std::size_t i = 0; i < ranks; ++i)
-            leader[sorted[i]] =
-                i > 0 && ids[sorted[i - 1]] == ids[sorted[i]] ? leader[sorted[i - 1]] : sorted[i];
+    static constexpr std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+    static constexpr std::size_t hash(int id) noexcept {
+        return static_cast<std::uint32_t>(id) * std::uint64_t{0x9e3779b97f4a7c15} >> 32;
+    }
+    static constexpr std::size_t hash(std::string const& id) noexcept {
+        std::uint64_t mixed = 0xcbf29ce484222325; // FNV-1a
+        for (char const c : id) mixed = (mixed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+        return mixed >> 20;
+    }
+
+    /// Rank → first rank of its node, by a table that is at most half full.
+    template <class Id> HERRING_SETUP static constexpr std::vector<int> leaders(std::span<Id const> ids) {
+        std::size_t const mask = std::bit_ceil(2 * ids.size() + 1) - 1;
+        std::vector<int> table, found;
+        for (std::size_t i = 0; i <= mask; ++i) table.push_back(-1);
+        for (std::size_t r = 0; r < ids.size(); ++r) {
+            std::size_t place = hash(ids[r]) & mask;
+            while (table[place] >= 0 && !(ids[at(table[place])] == ids[r])) place = (place + 1) & mask;
+            if (table[place] < 0) table[place] = static_cast<int>(r);
+            found.push_back(table[place]);
+        }
+        return found;
+    }
+
+    struct led_by {
+        std::vector<int> leader; // rank → first rank of its node
+    };
+    HERRING_SETUP constexpr explicit topology(led_by const& by) {
         std::vector<int> count; // node → ranks so far
-        for (std::size_t r = 0; r < ranks; ++r) {
-            bool const first = leader[r] == r;
-            node_of.push_back(first ? static_cast<int>(count.size()) : node_of[leader[r]]);
+        for (std::size_t r = 0; r < by.leader.size(); ++r) {
+            bool const first = by.leader[r] == static_cast<int>(r);
+            node_of.push_back(first ? static_cast<int>(count.size()) : node_of[at(by.leader[r])]);
             if (first) count.push_back(0);
             local_.push_back(count[at(node_of[r])]++);
         }
         begin_.push_back(0);
         for (int const c : count) begin_.push_back(begin_.back() + c);
         order_ = node_of;
-        for (std::size_t r = 0; r < ranks; ++r)
+        for (std::size_t r = 0; r < node_of.size(); ++r)
             order_[at(begin_[at(node_of[r])] + local_[r])] = static_cast<int>(r);
         largest_ = 0;
         smallest_ = count.empty() ? 0 : count[0];
@@ -57,17 +75,18 @@ struct topology {
         }
     }
 
-    static constexpr std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-
   public:
     /// One rank on one node.
     constexpr topology() : topology(std::vector<int>{0}) {}
 
     /// From any identifiers of nodes, one a rank; equal identifiers mean one node.
-    constexpr explicit topology(std::vector<int> const& node_ids) { number(node_ids); }
+    constexpr explicit topology(std::vector<int> const& node_ids)
+        : topology(led_by{leaders(std::span<int const>(node_ids))}) {}
 
     /// From the names of nodes, one a rank; equal names mean one node.
-    static constexpr topology of_names(std::span<std::string const> names) { return topology(names); }
+    static constexpr topology of_names(std::span<std::string const> names) {
+        return topology(led_by{leaders(names)});
+    }
 
     /// `nodes` nodes of `local` ranks each, ranks filling node after node.
     static constexpr topology uniform(int nodes, int local) {
@@ -107,8 +126,6 @@ struct topology {
     }
 
   private:
-    constexpr explicit topology(std::span<std::string const> names) { number(names); }
-
     std::vector<int> local_; // rank → local rank
     std::vector<int> begin_; // node → its first place in order_; one more at the end
     std::vector<int> order_; // ranks by (node, local rank)
