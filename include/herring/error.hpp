@@ -88,6 +88,17 @@ struct failure {
         copy(made.text, text);
         return made;
     }
+    /// The text in pieces: `{"it sent ", n, " bytes"}`.
+    HERRING_SETUP static failure make(errc what, int local_rank, int peer, std::string_view operation,
+                                      std::initializer_list<detail::piece> text) noexcept {
+        failure made = make(what, local_rank, peer, operation, std::string_view());
+        std::size_t used = 0;
+        char digits[24];
+        for (detail::piece const& p : text)
+            for (char const c : detail::as_text(p, digits))
+                if (used < sizeof made.text - 1) made.text[used++] = c;
+        return made;
+    }
 
     /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
     HERRING_SETUP std::string message() const {
@@ -118,7 +129,7 @@ class error : public std::exception {
     /// The text in pieces: `{"there is no tensor ", i}`.
     HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
                         std::initializer_list<detail::piece> text)
-        : error(what, local_rank, peer, operation, std::string_view(detail::text(text))) {}
+        : error(failure::make(what, local_rank, peer, operation, text)) {}
 
     errc code() const noexcept { return failure_.what; }
     int local_rank() const noexcept { return failure_.local_rank; }

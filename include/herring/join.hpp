@@ -4,9 +4,11 @@
 #define HERRING_JOIN_HPP
 
 #include "herring/detail/address.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/control_star.hpp"
 #include "herring/detail/environment.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/text.hpp"
 #include "herring/detail/timespec.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
@@ -27,14 +29,14 @@ namespace herring {
 
 namespace detail {
 
-inline void rest(std::chrono::milliseconds time) noexcept {
+HERRING_SETUP inline void rest(std::chrono::milliseconds time) noexcept {
     timespec const span = timespec_of(time);
     ::nanosleep(&span, nullptr);
 }
 
 /// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2
 /// s.
-inline std::vector<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
+HERRING_SETUP inline std::vector<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(2));
     std::string why;
     while (true) {
@@ -44,21 +46,20 @@ inline std::vector<endpoint> resolve_hub(rendezvous const& who, time_point deadl
         rest(std::chrono::milliseconds(200));
     }
     throw error(errc::unreachable, who.rank, -1, "join",
-                "the host '" + who.host + "' of rank 0's address does not resolve: " + why +
-                    "; set HERRING_ADDR to a name or an IP address that every rank can resolve");
+                {"the host '", who.host, "' of rank 0's address does not resolve: ", why,
+                 "; set HERRING_ADDR to a name or an IP address that every rank can resolve"});
 }
 
 /// Rank 0: sockets on exactly the addresses given.
-inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvous const& who,
-                                      time_point deadline) {
-    std::string const where = who.host + ":" + std::to_string(who.port);
+HERRING_SETUP inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvous const& who,
+                                                    time_point deadline) {
     for (endpoint const& e : at)
         if (e.wildcard())
             throw error(errc::bad_argument, 0, -1, "join",
-                        "rank 0's address is " + where +
-                            ", which means every interface, and no other rank could "
-                            "connect to it; name one address of rank 0's machine: " +
-                            interfaces_text(interfaces()));
+                        {"rank 0's address is ", who.host, ":", who.port,
+                         ", which means every interface, and no other rank could connect to it; name one address "
+                         "of rank 0's machine: ",
+                         interfaces_text(interfaces())});
     // The last job's process may be about to give the port back.
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
     while (true) {
@@ -80,27 +81,25 @@ inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvou
         }
         if (why == EADDRINUSE)
             throw error(errc::no_resources, 0, -1, "join",
-                        "port " + std::to_string(who.port) + " of " + who.host +
-                            " is in use by another process; choose another port in HERRING_ADDR, the same on "
-                            "every rank, "
-                            "or end that process (ss -ltnp shows it)");
+                        {"port ", who.port, " of ", who.host,
+                         " is in use by another process; choose another port in HERRING_ADDR, the same on every rank, "
+                         "or end that process (ss -ltnp shows it)"});
         if (why == EADDRNOTAVAIL)
             throw error(errc::unreachable, 0, -1, "join",
-                        "rank 0 cannot listen on " + where +
-                            ", which is not an address of its machine; set "
-                            "HERRING_ADDR to one of: " +
-                            interfaces_text(interfaces()));
+                        {"rank 0 cannot listen on ", who.host, ":", who.port,
+                         ", which is not an address of its machine; set HERRING_ADDR to one of: ",
+                         interfaces_text(interfaces())});
         throw error(errc::unreachable, 0, -1, "join",
-                    "rank 0 cannot listen on " + where + ": " + std::strerror(why) +
-                        "; set HERRING_ADDR to an address and a free port above 1023 of rank 0's machine");
+                    {"rank 0 cannot listen on ", who.host, ":", who.port, ": ", std::strerror(why),
+                     "; set HERRING_ADDR to an address and a free port above 1023 of rank 0's machine"});
     }
 }
 
 /// The rest of joining, once it is known who this is; `listeners` where rank 0 listens already.
-inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
+HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
                      std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
-        bad_setting("HERRING_NODE has " + std::to_string(who.node.size()) + " characters; 512 are the most");
+        bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
     if (who.size == 1) {
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
@@ -112,9 +111,9 @@ inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
     star::settings made;
     made.rank = who.rank;
     made.size = who.size;
-    made.hub_text = (who.host.find(':') == std::string::npos ? who.host : "[" + who.host + "]") + ":" +
-                    std::to_string(who.port);
-    made.node = who.node.empty() ? node_identity() : "HERRING_NODE=" + who.node;
+    bool const v6 = who.host.find(':') != std::string::npos;
+    made.hub_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
+    made.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
     made.boot = boot_id();
     made.secret = star::secret_check(who.secret);
     made.listeners = std::move(listeners);
@@ -144,10 +143,11 @@ inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.
 /// Errors:   `timeout` naming the ranks that are missing, `refused`, `mismatch`, `unreachable`,
 /// `no_resources`, `bad_argument`. Example:  herring::world world = herring::join();
-inline world join(join_options const& options = {}) {
-    detail::rendezvous const who = detail::read_environment(
-        options, [](char const* name) { return static_cast<char const*>(std::getenv(name)); },
-        static_cast<long long>(::getppid()));
+HERRING_SETUP inline world join(join_options const& options = {}) {
+    detail::variables const own{
+        [](void const*, char const* name) { return static_cast<char const*>(std::getenv(name)); }};
+    detail::rendezvous const who =
+        detail::read_environment(options, own, static_cast<long long>(::getppid()));
     return detail::join_as(who, options.timeout);
 }
 

@@ -25,13 +25,12 @@ namespace {
 using variables = std::map<std::string, std::string>;
 
 rendezvous read(variables const& given, join_options const& options = {}) {
-    return herring::detail::read_environment(
-        options,
-        [&](char const* name) {
-            auto const found = given.find(name);
-            return found == given.end() ? nullptr : found->second.c_str();
-        },
-        4321);
+    auto const look_up = [](void const* self, char const* name) {
+        auto const& all = *static_cast<variables const*>(self);
+        auto const found = all.find(name);
+        return found == all.end() ? nullptr : found->second.c_str();
+    };
+    return herring::detail::read_environment(options, {look_up, &given}, 4321);
 }
 
 /// The message of the error that reading ends in; empty when it does not.

@@ -121,7 +121,7 @@ HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std:
     };
     auto* const asked = new question;
     asked->host = host;
-    asked->port = std::to_string(port);
+    asked->port = text({port});
     asked->rc = asked->ask(AI_NUMERICHOST, &asked->found);
     asked->done = asked->rc == 0;
     if (!asked->done) {
@@ -202,11 +202,11 @@ HERRING_SETUP inline std::string interfaces_text(std::vector<interface_address> 
         for (std::string const& n : named) done = done || n == i.name;
         if (done) continue;
         named.push_back(i.name);
-        out += (out.empty() ? "" : ", ") + i.name + " (";
+        append(out, {out.empty() ? "" : ", ", i.name, " ("});
         bool first = true;
         for (interface_address const& same : all) {
             if (same.name != i.name) continue;
-            out += (first ? "" : ", ") + same.at.address();
+            append(out, {first ? "" : ", ", same.at.address()});
             first = false;
         }
         out += ")";

@@ -80,10 +80,9 @@ HERRING_SETUP inline std::string rank_list(std::vector<int> const& ranks) {
     constexpr std::size_t shown = 16;
     std::string out = ranks.size() == 1 ? "rank " : "ranks ";
     for (std::size_t i = 0; i < ranks.size() && i < shown; ++i) {
-        if (i != 0) out += ", ";
-        out += std::to_string(ranks[i]);
+        append(out, {i != 0 ? ", " : "", ranks[i]});
     }
-    if (ranks.size() > shown) out += " and " + std::to_string(ranks.size() - shown) + " more";
+    if (ranks.size() > shown) append(out, {" and ", ranks.size() - shown, " more"});
     return out;
 }
 
@@ -97,13 +96,13 @@ inline time_point deadline_in(std::chrono::milliseconds timeout) noexcept {
 HERRING_SETUP inline std::string duration_text(clock::duration d) {
     auto const ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(d + std::chrono::microseconds(500)).count();
-    return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+    return ms % 1000 == 0 ? text({ms / 1000, " s"}) : text({ms, " ms"});
 }
 
 /// What a rank says when a deadline passes in a collective.
 HERRING_SETUP inline std::string late_text(std::vector<int> const& missing, clock::duration waited) {
-    return rank_list(missing) + " did not come within " + duration_text(waited) + "; see where " +
-           (missing.size() == 1 ? "it hangs" : "they hang") + ", or give more time";
+    return text({rank_list(missing), " did not come within ", duration_text(waited), "; see where ",
+                 missing.size() == 1 ? "it hangs" : "they hang", ", or give more time"});
 }
 
 } // namespace detail

@@ -3,6 +3,9 @@
 #ifndef HERRING_DETAIL_IDENTITY_HPP
 #define HERRING_DETAIL_IDENTITY_HPP
 
+#include "herring/detail/config.hpp"
+#include "herring/detail/text.hpp"
+
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -19,7 +22,7 @@
 namespace herring::detail {
 
 /// 64 random bits from the kernel, never 0.
-inline std::uint64_t random_bits() noexcept {
+HERRING_SETUP inline std::uint64_t random_bits() noexcept {
     std::uint64_t bits = 0;
     while (bits == 0) {
         if (::getrandom(&bits, sizeof bits, 0) == static_cast<ssize_t>(sizeof bits)) continue;
@@ -43,38 +46,38 @@ constexpr std::uint64_t hash_of(char const* text, std::size_t size,
     return hash;
 }
 
-inline std::string host_name() {
+HERRING_SETUP inline std::string host_name() {
     char name[256] = {};
     if (::gethostname(name, sizeof name - 1) != 0) return "unknown-host";
     return name;
 }
 
 /// The kernel's random identifier of this boot: equal exactly for processes on one machine.
-inline std::string boot_id() {
-    char text[64] = {};
+HERRING_SETUP inline std::string boot_id() {
+    char id[64] = {};
     int const file = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
-        ssize_t const got = ::read(file, text, 36);
+        ssize_t const got = ::read(file, id, 36);
         ::close(file);
-        if (got == 36) return text;
+        if (got == 36) return id;
     }
-    return "no-boot-id:" + host_name();
+    return text({"no-boot-id:", host_name()});
 }
 
 /// The inode of this process's network namespace; 0 where /proc does not tell.
-inline std::uint64_t network_namespace() noexcept {
+HERRING_SETUP inline std::uint64_t network_namespace() noexcept {
     struct ::stat about {};
     if (::stat("/proc/self/ns/net", &about) != 0) return 0;
     return static_cast<std::uint64_t>(about.st_ino);
 }
 
 /// Ranks with equal identities share memory: host name + boot id + network namespace.
-inline std::string node_identity() {
-    return host_name() + "/" + boot_id() + "/net:" + std::to_string(network_namespace());
+HERRING_SETUP inline std::string node_identity() {
+    return text({host_name(), "/", boot_id(), "/net:", network_namespace()});
 }
 
 /// Cores that this process may run on.
-inline int usable_cores() noexcept {
+HERRING_SETUP inline int usable_cores() noexcept {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);

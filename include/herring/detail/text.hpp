@@ -28,21 +28,21 @@ struct piece {
     }
 };
 
+/// A piece as text; `digits` is room for a number's.
+HERRING_SETUP inline std::string_view as_text(piece const& p, char (&digits)[24]) noexcept {
+    if (p.from != nullptr) return {p.from, p.size};
+    char* const end = digits + sizeof digits;
+    char* first = end;
+    for (std::size_t left = p.negative ? 0 - p.size : p.size; left != 0 || first == end; left /= 10)
+        *--first = static_cast<char>('0' + left % 10);
+    if (p.negative) *--first = '-';
+    return {first, static_cast<std::size_t>(end - first)};
+}
+
 /// Appends the pieces. One function out of line, because chains of operator+ at every error cost compile time.
 HERRING_SETUP inline void append(std::string& to, std::initializer_list<piece> pieces) {
-    for (piece const& p : pieces) {
-        if (p.from != nullptr) {
-            to.append(p.from, p.size);
-            continue;
-        }
-        char digits[24];
-        char* first = digits + sizeof digits;
-        for (std::size_t left = p.negative ? 0 - p.size : p.size;
-             left != 0 || first == digits + sizeof digits; left /= 10)
-            *--first = static_cast<char>('0' + left % 10);
-        if (p.negative) *--first = '-';
-        to.append(first, static_cast<std::size_t>(digits + sizeof digits - first));
-    }
+    char digits[24];
+    for (piece const& p : pieces) to += as_text(p, digits);
 }
 
 /// text({"tensor ", i, " of ", name}).

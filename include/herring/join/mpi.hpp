@@ -32,15 +32,15 @@ struct mpi_invitation {
     char address[320] = {};
 };
 
-inline void mpi_check(int rc, int rank, char const* call) {
+HERRING_SETUP inline void mpi_check(int rc, int rank, char const* call) {
     if (rc == MPI_SUCCESS) return;
     throw error(errc::unsupported, rank, -1, "join",
-                std::string(call) + " failed with MPI error " + std::to_string(rc) +
-                    "; join needs a valid intra-communicator, between MPI_Init and MPI_Finalize");
+                {call, " failed with MPI error ", rc,
+                 "; join needs a valid intra-communicator, between MPI_Init and MPI_Finalize"});
 }
 
 /// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
-inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
+HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
                                    time_point deadline) {
     if (!address.empty()) {
         host_and_port const at = split_address(address, "HERRING_ADDR");
@@ -56,8 +56,8 @@ inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, 
     int const socket = at.empty() ? -1 : listen_on(at[0]);
     if (socket < 0)
         throw error(errc::unreachable, 0, -1, "join",
-                    "rank 0 cannot listen on " + who.host + ": " + (at.empty() ? why : std::strerror(errno)) +
-                        "; set HERRING_ADDR=host:port or HERRING_INTERFACE on rank 0");
+                    {"rank 0 cannot listen on ", who.host, ": ", at.empty() ? why.c_str() : std::strerror(errno),
+                     "; set HERRING_ADDR=host:port or HERRING_INTERFACE on rank 0"});
     who.port = local_end(socket).port();
     return {socket};
 }
@@ -71,7 +71,7 @@ inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, 
 /// its first address that is not loopback. Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is
 /// not used, and may be finalised before the world ends. Errors:   as `join()`. Example:  MPI_Init(&argc,
 /// &argv); herring::world world = herring::join(MPI_COMM_WORLD);
-inline world join(MPI_Comm communicator, join_options const& options = {}) {
+HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& options = {}) {
     detail::rendezvous who;
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
     detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
