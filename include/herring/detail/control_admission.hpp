@@ -6,13 +6,15 @@
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_link.hpp"
 #include "herring/detail/control_wire.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 namespace herring::detail::star {
@@ -28,72 +30,65 @@ struct refusal {
 class admission {
   public:
     /// `own`: rank 0's hello, which the others have to fit.
-    explicit admission(hello own) : hellos_(own.size) { hellos_[0] = std::move(own); }
+    explicit admission(hello const& own) : hellos_(own.size) { hellos_[0] = own; }
 
-    std::vector<hello> const& hellos() const noexcept { return hellos_; }
+    table<hello> const& hellos() const noexcept { return hellos_; }
 
     static bool speaks(head const& h) noexcept { return h.version == protocol_version; }
-    static refusal other_version(head const& h) {
-        return {errc::mismatch, "it speaks version " + std::to_string(h.version) +
-                                    " of the protocol, rank 0 version " + std::to_string(protocol_version) +
-                                    "; build every rank from one version of Herring"};
+    HERRING_SETUP static refusal other_version(head const& h) {
+        return {errc::mismatch, text({"it speaks version ", h.version, " of the protocol, rank 0 version ",
+                                      protocol_version, "; build every rank from one version of Herring"})};
     }
 
     /// Whether `said` has no place in the world, and why. `complete`: all were here.
-    bool refuses(hello const& said, std::vector<link*> const& places, bool complete, refusal& why) const {
+    HERRING_SETUP bool refuses(hello const& said, table<link*> const& places, bool complete,
+                               refusal& why) const {
+        auto const refused = [&](errc code, std::initializer_list<piece> words, bool again = false) {
+            why.code = code;
+            why.text = text(words);
+            why.again = again;
+            return true;
+        };
         std::uint32_t const r = said.rank;
         hello const& own = hellos_[0];
-        if (said.secret != own.secret) {
-            why = {errc::mismatch, std::string(said.secret == 0  ? "rank 0 has a secret, it has none"
-                                               : own.secret == 0 ? "it has a secret, rank 0 has none"
-                                                                 : "its secret is not rank 0's") +
-                                       "; set HERRING_SECRET alike on every rank"};
-            return true;
-        }
-        if (said.size != own.size) {
-            why = {errc::mismatch, "it says that the world has " + std::to_string(said.size) +
-                                       " ranks, rank 0 says " + std::to_string(own.size) +
-                                       "; start every rank with the same size"};
-            return true;
-        }
-        if (r >= own.size) {
-            why = {errc::refused, "rank " + std::to_string(r) + " is out of range; ranks go from 0 to " +
-                                      std::to_string(own.size - 1)};
-            return true;
-        }
+        if (said.secret != own.secret)
+            return refused(errc::mismatch, {said.secret == 0  ? "rank 0 has a secret, it has none"
+                                            : own.secret == 0 ? "it has a secret, rank 0 has none"
+                                                              : "its secret is not rank 0's",
+                                            "; set HERRING_SECRET alike on every rank"});
+        if (said.size != own.size)
+            return refused(errc::mismatch, {"it says that the world has ", said.size, " ranks, rank 0 says ",
+                                            own.size, "; start every rank with the same size"});
+        if (r >= own.size)
+            return refused(errc::refused,
+                           {"rank ", r, " is out of range; ranks go from 0 to ", own.size - 1});
         link const* const there = places[r];
         bool const same = hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
-        if (r == 0 || (there != nullptr && !same)) {
-            why = {errc::refused, "rank " + std::to_string(r) + " has already joined" +
-                                      (r == 0 ? ": it is this one" : " from " + there->from) +
-                                      "; give every process a rank of its own"};
-            return true;
-        }
-        if (complete)
-            why = {errc::refused,
-                   "the world is complete and rank " + std::to_string(r) +
-                       " has left it; start the whole job again",
-                   true};
-        return complete;
+        if (r == 0 || (there != nullptr && !same))
+            return refused(errc::refused, {"rank ", r, " has already joined",
+                                           r == 0 ? ": it is this one" : " from ",
+                                           r == 0 ? std::string_view() : std::string_view(there->from),
+                                           "; give every process a rank of its own"});
+        return complete && refused(errc::refused,
+                                   {"the world is complete and rank ", r,
+                                    " has left it; start the whole job again"},
+                                   true);
     }
 
-    void admit(hello said) {
-        std::size_t const r = said.rank;
-        hellos_[r] = std::move(said);
-    }
+    void admit(hello const& said) { hellos_[said.rank] = said; }
 
     /// A connection ended that was no rank's.
     void count_stranger() noexcept { ++strangers_; }
 
     /// What is sent to whom is refused; kept for the error in which joining may end.
-    failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
+    HERRING_SETUP failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
         ++refusals_;
-        last_refusal_ = "rank " + std::to_string(rank) + " from " + from + ": " + why.text;
-        return failure::make(why.code, static_cast<int>(rank), 0, "join", "refused by rank 0: " + why.text);
+        last_refusal_ = text({"rank ", rank, " from ", from, ": ", why.text});
+        return failure::make(why.code, static_cast<int>(rank), 0, "join", {"refused by rank 0: ", why.text});
     }
 
     /// The ranks that are not here.
-    static std::vector<int> absent(std::vector<link*> const& places) {
+    HERRING_SETUP static std::vector<int> absent(table<link*> const& places) {
         std::vector<int> ranks;
         for (std::size_t r = 1; r < places.size(); ++r)
             if (places[r] == nullptr) ranks.push_back(static_cast<int>(r));
@@ -101,23 +96,23 @@ class admission {
     }
 
     /// The deadline has passed. `trouble`: what else may have kept them away.
-    failure timed_out(std::vector<int> const& missing, std::string const& where,
+    HERRING_SETUP failure timed_out(std::vector<int> const& missing, std::string const& where,
                       std::chrono::milliseconds timeout, std::string const& trouble) const {
-        std::string text = not_joined(rank_list(missing), where, timeout);
-        if (refusals_ > 0) text += "; refused: " + std::to_string(refusals_) + ", last " + last_refusal_;
-        if (strangers_ > 0) text += "; connections that were no rank's: " + std::to_string(strangers_);
-        if (!trouble.empty()) text += "; " + trouble;
-        return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", text);
+        std::string words = not_joined(rank_list(missing), where, timeout);
+        if (refusals_ > 0) append(words, {"; refused: ", refusals_, ", last ", last_refusal_});
+        if (strangers_ > 0) append(words, {"; connections that were no rank's: ", strangers_});
+        if (!trouble.empty()) append(words, {"; ", trouble});
+        return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", words);
     }
 
-    static std::string not_joined(std::string const& who, std::string const& where,
+    HERRING_SETUP static std::string not_joined(std::string const& who, std::string const& where,
                                   std::chrono::milliseconds timeout) {
-        return who + " did not join rank 0 on " + where + " within " + duration_text(timeout) +
-               "; see whether they were started, and with this address";
+        return text({who, " did not join rank 0 on ", where, " within ", duration_text(timeout),
+                     "; see whether they were started, and with this address"});
     }
 
   private:
-    std::vector<hello> hellos_; // rank → what it said
+    table<hello> hellos_; // rank → what it said
     long long strangers_ = 0;
     long long refusals_ = 0;
     std::string last_refusal_;

@@ -7,16 +7,15 @@
 #include "herring/detail/control_link.hpp"
 #include "herring/detail/control_thread.hpp"
 #include "herring/detail/control_wire.hpp"
+#include "herring/detail/table.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -39,26 +38,22 @@ class connections {
     connections& operator=(connections const&) = delete;
 
     /// Closed ones too.
-    std::deque<link>& all() noexcept { return links_; }
+    std::list<link>& all() noexcept { return links_; }
     /// Rank → its link, nullptr without; others than rank 0 have [0] only.
-    std::vector<link*>& places() noexcept { return places_; }
-    bool any_open() const noexcept {
-        return std::any_of(links_.begin(), links_.end(), [](link const& l) { return l.open(); });
+    table<link*>& places() noexcept { return places_; }
+    HERRING_SETUP bool any_open() const noexcept {
+        for (link const& l : links_)
+            if (l.open()) return true;
+        return false;
     }
 
     /// What the thread calls it.
-    static std::uint64_t key_of(link const& l) noexcept {
-        return (l.serial & 0x7FFFFFFFu) << 32 | static_cast<std::uint64_t>(l.slot);
-    }
+    static std::uint64_t key_of(link const& l) noexcept { return l.serial; }
 
-    link& open(int socket, std::string from, std::uint32_t what) {
-        std::size_t slot = 0;
-        while (slot < links_.size() && links_[slot].open()) ++slot;
-        if (slot == links_.size()) links_.emplace_back();
-        link& l = links_[slot];
+    HERRING_SETUP link& open(int socket, std::string from, std::uint32_t what) {
+        link& l = free_place();
         l = {};
         l.socket = socket;
-        l.slot = static_cast<int>(slot);
         l.serial = ++serial_;
         l.from = std::move(from);
         l.heard = clock::now();
@@ -67,33 +62,34 @@ class connections {
         return l;
     }
 
-    void close(link& l) noexcept {
+    HERRING_SETUP void close(link& l) noexcept {
         if (!l.open()) return;
         ::close(l.socket);
         l.socket = -1;
-        std::replace(places_.begin(), places_.end(), &l, static_cast<link*>(nullptr));
+        for (link*& place : places_)
+            if (place == &l) place = nullptr;
     }
 
     /// Of what the thread was woken by; nullptr when it has been closed since.
-    link* of_key(std::uint64_t key) noexcept {
-        std::size_t const slot = key & 0xFFFFFFFFu;
-        return slot < links_.size() && links_[slot].open() && key_of(links_[slot]) == key ? &links_[slot]
-                                                                                          : nullptr;
+    HERRING_SETUP link* of_key(std::uint64_t key) noexcept {
+        for (link& l : links_)
+            if (l.still(key)) return &l;
+        return nullptr;
     }
 
-    void send(link& to, message type, std::uint64_t sequence, std::span<std::byte const> body) {
+    HERRING_SETUP void send(link& to, message type, std::uint64_t sequence, std::span<std::byte const> body) {
         if (!to.open() || to.finish) return;
         append_message(to.out, type, static_cast<std::uint32_t>(rank_), sequence, body);
         flush(to);
     }
 
     /// To every rank that this one is connected with: from rank 0 to all, from others to rank 0.
-    void send_all(message type, std::uint64_t sequence, std::span<std::byte const> body) {
+    HERRING_SETUP void send_all(message type, std::uint64_t sequence, std::span<std::byte const> body) {
         for (link* const place : places_)
             if (place != nullptr) send(*place, type, sequence, body);
     }
 
-    void flush(link& l) noexcept {
+    HERRING_SETUP void flush(link& l) noexcept {
         bool const more = !l.write();
         if (more == l.wants_write) return;
         l.wants_write = more;
@@ -107,10 +103,16 @@ class connections {
     }
 
   private:
+    link& free_place() {
+        for (link& l : links_)
+            if (!l.open()) return l;
+        return links_.emplace_back();
+    }
+
     control_thread& thread_;
     int rank_;
-    std::deque<link> links_;
-    std::vector<link*> places_;
+    std::list<link> links_;
+    table<link*> places_;
     std::uint64_t serial_ = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/detail/monitor.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/world.hpp"
@@ -40,7 +41,7 @@ inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
 /// How much longer than its deadline a rank waits for rank 0's word.
 inline constexpr std::chrono::seconds answer_time{1};
 
-/// One process's end of the star. `Role` derives from it and is the rest: `hub` is rank 0, `member` the
+/// One process's end of the star. A role derives from it and is the rest: `hub` is rank 0, `member` the
 /// others.
 ///
 /// Role:     has begin, give_up, take_part, accuse, before_sleep, overslept, occurred, connected, heard, stranger,
@@ -50,15 +51,16 @@ inline constexpr std::chrono::seconds answer_time{1};
 ///           while it sleeps. Sends are tried where they are made, so that a collective costs rank 0 no
 ///           wake-up of its own.
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
-template <class Role> class star_end {
+class star_end {
   public:
     star_end(star_end const&) = delete;
     star_end& operator=(star_end const&) = delete;
+    HERRING_SETUP virtual ~star_end() { close_listeners(); }
 
     /// Waits until all ranks are here. Throws what kept them away.
-    void join() {
+    HERRING_SETUP void join() {
         thread_.open(is_.rank);
-        role().begin();
+        begin();
         auto const body = +[](void* self) -> void* {
             static_cast<star_end*>(self)->run();
             return nullptr;
@@ -66,20 +68,20 @@ template <class Role> class star_end {
         thread_.start(body, this, is_.rank);
         monitor::guard const held(lock_);
         wait_while_joining(is_.deadline);
-        if (stage_ == stage::joining) role().give_up();
+        if (stage_ == stage::joining) give_up();
         if (stage_ == stage::joined) return;
         part(answer_time);
         throw error(why_not_);
     }
 
     /// Says goodbye, waits until the others have closed, at most `leave_time`.
-    void leave() noexcept {
+    HERRING_SETUP void leave() noexcept {
         monitor::guard const held(lock_);
         part(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
     }
 
     /// `kind`: barrier or give. `all`, where there is one, becomes what every rank gave.
-    void collective(message kind, std::string_view operation, std::span<std::byte const> mine,
+    HERRING_SETUP void collective(message kind, std::string_view operation, std::span<std::byte const> mine,
                     std::vector<std::vector<std::byte>>* all, time_point deadline) {
         monitor::guard const held(lock_);
         throw_if_failed(operation);
@@ -87,11 +89,10 @@ template <class Role> class star_end {
         operation_ = operation;
         if (mine.size() > blob_limit)
             set_failure(failure::make(errc::bad_argument, is_.rank, -1, operation,
-                                      std::to_string(mine.size()) + " bytes given; the limit is " +
-                                          std::to_string(blob_limit) +
-                                          " a rank: this is for set-up, not for data"));
+                                      {mine.size(), " bytes given; the limit is ", blob_limit,
+                                       " a rank: this is for set-up, not for data"}));
         else
-            role().take_part(kind, sequence, mine, deadline);
+            take_part(kind, sequence, mine, deadline);
         operation_ = {};
         if (done_ < sequence) throw_if_failed(operation);
         if (all == nullptr) return;
@@ -101,7 +102,7 @@ template <class Role> class star_end {
         throw_if_failed(operation);
     }
 
-    void announce(failure const& why) noexcept {
+    HERRING_SETUP void announce(failure const& why) noexcept {
         try {
             monitor::guard const held(lock_);
             set_failure(why);
@@ -111,14 +112,14 @@ template <class Role> class star_end {
     }
 
     /// The first accusation is brought before rank 0; the verdict comes as a failure.
-    void bring(accusation& of) noexcept {
+    HERRING_SETUP void bring(accusation& of) noexcept {
         bool const brought = of.question != 0;
         of.question = 1;
         if (brought) return;
         try {
             monitor::guard const held(lock_);
             if (failed()) return;
-            role().accuse(of.why, of.certain);
+            accuse(of.why, of.certain);
             thread_.wake(); // it has something to wait for now
         } catch (...) {
             of.question = 0; // no memory to say it: again
@@ -132,26 +133,25 @@ template <class Role> class star_end {
     failure const* failures() const noexcept { return &cell_; }
 
     /// After `join`: what rank 0 told everyone.
-    membership told() const {
+    HERRING_SETUP membership told() const {
         membership made;
         made.rank = is_.rank;
         made.map = topology(node_ids_);
         made.job = job_;
         made.local_address = local_address_;
-        made.ranks_on_this_machine = static_cast<int>(
-            std::count(machine_ids_.begin(), machine_ids_.end(), machine_ids_[at(is_.rank)]));
+        made.ranks_on_this_machine = 0;
+        for (int const id : machine_ids_)
+            if (id == machine_ids_[at(is_.rank)]) ++made.ranks_on_this_machine;
         return made;
     }
 
   protected:
     enum class stage { joining, joined, refused };
 
-    explicit star_end(settings from)
-        : is_(std::move(from)), links_(thread_, is_.rank, is_.size), left_(at(is_.size)) {}
-    ~star_end() { close_listeners(); }
-
+    HERRING_SETUP explicit star_end(settings const& from)
+        : is_(from), links_(thread_, is_.rank, is_.size), left_(at(is_.size)) {}
     /// Ends the thread.
-    void stop() noexcept {
+    HERRING_SETUP void stop() noexcept {
         {
             monitor::guard const held(lock_);
             stop_ = true;
@@ -159,10 +159,25 @@ template <class Role> class star_end {
         thread_.join();
     }
 
+    // What a role does.
+    virtual void begin() = 0;
+    virtual void give_up() = 0;
+    virtual void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
+                           time_point deadline) = 0;
+    virtual void accuse(failure const& why, bool certain) = 0;
+    virtual time_point before_sleep(time_point now) = 0;
+    virtual void overslept(clock::duration late) = 0;
+    virtual bool occurred(std::uint64_t key) = 0;
+    virtual void connected(link& l) = 0;
+    virtual void heard(link& from, head const& h, std::span<std::byte const> body) = 0;
+    virtual void stranger(link& l) = 0;
+    virtual void expired(link& l) = 0;
+    virtual void ended(link& l, int why) = 0;
+
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     bool failed() const noexcept { return first_.load(std::memory_order_relaxed) != 0; }
 
-    hello own_hello() const {
+    HERRING_SETUP hello own_hello() const {
         return {static_cast<std::uint32_t>(is_.size),
                 static_cast<std::uint32_t>(is_.rank),
                 incarnation_,
@@ -173,17 +188,16 @@ template <class Role> class star_end {
 
     // ---- waiting, by callers ------------------------------------------------------------------------------
 
-    void wait_while_joining(time_point deadline) noexcept {
+    HERRING_SETUP void wait_while_joining(time_point deadline) noexcept {
         while (stage_ == stage::joining && lock_.wait_until(deadline)) {
         }
     }
 
     /// Whether collective `sequence` has ended by `deadline`, well or not.
-    bool wait_until_done(std::uint64_t sequence, time_point deadline) noexcept {
-        auto const ended = [&] { return done_ >= sequence || failed(); };
-        while (!ended() && lock_.wait_until(deadline)) {
+    HERRING_SETUP bool wait_until_done(std::uint64_t sequence, time_point deadline) noexcept {
+        while (done_ < sequence && !failed() && lock_.wait_until(deadline)) {
         }
-        return ended();
+        return done_ >= sequence || failed();
     }
 
     // ---- connections --------------------------------------------------------------------------------------
@@ -193,7 +207,7 @@ template <class Role> class star_end {
         lock_.notify_all();
     }
 
-    void close_listeners() noexcept {
+    HERRING_SETUP void close_listeners() noexcept {
         for (int const l : is_.listeners) {
             thread_.forget(l);
             ::close(l);
@@ -201,20 +215,20 @@ template <class Role> class star_end {
         is_.listeners.clear();
     }
 
-    void receive(link& l) {
-        std::byte bytes[16 * 1024];
+    HERRING_SETUP void receive(link& l) {
+        std::byte room_for[16 * 1024];
         std::uint64_t const serial = l.serial;
         for (int turn = 0; turn < 64; ++turn) {
-            std::size_t const room = l.room(sizeof bytes);
-            ssize_t const n = l.read({bytes, room});
+            std::size_t const room = l.room(sizeof room_for);
+            ssize_t const n = l.read({room_for, room});
             if (n < 0) return;
             l.heard = clock::now();
             if (n == 0) {
-                role().ended(l, l.error);
+                ended(l, l.error);
                 return;
             }
             if (l.refused) continue; // it has been told; what else it says is not heard
-            l.in.insert(l.in.end(), bytes, bytes + n);
+            append(l.in, room_for, static_cast<std::size_t>(n));
             messages(l);
             if (!l.still(serial)) return;
             if (static_cast<std::size_t>(n) < room && !l.refused) return; // an end is told by epoll
@@ -228,23 +242,23 @@ template <class Role> class star_end {
     }
 
     /// The other end has closed, or the network gave it up. `l` is a rank's.
-    void lost(link& l, int why) {
+    HERRING_SETUP void lost(link& l, int why) {
         bool const expected = left_[at(l.rank)] || l.finish || leaving_ || stage_ == stage::refused;
         close_link(l);
         if (expected) return;
         set_failure(failure::make(errc::peer_lost, -1, l.rank, "control",
-                                  "its control connection (" + l.from + ") closed without a goodbye" +
-                                      reason(why) + ": its process died or its host cannot be reached"));
+                                  {"its control connection (", l.from, ") closed without a goodbye",
+                                   reason(why), ": its process died or its host cannot be reached"}));
     }
 
-    static std::string reason(int why) {
-        return why == 0 ? "" : std::string(" (") + std::strerror(why) + ")";
+    HERRING_SETUP static std::string reason(int why) {
+        return why == 0 ? std::string() : text({" (", std::strerror(why), ")"});
     }
 
     /// What comes from a rank, and no rank of this build would send.
-    void nonsense(link& l, std::string const& what) {
+    HERRING_SETUP void nonsense(link& l, std::string_view what) {
         set_failure(failure::make(errc::protocol, is_.rank, l.rank, doing(),
-                                  "it sent " + what + "; see that every rank runs the same build"));
+                                  {"it sent ", what, "; see that every rank runs the same build"}));
         close_link(l);
     }
 
@@ -266,13 +280,13 @@ template <class Role> class star_end {
     }
 
     /// The first one stays, and is told to whoever this rank is connected to.
-    void set_failure(failure const& why) {
+    HERRING_SETUP void set_failure(failure const& why) {
         if (failed()) return;
         keep_failure(why);
         if (stage_ == stage::joined) links_.send_all(message::fail, 0, write_failure(why));
     }
 
-    void heard_failure(link& from, std::span<std::byte const> body) {
+    HERRING_SETUP void heard_failure(link& from, std::span<std::byte const> body) {
         failure why;
         if (read_failure(body, why))
             set_failure(why);
@@ -280,7 +294,7 @@ template <class Role> class star_end {
             nonsense(from, "a failure that cannot be read");
     }
 
-    failure gone(int rank, std::string_view operation) const noexcept {
+    HERRING_SETUP failure gone(int rank, std::string_view operation) const noexcept {
         return failure::make(errc::peer_lost, is_.rank, rank, operation,
                              "it left (its world was destroyed) while others still wait for it; let every "
                              "rank make the same calls");
@@ -295,7 +309,7 @@ template <class Role> class star_end {
     monitor lock_;
     connections links_;
     stage stage_ = stage::joining;
-    std::vector<bool> left_; // rank → it has said goodbye
+    table<bool> left_;  // rank → it has said goodbye
     failure why_not_{};      // refused: the reason
     std::string last_trouble_;
 
@@ -309,14 +323,12 @@ template <class Role> class star_end {
 
     // Collectives.
     std::uint64_t done_ = 0; // number of the last one that is complete
-    std::vector<std::byte> result_;
+    bytes result_;
 
   private:
-    Role& role() noexcept { return static_cast<Role&>(*this); }
-
     // ---- the thread ---------------------------------------------------------------------------------------
 
-    void run() noexcept {
+    HERRING_SETUP void run() noexcept {
         while (true) {
             int timeout_ms = -1;
             {
@@ -345,30 +357,30 @@ template <class Role> class star_end {
 
     /// If this thread slept much longer than it meant to, because its process was stopped or starved, everyone has
     /// fresh time: nobody is accused of this rank's silence. Returns the time to reckon with.
-    time_point mind_own_sleep() noexcept {
+    HERRING_SETUP time_point mind_own_sleep() noexcept {
         time_point const now = clock::now();
         clock::duration const late = own_.late(now);
         own_.expect(now, {}); // until it sleeps again
         if (late != clock::duration(0)) {
             for (link& l : links_.all()) l.heard = now;
-            role().overslept(late);
+            overslept(late);
         }
         return now;
     }
 
     /// Does what is due; how long the thread may sleep, in milliseconds.
-    int until_next() {
+    HERRING_SETUP int until_next() {
         time_point const now = mind_own_sleep();
         time_point next = time_point::max();
         for (link& l : links_.all()) {
             if (!l.open()) continue;
             if (now >= l.until)
-                role().expired(l);
+                expired(l);
             else
                 next = std::min(next, l.until);
         }
         if (stage_ == stage::joined && !failed() && !leaving_) next = std::min(next, beat(now));
-        next = std::min(next, role().before_sleep(now));
+        next = std::min(next, before_sleep(now));
         if (next == time_point::max()) return -1;
         auto const ms =
             std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count() + 1;
@@ -376,7 +388,7 @@ template <class Role> class star_end {
     }
 
     /// Says that this rank is alive, and looks who else is. When to do so again.
-    time_point beat(time_point now) {
+    HERRING_SETUP time_point beat(time_point now) {
         if (now < beat_at_) return beat_at_;
         beat_at_ = now + is_.times.beat;
         links_.send_all(message::alive, 0, {});
@@ -384,19 +396,19 @@ template <class Role> class star_end {
             if (place == nullptr || left_[at(place->rank)] || silent(*place, now) < is_.times.dead) continue;
             set_failure(
                 failure::make(errc::peer_lost, -1, place->rank, "control",
-                              "it has given no sign of life for " + duration_text(is_.times.dead) +
-                                  ": its process is stopped or starved, or its host cannot be reached"));
+                              {"it has given no sign of life for ", duration_text(is_.times.dead),
+                               ": its process is stopped or starved, or its host cannot be reached"}));
             break;
         }
         return beat_at_;
     }
 
-    void take(std::uint64_t key, std::uint32_t what) {
-        if (role().occurred(key)) return;
+    HERRING_SETUP void take(std::uint64_t key, std::uint32_t what) {
+        if (occurred(key)) return;
         link* const l = links_.of_key(key);
         if (l == nullptr) return;
         if (l->connecting) {
-            role().connected(*l);
+            connected(*l);
             return;
         }
         if ((what & EPOLLOUT) != 0) links_.flush(*l);
@@ -404,7 +416,7 @@ template <class Role> class star_end {
     }
 
     /// Takes every whole message out of what has come in.
-    void messages(link& l) {
+    HERRING_SETUP void messages(link& l) {
         std::size_t begin = 0;
         std::uint64_t const serial = l.serial;
         while (true) {
@@ -412,12 +424,12 @@ template <class Role> class star_end {
             if (!next.wrong.empty()) {
                 // Before it has let us in, what answers at rank 0's address need not be rank 0.
                 bool const unknown = l.rank < 0 || (is_.rank != 0 && stage_ == stage::joining);
-                unknown ? role().stranger(l) : nonsense(l, next.wrong);
+                unknown ? stranger(l) : nonsense(l, next.wrong);
                 return;
             }
             if (!next.whole) break;
             begin += head_bytes + next.body.size();
-            role().heard(l, next.front, next.body);
+            heard(l, next.front, next.body);
             if (!l.still(serial)) return;
         }
         if (begin > 0) l.drop(begin);
@@ -425,18 +437,18 @@ template <class Role> class star_end {
 
     // ---- the end ------------------------------------------------------------------------------------------
 
-    void keep_failure(failure const& why) noexcept {
+    HERRING_SETUP void keep_failure(failure const& why) noexcept {
         cell_ = why;
         first_.store(1, std::memory_order_release);
         lock_.notify_all();
     }
 
-    void throw_if_failed(std::string_view operation) const {
+    HERRING_SETUP void throw_if_failed(std::string_view operation) const {
         if (failed()) throw error(as_seen_by(cell_, is_.rank, operation));
     }
 
     /// Goodbye to everyone, then waits until they have closed.
-    void part(clock::duration most) noexcept {
+    HERRING_SETUP void part(clock::duration most) noexcept {
         time_point const deadline = clock::now() + most;
         leaving_ = true;
         close_listeners();

@@ -36,21 +36,20 @@ inline constexpr int pending_limit = 64; // connections of whoever has not said 
 
 /// Rank 0. Every other rank connects to it, says hello, and is let in or refused; strangers cost one of
 /// `pending_limit` places for at most `pending_time`.
-class hub : public star_end<hub> {
+class hub final : public star_end {
   public:
-    explicit hub(settings from) : star_end(std::move(from)), door_(own_hello()), tally_(is_.size) {}
-    ~hub() { stop(); }
+    HERRING_SETUP explicit hub(settings const& from)
+        : star_end(from), door_(own_hello()), tally_(is_.size) {}
+    ~hub() override { stop(); }
 
   private:
-    friend class star_end<hub>;
-
-    void begin() {
+    void begin() override {
         local_address_ = local_end(is_.listeners.at(0)).address();
         watch_listeners();
     }
 
     /// Nobody else came in time.
-    void give_up() {
+    HERRING_SETUP void give_up() override {
         stage_ = stage::refused;
         why_not_ =
             door_.timed_out(admission::absent(links_.places()), is_.hub_text, is_.timeout, last_trouble_);
@@ -58,7 +57,7 @@ class hub : public star_end<hub> {
     }
 
     /// What is due at `now`; when something is due next.
-    time_point before_sleep(time_point now) {
+    HERRING_SETUP time_point before_sleep(time_point now) override {
         time_point next = time_point::max();
         if (judging_ && !failed()) {
             judge(now);
@@ -77,25 +76,25 @@ class hub : public star_end<hub> {
         return std::min(next, tick_at_);
     }
 
-    void overslept(clock::duration late) noexcept { verdict_at_ += late; }
+    void overslept(clock::duration late) noexcept override { verdict_at_ += late; }
 
     // ---- connections --------------------------------------------------------------------------------------
 
     static constexpr std::uint64_t listener_key = std::uint64_t{0xFFFFFFFF} << 32;
 
-    void watch_listeners() noexcept {
+    HERRING_SETUP void watch_listeners() noexcept {
         for (std::size_t i = 0; i < is_.listeners.size(); ++i)
             thread_.watch(is_.listeners[i], listener_key + i, EPOLLIN);
     }
 
     /// Whether what happened at `key` was at a listener.
-    bool occurred(std::uint64_t key) {
+    HERRING_SETUP bool occurred(std::uint64_t key) override {
         if (key < listener_key) return false;
         if (key - listener_key < is_.listeners.size()) accept(is_.listeners[key - listener_key]);
         return true;
     }
 
-    void accept(int listener) {
+    HERRING_SETUP void accept(int listener) {
         for (int i = 0; i < 16; ++i) {
             endpoint who;
             who.size = sizeof who.raw;
@@ -103,14 +102,14 @@ class hub : public star_end<hub> {
             if (socket < 0) {
                 if (errno == EINTR || errno == ECONNABORTED) continue;
                 if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                    last_trouble_ = std::string("accept: ") + std::strerror(errno);
+                    last_trouble_ = text({"accept: ", std::strerror(errno)});
                     if (!drop_oldest()) pause();
                 }
                 return;
             }
-            if (std::count_if(links_.all().begin(), links_.all().end(),
-                              [](link const& l) { return l.pending(); }) >= pending_limit)
-                drop_oldest();
+            int pending = 0;
+            for (link const& l : links_.all()) pending += l.pending();
+            if (pending >= pending_limit) drop_oldest();
             link& l = links_.open(socket, who.text(), EPOLLIN);
             tune(socket);
             receive(l); // what it says is often here already
@@ -119,7 +118,7 @@ class hub : public star_end<hub> {
 
     /// Makes room among those who have not said who they are: a rank says it at once, so the oldest is the
     /// likeliest to be none; if it is one, it connects again.
-    bool drop_oldest() {
+    HERRING_SETUP bool drop_oldest() {
         link* oldest = nullptr;
         for (link& l : links_.all())
             if (l.pending() && (oldest == nullptr || l.serial < oldest->serial)) oldest = &l;
@@ -130,28 +129,28 @@ class hub : public star_end<hub> {
     }
 
     /// Out of descriptors: a listener that stays readable would keep the thread from sleeping.
-    void pause() noexcept {
+    HERRING_SETUP void pause() noexcept {
         if (paused_) return;
         paused_ = true;
         resume_at_ = clock::now() + std::chrono::milliseconds(100);
         for (int const l : is_.listeners) thread_.forget(l);
     }
 
-    void connected(link&) noexcept {} // rank 0 connects to nobody
+    void connected(link&) noexcept override {} // rank 0 connects to nobody
 
-    void stranger(link& l) noexcept {
+    HERRING_SETUP void stranger(link& l) noexcept override {
         if (!l.refused) door_.count_stranger();
         close_link(l);
     }
 
-    void expired(link& l) noexcept { stranger(l); }
+    void expired(link& l) noexcept override { stranger(l); }
 
-    void ended(link& l, int why) {
+    HERRING_SETUP void ended(link& l, int why) override {
         if (l.rank < 0) {
             stranger(l);
         } else if (stage_ == stage::joining) {
             close_link(l); // its place is free again
-            last_trouble_ = "rank " + std::to_string(l.rank) + " (" + l.from + ") left before all were here";
+            last_trouble_ = text({"rank ", l.rank, " (", l.from, ") left before all were here"});
         } else {
             lost(l, why);
         }
@@ -159,11 +158,11 @@ class hub : public star_end<hub> {
 
     // ---- joining ------------------------------------------------------------------------------------------
 
-    void heard(link& from, head const& h, std::span<std::byte const> body) {
+    void heard(link& from, head const& h, std::span<std::byte const> body) override {
         from.rank < 0 ? heard_newcomer(from, h, body) : heard_member(from, h, body);
     }
 
-    void heard_newcomer(link& from, head const& h, std::span<std::byte const> body) {
+    HERRING_SETUP void heard_newcomer(link& from, head const& h, std::span<std::byte const> body) {
         if (!admission::speaks(h)) return refuse(from, h.rank, admission::other_version(h));
         hello said;
         if (h.type != message::hello || !said.read(body) || said.rank != h.rank) return stranger(from);
@@ -175,11 +174,11 @@ class hub : public star_end<hub> {
         place = &from;
         from.rank = static_cast<int>(said.rank);
         from.until = time_point::max();
-        door_.admit(std::move(said));
+        door_.admit(said);
         if (admission::absent(links_.places()).empty()) welcome();
     }
 
-    void refuse(link& l, std::uint32_t rank, refusal const& why) {
+    HERRING_SETUP void refuse(link& l, std::uint32_t rank, refusal const& why) {
         links_.send(l, message::refuse, why.again ? 1 : 0,
                     write_failure(door_.count_refusal(rank, l.from, why)));
         if (!l.open()) return;
@@ -188,7 +187,7 @@ class hub : public star_end<hub> {
     }
 
     /// Everyone is here: who is on which node and machine.
-    void welcome() {
+    HERRING_SETUP void welcome() {
         std::vector<std::string> nodes, boots;
         for (hello const& h : door_.hellos()) {
             nodes.push_back(h.node);
@@ -197,11 +196,11 @@ class hub : public star_end<hub> {
         job_ = random_bits();
         node_ids_ = topology::of_names(nodes).node_of;
         machine_ids_ = topology::of_names(boots).node_of;
-        std::vector<std::byte> body;
+        bytes body;
         append<std::uint64_t>(body, job_);
         for (std::size_t r = 0; r < nodes.size(); ++r) {
-            append<std::uint32_t>(body, node_ids_[r]);
-            append<std::uint32_t>(body, machine_ids_[r]);
+            append<std::uint32_t>(body, static_cast<std::uint32_t>(node_ids_[r]));
+            append<std::uint32_t>(body, static_cast<std::uint32_t>(machine_ids_[r]));
         }
         stage_ = stage::joined;
         for (link* const place : links_.places())
@@ -210,18 +209,18 @@ class hub : public star_end<hub> {
         lock_.notify_all();
     }
 
-    void tell_missing() {
+    HERRING_SETUP void tell_missing() {
         std::vector<int> const ranks = admission::absent(links_.places());
-        std::vector<std::byte> body;
-        append<std::uint32_t>(body, ranks.empty() ? 0 : ranks[0]);
+        bytes body;
+        append<std::uint32_t>(body, ranks.empty() ? 0u : static_cast<std::uint32_t>(ranks[0]));
         append(body, rank_list(ranks));
         links_.send_all(message::missing, 0, body);
     }
 
     // ---- collectives and failures -------------------------------------------------------------------------
 
-    void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
-                   time_point deadline) {
+    HERRING_SETUP void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
+                                 time_point deadline) override {
         time_point const started = clock::now();
         arrive(0, kind, mine);
         if (wait_until_done(sequence, deadline)) return;
@@ -230,7 +229,7 @@ class hub : public star_end<hub> {
         if (!wait_until_done(sequence, clock::now() + is_.times.verdict)) set_failure(accused_);
     }
 
-    void heard_member(link& from, head const& h, std::span<std::byte const> body) {
+    HERRING_SETUP void heard_member(link& from, head const& h, std::span<std::byte const> body) {
         int const rank = from.rank;
         if (h.rank != static_cast<std::uint32_t>(rank) || h.version != protocol_version)
             return nonsense(from, "a message in the name of another rank or version");
@@ -272,25 +271,25 @@ class hub : public star_end<hub> {
     }
 
     /// `rank` is at the collective that is open.
-    void arrive(int rank, message kind, std::span<std::byte const> bytes) {
+    HERRING_SETUP void arrive(int rank, message kind, std::span<std::byte const> given) {
         // Or who comes late would complete what the others are told has failed.
         if (failed() || judging_) return;
         if (int const other = tally_.at_odds_with(kind); other >= 0) {
             char const* const theirs = name(tally_.of(other));
             return set_failure(failure::make(errc::mismatch, other, rank, theirs,
-                                             std::string("it called ") + name(kind) + " where rank " +
-                                                 std::to_string(other) + " called " + theirs +
-                                                 "; let every rank make the same calls in the same order"));
+                                             {"it called ", name(kind), " where rank ", other, " called ",
+                                              theirs,
+                                              "; let every rank make the same calls in the same order"}));
         }
-        tally_.add(rank, kind, bytes);
+        tally_.add(rank, kind, given);
         for (int r = 0; r < is_.size; ++r)
             if (left_[at(r)] && !tally_.has(r)) return set_failure(gone(r, name(kind)));
         if (!tally_.complete()) return;
-        std::vector<std::byte> body = tally_.take();
+        bytes body = tally_.take();
         if (body.size() > body_limit)
             return set_failure(
                 failure::make(errc::no_resources, 0, -1, name(kind),
-                              std::to_string(body.size()) + " bytes in all; give less to each all_gather"));
+                              {body.size(), " bytes in all; give less to each all_gather"}));
         ++done_;
         links_.send_all(message::done, done_, body);
         result_ = std::move(body);
@@ -298,7 +297,7 @@ class hub : public star_end<hub> {
     }
 
     /// The deadline of `by` has passed.
-    void report_late(int by, clock::duration waited) {
+    HERRING_SETUP void report_late(int by, clock::duration waited) {
         std::vector<int> const missing = tally_.absent();
         if (!judging_) missing_ = true;
         accuse(failure::make(errc::timeout, by, missing.empty() ? -1 : missing[0], name(tally_.kind()),
@@ -310,7 +309,7 @@ class hub : public star_end<hub> {
 
     /// The first accusation ends the world, in the name of whoever is to blame; only that is still open. All ranks are
     /// asked at once whom they wait for; the thread judges, before it sleeps again.
-    void accuse(failure const& why, bool certain) {
+    HERRING_SETUP void accuse(failure const& why, bool certain) override {
         if (failed() || judging_) return;
         judging_ = true;
         accused_ = why;
@@ -323,7 +322,7 @@ class hub : public star_end<hub> {
 
     /// The verdict, if what is known by now allows one. In the thread only, which has read what has come in, and knows
     /// whether it was away itself.
-    void judge(time_point now) {
+    HERRING_SETUP void judge(time_point now) {
         if (!judging_ || failed()) return;
         auto const of = [&](int r) noexcept {
             link const* const place = links_.places()[at(r)];

@@ -8,10 +8,10 @@
 #include "herring/detail/crc32c.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@
 namespace herring::detail::star {
 
 /// No delay for small messages; a host that has vanished is noticed in about 5 s, idle or not.
-inline void tune(int socket) noexcept {
+HERRING_SETUP inline void tune(int socket) noexcept {
     auto const set = [&](int level, int option, int value) {
         ::setsockopt(socket, level, option, &value, sizeof value);
     };
@@ -49,7 +49,6 @@ struct arrival {
 /// kind of message may have.
 struct link {
     int socket = -1; // -1: this place is free
-    int slot = 0;
     std::uint64_t serial = 0; // in order of opening; what was meant for a closed link does not reach the next
     int rank = -1;            // -1: nobody yet
     bool connecting = false;
@@ -60,7 +59,7 @@ struct link {
     time_point until = time_point::max(); // closed then
     time_point heard{};                   // when something last came in
     std::string from{};
-    std::vector<std::byte> in{}, out{};
+    bytes in{}, out{};
     std::size_t sent = 0;
 
     bool open() const noexcept { return socket >= 0; }
@@ -69,7 +68,7 @@ struct link {
     bool still(std::uint64_t number) const noexcept { return open() && serial == number; }
 
     /// Writes what the socket takes. False: some of it has to wait until the socket takes more.
-    bool write() noexcept {
+    HERRING_SETUP bool write() noexcept {
         while (sent < out.size()) {
             ssize_t const n = ::send(socket, out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
             if (n > 0) {
@@ -93,7 +92,7 @@ struct link {
     }
 
     /// Reads once. -1: nothing is there now; 0: nothing will come, for the reason `error` (0: an orderly end).
-    ssize_t read(std::span<std::byte> into) noexcept {
+    HERRING_SETUP ssize_t read(std::span<std::byte> into) noexcept {
         if (into.empty()) return 0;
         while (true) {
             ssize_t const n = ::recv(socket, into.data(), into.size(), 0);
@@ -106,7 +105,7 @@ struct link {
     }
 
     /// What has come in, from byte `begin` on, in a world of `ranks`.
-    arrival look(std::size_t begin, std::size_t ranks) const {
+    HERRING_SETUP arrival look(std::size_t begin, std::size_t ranks) const {
         arrival found;
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
@@ -120,8 +119,7 @@ struct link {
             return found;
         }
         if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, ranks))) {
-            found.wrong =
-                "a control message of " + std::to_string(h.length) + " bytes, more than its kind may have";
+            found.wrong = text({"a control message of ", h.length, " bytes, more than its kind may have"});
             return found;
         }
         if (rest.size() < head_bytes + h.length) return found;
@@ -131,19 +129,17 @@ struct link {
         return found;
     }
 
-    /// The first `bytes` of what has come in are dealt with.
-    void drop(std::size_t bytes) {
-        in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(bytes));
+    /// The first `size` bytes of what has come in are dealt with.
+    HERRING_SETUP void drop(std::size_t size) {
+        in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(size));
         if (in.empty() && in.capacity() > 65536) in.shrink_to_fit();
     }
 
   private:
-    static bool looks_ours(std::span<std::byte const> bytes) noexcept {
-        std::array<std::byte, 4> ours{};
-        put(ours.data(), magic);
-        return std::equal(ours.begin(),
-                          ours.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), ours.size())),
-                          bytes.begin());
+    static bool looks_ours(std::span<std::byte const> front) noexcept {
+        std::byte ours[4];
+        put(ours, magic);
+        return front.empty() || std::memcmp(ours, front.data(), std::min(front.size(), sizeof ours)) == 0;
     }
 };
 

@@ -32,21 +32,19 @@ namespace herring::detail::star {
 
 /// A rank other than 0. It has one connection, to rank 0, and until it is welcomed makes a new one whenever
 /// that ends.
-class member : public star_end<member> {
+class member final : public star_end {
   public:
-    explicit member(settings from) : star_end(std::move(from)) {}
-    ~member() { stop(); }
+    HERRING_SETUP explicit member(settings const& from) : star_end(from) {}
+    ~member() override { stop(); }
 
   private:
-    friend class star_end<member>;
-
     static constexpr std::chrono::seconds connect_time{2};
     static constexpr std::chrono::milliseconds longest_backoff{500};
 
-    void begin() noexcept {}
+    void begin() noexcept override {}
 
     /// Rank 0 did not welcome this rank in time.
-    void give_up() {
+    HERRING_SETUP void give_up() override {
         if (greeted_)
             wait_while_joining(is_.deadline + answer_time); // rank 0 may be about to say who is missing
         if (stage_ != stage::joining) return;
@@ -57,21 +55,22 @@ class member : public star_end<member> {
                                 admission::not_joined(missing_, is_.hub_text, is_.timeout))
                 : failure::make(
                       errc::timeout, is_.rank, 0, "join",
-                      "no answer from rank 0 on " + is_.hub_text + " within " + duration_text(is_.timeout) +
-                          (last_trouble_.empty() ? std::string() : " (last: " + last_trouble_ + ")") +
-                          "; see whether rank 0 runs, whether the address is one of its machine and "
-                          "whether a firewall is between");
+                      {"no answer from rank 0 on ", is_.hub_text, " within ", duration_text(is_.timeout),
+                       last_trouble_.empty() ? "" : " (last: ", last_trouble_,
+                       last_trouble_.empty() ? "" : ")",
+                       "; see whether rank 0 runs, whether the address is one of its machine and "
+                       "whether a firewall is between"});
     }
 
     /// What is due at `now`; when something is due next.
-    time_point before_sleep(time_point now) {
+    HERRING_SETUP time_point before_sleep(time_point now) override {
         if (stage_ == stage::joined) return failed() ? time_point::max() : look_after_questions(now);
         if (stage_ != stage::joining || rank_0() != nullptr) return time_point::max();
         if (now >= retry_at_) connect();
         return rank_0() != nullptr ? rank_0()->until : retry_at_;
     }
 
-    void overslept(clock::duration late) noexcept {
+    void overslept(clock::duration late) noexcept override {
         if (accused_at_ != time_point{}) accused_at_ += late;
     }
 
@@ -79,9 +78,9 @@ class member : public star_end<member> {
 
     link* rank_0() noexcept { return links_.places()[0]; }
 
-    static bool occurred(std::uint64_t) noexcept { return false; } // nobody connects here
+    bool occurred(std::uint64_t) noexcept override { return false; } // nobody connects here
 
-    void connect() {
+    HERRING_SETUP void connect() {
         endpoint const& to = is_.hub[next_hub_++ % is_.hub.size()];
         int const socket = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         int rc = socket < 0 ? -1 : 0;
@@ -90,7 +89,7 @@ class member : public star_end<member> {
             rc = ::connect(socket, to.get(), to.size);
         }
         if (rc != 0 && errno != EINPROGRESS) {
-            last_trouble_ = to.text() + ": " + std::strerror(errno);
+            last_trouble_ = text({to.text(), ": ", std::strerror(errno)});
             if (socket >= 0) ::close(socket);
             bool const tried_all = next_hub_ % is_.hub.size() == 0;
             retry_in(tried_all ? backoff_ : std::chrono::milliseconds(0));
@@ -102,27 +101,27 @@ class member : public star_end<member> {
         l.until = clock::now() + connect_time;
     }
 
-    void retry_in(std::chrono::milliseconds time) noexcept {
+    HERRING_SETUP void retry_in(std::chrono::milliseconds time) noexcept {
         retry_at_ = clock::now() + time;
         backoff_ = std::min(backoff_ * 3 / 2, longest_backoff);
     }
 
     /// Not over this connection; over another.
-    void give_up_on(link& l, std::string trouble) noexcept {
-        last_trouble_ = std::move(trouble);
+    HERRING_SETUP void give_up_on(link& l, std::initializer_list<piece> trouble) noexcept {
+        last_trouble_ = text(trouble);
         close_link(l);
         greeted_ = false;
         retry_in(backoff_);
     }
 
-    void connected(link& l) {
+    HERRING_SETUP void connected(link& l) override {
         int why = 0;
         socklen_t size = sizeof why;
         ::getsockopt(l.socket, SOL_SOCKET, SO_ERROR, &why, &size);
         endpoint const here = local_end(l.socket);
         // A socket that connects to its own port on loopback meets itself when nobody listens there.
         if (why == 0 && here.text() == l.from) why = ECONNREFUSED;
-        if (why != 0) return give_up_on(l, l.from + ": " + std::strerror(why));
+        if (why != 0) return give_up_on(l, {l.from, ": ", std::strerror(why)});
         l.connecting = false;
         l.until = time_point::max();
         l.rank = 0;
@@ -132,20 +131,22 @@ class member : public star_end<member> {
         links_.send(l, message::hello, 0, own_hello().write());
     }
 
-    void stranger(link& l) { give_up_on(l, "what listens on " + l.from + " is not a Herring rank 0"); }
-    void expired(link& l) { give_up_on(l, "no answer from " + l.from); }
-    void ended(link& l, int why) {
+    void stranger(link& l) override {
+        give_up_on(l, {"what listens on ", l.from, " is not a Herring rank 0"});
+    }
+    void expired(link& l) override { give_up_on(l, {"no answer from ", l.from}); }
+    HERRING_SETUP void ended(link& l, int why) override {
         if (stage_ == stage::joining)
-            give_up_on(l, l.from + " closed the connection" + reason(why));
+            give_up_on(l, {l.from, " closed the connection", reason(why)});
         else
             lost(l, why);
     }
 
     // ---- what rank 0 says ---------------------------------------------------------------------------------
 
-    void heard(link& from, head const& h, std::span<std::byte const> body) {
+    HERRING_SETUP void heard(link& from, head const& h, std::span<std::byte const> body) override {
         if (h.version != protocol_version && h.type != message::refuse)
-            return nonsense(from, "version " + std::to_string(h.version) + " of the protocol");
+            return nonsense(from, text({"version ", h.version, " of the protocol"}));
         reader in{body};
         switch (h.type) {
         case message::refuse:
@@ -162,7 +163,8 @@ class member : public star_end<member> {
             if (failed()) return;
             if (!asking_ || h.sequence != done_ + 1)
                 return nonsense(from, "the end of a collective that this rank did not begin");
-            result_.assign(body.begin(), body.end());
+            result_.clear();
+            append(result_, body);
             done_ = h.sequence;
             asking_ = false;
             lock_.notify_all();
@@ -186,17 +188,17 @@ class member : public star_end<member> {
         }
     }
 
-    void refused(link& from, bool again, std::span<std::byte const> body) {
+    HERRING_SETUP void refused(link& from, bool again, std::span<std::byte const> body) {
         if (!read_failure(body, why_not_))
             why_not_ = failure::make(errc::refused, is_.rank, 0, "join",
                                      "refused by rank 0, in words of another version");
         why_not_.local_rank = is_.rank;
-        if (again) return give_up_on(from, why_not_.text);
+        if (again) return give_up_on(from, {why_not_.text});
         stage_ = stage::refused;
         lock_.notify_all();
     }
 
-    void welcomed(link& from, reader in) {
+    HERRING_SETUP void welcomed(link& from, reader in) {
         if (in.rest.size() != most_body(message::welcome, at(is_.size)))
             return nonsense(from, "a welcome to a world of another size");
         job_ = in.number<std::uint64_t>();
@@ -212,20 +214,20 @@ class member : public star_end<member> {
 
     // ---- collectives --------------------------------------------------------------------------------------
 
-    void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
-                   time_point deadline) {
+    HERRING_SETUP void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
+                                 time_point deadline) override {
         if (left_[0]) return set_failure(gone(0, doing()));
         time_point const started = clock::now();
         asking_ = true;
         links_.send_all(kind, sequence, mine); // that is, to rank 0
         if (!wait_until_done(sequence, deadline)) {
-            std::vector<std::byte> body;
-            append<std::uint64_t>(
-                body, std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started).count());
+            bytes body;
+            auto const late = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started);
+            append<std::uint64_t>(body, static_cast<std::uint64_t>(late.count()));
             links_.send_all(message::late, sequence, body);
             failure const silence = failure::make(errc::timeout, is_.rank, 0, doing(),
-                                                  "rank 0, which leads collectives, did not answer within " +
-                                                      duration_text(clock::now() - started));
+                                                  {"rank 0, which leads collectives, did not answer within ",
+                                                   duration_text(clock::now() - started)});
             wait_for_verdict(silence);
             thread_.wake();
             if (!wait_until_done(sequence, clock::now() + is_.times.verdict)) set_failure(silence);
@@ -236,7 +238,7 @@ class member : public star_end<member> {
 
     // ---- judgement ----------------------------------------------------------------------------------------
 
-    void accuse(failure const& why, bool certain) {
+    HERRING_SETUP void accuse(failure const& why, bool certain) override {
         if (rank_0() == nullptr || left_[0] || why.peer < 0)
             return set_failure(why); // nobody could tell more
         links_.send_all(message::accuse, certain ? 1 : 0, write_failure(why));

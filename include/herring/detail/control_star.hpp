@@ -16,14 +16,17 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace herring::detail::star {
 
-/// Joins as `End`, which is `hub` or `member`, or throws why not; the world it makes owns the end.
-template <class End> membership joined_as(settings from) {
-    auto end = std::make_unique<End>(std::move(from));
+/// Joins, or throws why not; the world it makes owns this process's end.
+HERRING_SETUP inline membership join_star(settings const& from) {
+    std::unique_ptr<star_end> end;
+    if (from.rank == 0)
+        end.reset(new hub(from));
+    else
+        end.reset(new member(from));
     end->join();
     membership told = end->told();
     control& by = told.by;
@@ -31,26 +34,21 @@ template <class End> membership joined_as(settings from) {
     by.failures = end->failures();
     by.all_gather = [](void* self, std::string_view operation, std::span<std::byte const> mine,
                        std::vector<std::vector<std::byte>>& all, time_point deadline) {
-        static_cast<End*>(self)->collective(message::give, operation, mine, &all, deadline);
+        static_cast<star_end*>(self)->collective(message::give, operation, mine, &all, deadline);
     };
     by.barrier = [](void* self, std::string_view operation, time_point deadline) {
-        static_cast<End*>(self)->collective(message::barrier, operation, {}, nullptr, deadline);
+        static_cast<star_end*>(self)->collective(message::barrier, operation, {}, nullptr, deadline);
     };
-    by.fail = [](void* self, failure const& why) noexcept { static_cast<End*>(self)->announce(why); };
-    by.accuse = [](void* self, accusation& of) noexcept { static_cast<End*>(self)->bring(of); };
+    by.fail = [](void* self, failure const& why) noexcept { static_cast<star_end*>(self)->announce(why); };
+    by.accuse = [](void* self, accusation& of) noexcept { static_cast<star_end*>(self)->bring(of); };
     by.question = &end->question();
     by.testifies = &end->testifies();
     by.destroy = [](void* self) noexcept {
-        std::unique_ptr<End> const mine(static_cast<End*>(self));
+        std::unique_ptr<star_end> const mine(static_cast<star_end*>(self));
         mine->leave();
     };
     by.self = end.release();
     return told;
-}
-
-/// Joins, or throws why not.
-inline membership join_star(settings from) {
-    return from.rank == 0 ? joined_as<hub>(std::move(from)) : joined_as<member>(std::move(from));
 }
 
 } // namespace herring::detail::star

@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_CONTROL_TALLY_HPP
 
 #include "herring/detail/control_wire.hpp"
+#include "herring/detail/table.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,7 @@ class tally {
     message of(int rank) const noexcept { return given_[static_cast<std::size_t>(rank)].kind; }
 
     /// The ranks that have not come.
-    std::vector<int> absent() const {
+    HERRING_SETUP std::vector<int> absent() const {
         std::vector<int> ranks;
         for (int r = 0; r < static_cast<int>(given_.size()); ++r)
             if (!has(r)) ranks.push_back(r);
@@ -35,30 +36,32 @@ class tally {
     }
 
     /// The first rank that is in another collective; -1: none.
-    int at_odds_with(message kind) const noexcept {
+    HERRING_SETUP int at_odds_with(message kind) const noexcept {
         for (int r = 0; r < static_cast<int>(given_.size()); ++r)
             if (has(r) && of(r) != kind) return r;
         return -1;
     }
 
     /// What those who have come are in.
-    message kind() const noexcept {
+    HERRING_SETUP message kind() const noexcept {
         for (contribution const& c : given_)
             if (c.kind != message::alive) return c.kind;
         return message::barrier;
     }
 
-    void add(int rank, message kind, std::span<std::byte const> bytes) {
-        given_[static_cast<std::size_t>(rank)] = {kind, {bytes.begin(), bytes.end()}};
+    HERRING_SETUP void add(int rank, message kind, std::span<std::byte const> given) {
+        contribution& c = given_[static_cast<std::size_t>(rank)];
+        c.kind = kind;
+        append(c.given, given);
         ++arrived_;
     }
 
     /// The body of `message::done`: of an all_gather the sizes of all, then the bytes of all.
-    std::vector<std::byte> take() {
-        std::vector<std::byte> body;
+    HERRING_SETUP bytes take() {
+        bytes body;
         if (kind() == message::give) {
-            for (contribution const& c : given_) append<std::uint64_t>(body, c.bytes.size());
-            for (contribution const& c : given_) body.insert(body.end(), c.bytes.begin(), c.bytes.end());
+            for (contribution const& c : given_) append<std::uint64_t>(body, c.given.size());
+            for (contribution const& c : given_) append(body, c.given);
         }
         for (contribution& c : given_) c = {};
         arrived_ = 0;
@@ -68,10 +71,10 @@ class tally {
   private:
     struct contribution {
         message kind = message::alive; // alive: none yet
-        std::vector<std::byte> bytes{};
+        bytes given{};
     };
 
-    std::vector<contribution> given_;
+    table<contribution> given_;
     std::size_t arrived_ = 0;
 };
 
@@ -84,9 +87,9 @@ inline bool unpack(std::span<std::byte const> body, std::size_t ranks,
     all.assign(ranks, {});
     for (std::size_t r = 0; r < ranks; ++r) {
         if (!in.ok || sizes[r] > in.rest.size()) return false;
-        auto const bytes = in.rest.first(static_cast<std::size_t>(sizes[r]));
-        all[r].assign(bytes.begin(), bytes.end());
-        in.rest = in.rest.subspan(bytes.size());
+        auto const theirs = in.rest.first(static_cast<std::size_t>(sizes[r]));
+        all[r].assign(theirs.begin(), theirs.end());
+        in.rest = in.rest.subspan(theirs.size());
     }
     return in.ok && in.rest.empty();
 }

@@ -3,15 +3,14 @@
 #ifndef HERRING_DETAIL_CONTROL_THREAD_HPP
 #define HERRING_DETAIL_CONTROL_THREAD_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 
 #include <pthread.h>
 #include <signal.h>
@@ -35,18 +34,18 @@ class control_thread {
     }
 
     /// Before all else. Throws `no_resources`.
-    void open(int rank) {
+    HERRING_SETUP void open(int rank) {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (epoll_ < 0 || event_ < 0)
             throw error(errc::no_resources, rank, -1, "join",
-                        std::string("no file descriptor for the control thread: ") + std::strerror(errno) +
-                            "; raise ulimit -n");
+                        {"no file descriptor for the control thread: ", std::strerror(errno),
+                         "; raise ulimit -n"});
         watch(event_, wake_key, EPOLLIN);
     }
 
     /// Runs `body(self)` in the thread. Throws `no_resources`.
-    void start(void* (*body)(void*), void* self, int rank) {
+    HERRING_SETUP void start(void* (*body)(void*), void* self, int rank) {
         // The program's signals are the program's: this thread takes none.
         sigset_t every, before;
         ::sigfillset(&every);
@@ -55,7 +54,7 @@ class control_thread {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         if (refused != 0)
             throw error(errc::no_resources, rank, -1, "join",
-                        std::string("no control thread: ") + std::strerror(refused) + "; raise ulimit -u");
+                        {"no control thread: ", std::strerror(refused), "; raise ulimit -u"});
         running_ = true;
 #if defined(__GLIBC__)
         ::pthread_setname_np(thread_, "herring-control");
@@ -63,7 +62,7 @@ class control_thread {
     }
 
     /// Wakes the thread, which must be about to return, and waits until it has.
-    void join() noexcept {
+    HERRING_SETUP void join() noexcept {
         if (!running_) return;
         wake();
         ::pthread_join(thread_, nullptr);
@@ -85,11 +84,11 @@ class control_thread {
     }
 
     /// What has happened; waits at most `timeout_ms` (-1: for ever) for something. Valid until the next call.
-    std::span<epoll_event const> sleep(int timeout_ms) noexcept {
-        int got = ::epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), timeout_ms);
+    HERRING_SETUP std::span<epoll_event const> sleep(int timeout_ms) noexcept {
+        int got = ::epoll_wait(epoll_, events_, 64, timeout_ms);
         std::size_t kept = 0;
         for (int i = 0; i < got; ++i) {
-            epoll_event const& event = events_[static_cast<std::size_t>(i)];
+            epoll_event const& event = events_[i];
             if (event.data.u64 != wake_key) {
                 events_[kept++] = event;
                 continue;
@@ -98,13 +97,13 @@ class control_thread {
             while (::read(event_, &count, sizeof count) > 0) {
             }
         }
-        return {events_.data(), kept};
+        return {events_, kept};
     }
 
   private:
     static constexpr std::uint64_t wake_key = ~std::uint64_t{0};
 
-    void control(int how, int socket, std::uint64_t key, std::uint32_t what) noexcept {
+    HERRING_SETUP void control(int how, int socket, std::uint64_t key, std::uint32_t what) noexcept {
         epoll_event event{};
         event.events = what;
         event.data.u64 = key;
@@ -115,7 +114,7 @@ class control_thread {
     bool running_ = false;
     int epoll_ = -1;
     int event_ = -1;
-    std::array<epoll_event, 64> events_{};
+    epoll_event events_[64] = {};
 };
 
 } // namespace herring::detail::star

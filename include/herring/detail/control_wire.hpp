@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_WIRE_HPP
 #define HERRING_DETAIL_CONTROL_WIRE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/crc32c.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/judgement.hpp"
@@ -57,15 +58,24 @@ constexpr std::size_t most_body(message type, std::size_t ranks) noexcept {
     }
 }
 
-template <class Integer, class Number> void append(std::vector<std::byte>& to, Number value) {
+/// The bytes of a message, in the order in which `reader` takes them. Plain functions, not one a type.
+using bytes = std::vector<std::byte>;
+using detail::append; // of texts
+
+HERRING_SETUP inline void append(bytes& to, void const* from, std::size_t size) {
     std::size_t const at = to.size();
-    to.resize(at + sizeof(Integer));
-    put(to.data() + at, static_cast<Integer>(value));
+    to.resize(at + size);
+    if (size != 0) std::memcpy(to.data() + at, from, size);
 }
-inline void append(std::vector<std::byte>& to, std::string_view text) {
-    std::size_t const at = to.size();
-    to.resize(at + text.size());
-    if (!text.empty()) std::memcpy(to.data() + at, text.data(), text.size());
+inline void append(bytes& to, std::string_view text) { append(to, text.data(), text.size()); }
+inline void append(bytes& to, std::span<std::byte const> all) { append(to, all.data(), all.size()); }
+HERRING_SETUP inline void append_number(bytes& to, std::uint64_t value, std::size_t size) {
+    std::byte little[8];
+    put(little, value);
+    append(to, little, size);
+}
+template <class Integer> void append(bytes& to, std::uint64_t value) {
+    append_number(to, value, sizeof(Integer));
 }
 
 /// Reads what `append` wrote; past the end it gives zeros and `ok` turns false.
@@ -74,23 +84,19 @@ struct reader {
     bool ok = true;
 
     template <class Integer> Integer number() noexcept {
-        if (rest.size() < sizeof(Integer)) {
-            ok = false;
-            rest = {};
-            return 0;
-        }
-        Integer const value = get<Integer>(rest.data());
-        rest = rest.subspan(sizeof(Integer));
-        return value;
+        std::byte little[8] = {};
+        std::string_view const found = text(sizeof(Integer));
+        if (!found.empty()) std::memcpy(little, found.data(), sizeof(Integer));
+        return static_cast<Integer>(get<std::uint64_t>(little));
     }
-    std::string_view text(std::size_t bytes) noexcept {
-        if (rest.size() < bytes) {
+    HERRING_SETUP std::string_view text(std::size_t size) noexcept {
+        if (rest.size() < size) {
             ok = false;
             rest = {};
             return {};
         }
-        std::string_view const found(reinterpret_cast<char const*>(rest.data()), bytes);
-        rest = rest.subspan(bytes);
+        std::string_view const found(reinterpret_cast<char const*>(rest.data()), size);
+        rest = rest.subspan(size);
         return found;
     }
 };
@@ -108,7 +114,7 @@ struct head {
     std::uint32_t body_crc = 0;
 
     /// False: not a message of ours.
-    bool read(std::span<std::byte const> from) noexcept {
+    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
         if (from.size() < head_bytes) return false;
         reader in{from.first(head_bytes)};
         if (in.number<std::uint32_t>() != magic) return false;
@@ -123,25 +129,25 @@ struct head {
 };
 
 /// Appends a whole message.
-inline void append_message(std::vector<std::byte>& to, message type, std::uint32_t rank,
-                           std::uint64_t sequence, std::span<std::byte const> body,
-                           std::uint16_t version = protocol_version) {
+HERRING_SETUP inline void append_message(bytes& to, message type, std::uint32_t rank, std::uint64_t sequence,
+                                         std::span<std::byte const> body,
+                                         std::uint16_t version = protocol_version) {
     std::size_t const at = to.size();
     to.reserve(at + head_bytes + body.size());
     append<std::uint32_t>(to, magic);
     append<std::uint16_t>(to, version);
-    append<std::uint16_t>(to, type);
+    append<std::uint16_t>(to, static_cast<std::uint16_t>(type));
     append<std::uint32_t>(to, rank);
     append<std::uint32_t>(to, body.size());
     append<std::uint64_t>(to, sequence);
     append<std::uint32_t>(to, crc32c(body));
     append<std::uint32_t>(to, crc32c(std::span<std::byte const>(to).subspan(at, head_bytes - 4)));
-    to.insert(to.end(), body.begin(), body.end());
+    append(to, body);
 }
 
 /// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic
 /// can replay it.
-inline std::uint64_t secret_check(std::string const& secret) noexcept {
+HERRING_SETUP inline std::uint64_t secret_check(std::string const& secret) noexcept {
     if (secret.empty()) return 0;
     std::uint64_t hash = hash_of("herring secret 1", 16);
     for (int round = 0; round < 1000; ++round)
@@ -158,8 +164,8 @@ struct hello {
     std::string node;
     std::string boot;
 
-    std::vector<std::byte> write() const {
-        std::vector<std::byte> out;
+    HERRING_SETUP bytes write() const {
+        bytes out;
         append<std::uint32_t>(out, size);
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
@@ -173,7 +179,7 @@ struct hello {
         return out;
     }
 
-    bool read(std::span<std::byte const> from) {
+    HERRING_SETUP bool read(std::span<std::byte const> from) {
         reader in{from};
         size = in.number<std::uint32_t>();
         rank = in.number<std::uint32_t>();
@@ -188,12 +194,11 @@ struct hello {
     }
 };
 
-inline std::vector<std::byte> write_failure(failure const& why) {
+HERRING_SETUP inline bytes write_failure(failure const& why) {
     std::string_view const operation(why.operation), text(why.text);
-    std::vector<std::byte> out;
-    append<std::uint32_t>(out, why.what);
-    append<std::uint32_t>(out, why.local_rank);
-    append<std::uint32_t>(out, why.peer);
+    bytes out;
+    for (int const number : {static_cast<int>(why.what), why.local_rank, why.peer})
+        append<std::uint32_t>(out, static_cast<std::uint32_t>(number));
     append<std::uint16_t>(out, operation.size());
     append<std::uint16_t>(out, text.size());
     append(out, operation);
@@ -201,7 +206,7 @@ inline std::vector<std::byte> write_failure(failure const& why) {
     return out;
 }
 
-inline bool read_failure(std::span<std::byte const> from, failure& why) noexcept {
+HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, failure& why) noexcept {
     reader in{from};
     auto const code = in.number<std::uint32_t>();
     auto const local = static_cast<int>(in.number<std::uint32_t>());

@@ -3,7 +3,6 @@
 #ifndef HERRING_DETAIL_CRC32C_HPP
 #define HERRING_DETAIL_CRC32C_HPP
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,16 +17,16 @@ namespace herring::detail {
 
 /// Tables for eight bytes a step: entry [k][b] is the remainder of byte b followed by k zero bytes.
 struct crc32c_tables {
-    std::array<std::array<std::uint32_t, 256>, 8> of{};
+    std::uint32_t of[8][256] = {};
 };
 
 constexpr crc32c_tables make_crc32c_tables() noexcept {
     crc32c_tables made;
-    for (std::uint32_t byte = 0; byte < 256; ++byte) {
-        std::uint32_t crc = byte;
-        for (int bit = 0; bit < 8; ++bit)
-            crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
-        made.of[0][byte] = crc;
+    // One bit, then all bytes that are known ones with that bit set: remainders add up.
+    std::uint32_t crc = 1;
+    for (std::uint32_t bit = 128; bit != 0; bit /= 2) {
+        crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
+        for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit) made.of[0][byte + bit] = crc ^ made.of[0][byte];
     }
     for (std::size_t k = 1; k < 8; ++k)
         for (std::size_t byte = 0; byte < 256; ++byte)
