@@ -128,7 +128,7 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
         who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
     made.deadline = deadline;
     made.timeout = timeout;
-    membership told = star::join_star(made);
+    membership told = star::join_star(std::move(made));
     if (!own.empty()) told.local_address = own;
     return world(std::move(told));
 }

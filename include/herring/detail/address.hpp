@@ -172,7 +172,7 @@ HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std:
 }
 
 struct interface_address {
-    std::string name;
+    char name[IF_NAMESIZE + 1] = {};
     endpoint at;
     bool up = false;
 };
@@ -187,7 +187,9 @@ HERRING_SETUP inline std::vector<interface_address> interfaces() {
         int const family = i->ifa_addr->sa_family;
         if (family != AF_INET && family != AF_INET6) continue;
         socklen_t const size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-        found.push_back({i->ifa_name, endpoint::of(i->ifa_addr, size), (i->ifa_flags & IFF_UP) != 0});
+        interface_address next{{}, endpoint::of(i->ifa_addr, size), (i->ifa_flags & IFF_UP) != 0};
+        std::strncpy(next.name, i->ifa_name, IF_NAMESIZE);
+        found.push_back(next);
     }
     ::freeifaddrs(list);
     return found;
@@ -196,20 +198,15 @@ HERRING_SETUP inline std::vector<interface_address> interfaces() {
 /// "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
 HERRING_SETUP inline std::string interfaces_text(std::vector<interface_address> const& all) {
     std::string out;
-    std::vector<std::string> named;
-    for (interface_address const& i : all) {
-        bool done = false;
-        for (std::string const& n : named) done = done || n == i.name;
-        if (done) continue;
-        named.push_back(i.name);
-        append(out, {out.empty() ? "" : ", ", i.name, " ("});
-        bool first = true;
-        for (interface_address const& same : all) {
-            if (same.name != i.name) continue;
-            append(out, {first ? "" : ", ", same.at.address()});
-            first = false;
-        }
-        out += ")";
+    auto const same = [&](std::size_t a, std::size_t b) { return std::strcmp(all[a].name, all[b].name) == 0; };
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        std::size_t first = 0;
+        while (!same(first, i)) ++first;
+        if (first != i) continue; // is named already
+        append(out, {out.empty() ? "" : ", ", all[i].name, " (", all[i].at.address()});
+        for (std::size_t j = i + 1; j < all.size(); ++j)
+            if (same(i, j)) append(out, {", ", all[j].at.address()});
+        append(out, {")"});
     }
     return out.empty() ? "none" : out;
 }

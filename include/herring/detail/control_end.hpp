@@ -148,8 +148,8 @@ class star_end {
   protected:
     enum class stage { joining, joined, refused };
 
-    HERRING_SETUP explicit star_end(settings const& from)
-        : is_(from), links_(thread_, is_.rank, is_.size), left_(at(is_.size)) {}
+    HERRING_SETUP explicit star_end(settings&& from)
+        : is_(std::move(from)), links_(thread_, is_.rank, is_.size), left_(at(is_.size)) {}
     /// Ends the thread.
     HERRING_SETUP void stop() noexcept {
         {

@@ -38,8 +38,8 @@ inline constexpr int pending_limit = 64; // connections of whoever has not said 
 /// `pending_limit` places for at most `pending_time`.
 class hub final : public star_end {
   public:
-    HERRING_SETUP explicit hub(settings const& from)
-        : star_end(from), door_(own_hello()), tally_(is_.size) {}
+    HERRING_SETUP explicit hub(settings&& from)
+        : star_end(std::move(from)), door_(own_hello()), tally_(is_.size) {}
     ~hub() override { stop(); }
 
   private:
@@ -188,14 +188,14 @@ class hub final : public star_end {
 
     /// Everyone is here: who is on which node and machine.
     HERRING_SETUP void welcome() {
-        std::vector<std::string> nodes, boots;
-        for (hello const& h : door_.hellos()) {
-            nodes.push_back(h.node);
-            boots.push_back(h.boot);
+        table<std::string> nodes(at(is_.size)), boots(at(is_.size));
+        for (std::size_t r = 0; r < nodes.size(); ++r) {
+            nodes[r] = door_.hellos()[r].node;
+            boots[r] = door_.hellos()[r].boot;
         }
         job_ = random_bits();
-        node_ids_ = topology::of_names(nodes).node_of;
-        machine_ids_ = topology::of_names(boots).node_of;
+        node_ids_ = topology::of_names({nodes.data(), nodes.size()}).node_of;
+        machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
         bytes body;
         append<std::uint64_t>(body, job_);
         for (std::size_t r = 0; r < nodes.size(); ++r) {

@@ -34,7 +34,7 @@ namespace herring::detail::star {
 /// that ends.
 class member final : public star_end {
   public:
-    HERRING_SETUP explicit member(settings const& from) : star_end(from) {}
+    HERRING_SETUP explicit member(settings&& from) : star_end(std::move(from)) {}
     ~member() override { stop(); }
 
   private:

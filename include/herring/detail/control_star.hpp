@@ -16,17 +16,18 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace herring::detail::star {
 
 /// Joins, or throws why not; the world it makes owns this process's end.
-HERRING_SETUP inline membership join_star(settings const& from) {
+HERRING_SETUP inline membership join_star(settings&& from) {
     std::unique_ptr<star_end> end;
     if (from.rank == 0)
-        end.reset(new hub(from));
+        end.reset(new hub(std::move(from)));
     else
-        end.reset(new member(from));
+        end.reset(new member(std::move(from)));
     end->join();
     membership told = end->told();
     control& by = told.by;

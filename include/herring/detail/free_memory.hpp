@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_FREE_MEMORY_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/text.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -31,12 +33,15 @@ HERRING_SETUP inline std::string small_file(std::string const& path) {
 }
 
 /// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
-HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string const& name,
+HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string_view name,
                                                 std::uint64_t unit = 1) {
-    std::size_t at = text.rfind(name, 0) == 0 ? 0 : text.find("\n" + name);
-    if (at == std::string::npos) return 0;
-    if (at != 0) ++at;
-    return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * unit;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text.compare(at, name.size(), name) == 0)
+            return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * unit;
+        at = text.find('\n', at);
+        if (at == std::string::npos) break;
+    }
+    return 0;
 }
 
 /// What a control group may still take; all there is where it has no limit or cannot be read.
@@ -45,15 +50,14 @@ HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::st
 HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char const* limit_file,
                                                  char const* usage_file, char const* stat_prefix) {
     constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-    std::string const limit_text = small_file(folder + limit_file);
+    std::string const limit_text = small_file(text({folder, limit_file}));
     if (limit_text.empty() || limit_text[0] < '0' || limit_text[0] > '9') return unlimited; // "max"
     std::uint64_t const limit = std::strtoull(limit_text.c_str(), nullptr, 10);
     if (limit >= unlimited / 4) return unlimited;
-    std::uint64_t const usage = std::strtoull(small_file(folder + usage_file).c_str(), nullptr, 10);
-    std::string const stat = small_file(folder + "/memory.stat");
-    std::string const prefix = stat_prefix;
-    std::uint64_t const files =
-        number_after(stat, prefix + "inactive_file ") + number_after(stat, prefix + "active_file ");
+    std::uint64_t const usage = std::strtoull(small_file(text({folder, usage_file})).c_str(), nullptr, 10);
+    std::string const stat = small_file(text({folder, "/memory.stat"}));
+    std::uint64_t const files = number_after(stat, text({stat_prefix, "inactive_file "})) +
+                                number_after(stat, text({stat_prefix, "active_file "}));
     std::uint64_t const taken = usage > files ? usage - files : 0;
     return limit > taken ? limit - taken : 0;
 }
@@ -73,23 +77,24 @@ HERRING_SETUP inline std::uint64_t free_memory() {
     for (std::size_t begin = 0; begin < groups.size();) {
         std::size_t end = groups.find('\n', begin);
         if (end == std::string::npos) end = groups.size();
-        std::string const line = groups.substr(begin, end - begin); // "0::/path" or "7:memory:/path"
+        std::string_view const line = std::string_view(groups).substr(begin, end - begin); // "0::/path" or "7:memory:/path"
         begin = end + 1;
         std::size_t const first = line.find(':');
         std::size_t const second = first == std::string::npos ? first : line.find(':', first + 1);
         if (second == std::string::npos) continue;
-        std::string const controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        std::string const controllers = text({",", line.substr(first + 1, second - first - 1), ","});
         bool const unified = controllers == ",,";
         if (!unified && controllers.find(",memory,") == std::string::npos) continue;
-        std::string path = line.substr(second + 1);
+        std::string_view path = line.substr(second + 1);
         while (true) { // every ancestor limits it too
             std::uint64_t const here =
-                unified ? free_in_group("/sys/fs/cgroup" + path, "/memory.max", "/memory.current", "")
-                        : free_in_group("/sys/fs/cgroup/memory" + path, "/memory.limit_in_bytes",
-                                        "/memory.usage_in_bytes", "total_");
+                unified
+                    ? free_in_group(text({"/sys/fs/cgroup", path}), "/memory.max", "/memory.current", "")
+                    : free_in_group(text({"/sys/fs/cgroup/memory", path}), "/memory.limit_in_bytes",
+                                    "/memory.usage_in_bytes", "total_");
             if (here < least - swap && here != std::numeric_limits<std::uint64_t>::max()) least = here + swap;
             if (path.empty() || path == "/") break;
-            path.erase(path.rfind('/'));
+            path = path.substr(0, path.rfind('/'));
         }
     }
     return least;

@@ -15,27 +15,30 @@ namespace herring::detail {
 
 /// A piece of a message: a text or a whole number. Lifetime: of the expression that it stands in.
 struct piece {
-    char const* from = nullptr; ///< nullptr: a number
-    std::size_t size = 0;       ///< of the text, or the number
-    bool negative = false;
+    static constexpr char number[] = "", negative[] = "-";
+
+    char const* from; ///< the text, or `number`, or `negative`
+    std::size_t size; ///< of the text, or the number
 
     piece(char const* text) noexcept : piece(std::string_view(text)) {}
     piece(std::string const& text) noexcept : from(text.data()), size(text.size()) {}
-    piece(std::string_view text) noexcept
-        : from(text.data() != nullptr ? text.data() : ""), size(text.size()) {}
-    template <std::integral Number> piece(Number number) noexcept : size(static_cast<std::size_t>(number)) {
-        if constexpr (std::signed_integral<Number>) negative = number < 0;
+    piece(std::string_view text) noexcept : from(text.data()), size(text.size()) {}
+    template <std::integral Number>
+    piece(Number value) noexcept : from(number), size(static_cast<std::size_t>(value)) {
+        if constexpr (std::signed_integral<Number>)
+            if (value < 0) from = negative;
     }
 };
 
 /// A piece as text; `digits` is room for a number's.
 HERRING_SETUP inline std::string_view as_text(piece const& p, char (&digits)[24]) noexcept {
-    if (p.from != nullptr) return {p.from, p.size};
+    bool const negative = p.from == piece::negative;
+    if (p.from != piece::number && !negative) return {p.from, p.size};
     char* const end = digits + sizeof digits;
     char* first = end;
-    for (std::size_t left = p.negative ? 0 - p.size : p.size; left != 0 || first == end; left /= 10)
+    for (std::size_t left = negative ? 0 - p.size : p.size; left != 0 || first == end; left /= 10)
         *--first = static_cast<char>('0' + left % 10);
-    if (p.negative) *--first = '-';
+    if (negative) *--first = '-';
     return {first, static_cast<std::size_t>(end - first)};
 }
 

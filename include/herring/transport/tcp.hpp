@@ -122,7 +122,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         // The cancelled waits must not outlive the memory that they refer to.
         if (armed_ > 0 || waking_.load()) context_->restart();
         while (armed_ > 0 || waking_.load())
-            if (context_->poll_one() == 0) break;
+            if (context_->run_one_until(clock::now()) == 0) break; // poll_one would be one more loop to compile
     }
 
     bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
@@ -527,7 +527,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             --self->armed_;
         }
     };
-    void arm(lane& l, bool write) noexcept {
+    [[gnu::noinline]] void arm(lane& l, bool write) noexcept {
         (write ? l.writing : l.reading) = true;
         ++armed_;
         l.socket->async_wait(write ? boost::asio::posix::descriptor_base::wait_write
