@@ -483,11 +483,17 @@ template <class Policy> constexpr std::string_view policy_name() noexcept {
         return detail::spelling<Policy>();
 }
 
-/// Calls `visit(axis, name, must_agree)` for each policy of a canonical pack, in its order.
-template <class T, class... P, class Visit>
-constexpr void for_each_policy(std::type_identity<policies<T, P...>>, Visit&& visit) {
-    (visit(std::string_view(P::axis::name), policy_name<P>(), P::axis::must_agree), ...);
-}
+/// What is said of a policy where ranks compare theirs.
+struct policy_fact {
+    std::string_view axis, name;
+    bool must_agree = false;
+};
+
+/// `all`: those of a canonical pack, in its order.
+template <class Pack> struct policy_facts;
+template <class T, class... P> struct policy_facts<policies<T, P...>> {
+    static constexpr policy_fact all[] = {{P::axis::name, policy_name<P>(), P::axis::must_agree}...};
+};
 
 } // namespace herring
 

@@ -5,6 +5,7 @@
 
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/late.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/agreement.hpp"
@@ -14,7 +15,6 @@
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/update/update.hpp"
-#include "herring/version.hpp"
 #include "herring/world.hpp"
 
 #include <algorithm>
@@ -24,9 +24,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
-#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -47,6 +45,57 @@ template <class Transport> constexpr exchange_tuning same_host_tuning() noexcept
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
     return sizes.chunk_bytes >= 4096 && sizes.window_bytes >= sizes.chunk_bytes &&
            Transport::max_message >= 2 * sizes.chunk_bytes;
+}
+
+/// The exception that is being handled ended a reducer's construction: the others must not wait for this rank.
+[[noreturn]] HERRING_SETUP inline void tell_and_rethrow(world& ranks) {
+    try {
+        throw;
+    } catch (error const& failed) {
+        ranks.fail(failed.why());
+        throw;
+    } catch (std::bad_alloc const&) {
+        error const short_of_memory(
+            errc::no_resources, ranks.rank(), -1, "construction",
+            "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
+        ranks.fail(short_of_memory.why());
+        throw short_of_memory;
+    } catch (std::exception const& failed) { // of a policy of the user's
+        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
+        throw;
+    } catch (...) {
+        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction",
+                                 "a policy threw what is no std::exception"));
+        throw;
+    }
+}
+
+/// The ranks of other nodes that `rank` exchanges chunks with, ascending.
+HERRING_SETUP inline std::vector<int> peers_of(topology const& map, int rank) {
+    int const node = map.node(rank);
+    std::vector<int> peers;
+    for (int other = 0; other < map.size(); ++other) {
+        int const there = map.node(other);
+        if (there != node && chunk_stream::between(map.local_rank(rank), map.local_size(node),
+                                                   map.local_rank(other), map.local_size(there))
+                                 .any())
+            peers.push_back(other);
+    }
+    return peers;
+}
+
+/// The sizes of tensors; their sum is at most `most`, or it is a `bad_argument` of this rank.
+HERRING_SETUP inline table<std::size_t> counts_of(layout const& tensors, std::size_t most, int rank) {
+    table<std::size_t> counts(tensors.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        counts[i] = tensors[i].elements;
+        if (counts[i] > most)
+            throw error(errc::bad_argument, rank, -1, "construction",
+                        {"tensor ", i, " ('", tensors[i].name, "') of ", counts[i],
+                         " elements: the layout is larger than any memory; see where its sizes come from"});
+        most -= counts[i];
+    }
+    return counts;
 }
 
 } // namespace detail
@@ -101,22 +150,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         try {
             plan_ = make();
             construct(std::forward<TransportArguments>(arguments)...);
-        } catch (error const& failed) {
-            ranks_.fail(failed.why()); // the others must not wait for this rank
-            throw;
-        } catch (std::bad_alloc const&) {
-            error const short_of_memory(
-                errc::no_resources, ranks.rank(), -1, "construction",
-                "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
-            ranks_.fail(short_of_memory.why());
-            throw short_of_memory;
-        } catch (std::exception const& failed) { // of a policy of the user's
-            ranks_.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
-            throw;
         } catch (...) {
-            ranks_.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction",
-                                      "a policy threw what is no std::exception"));
-            throw;
+            detail::tell_and_rethrow(ranks);
         }
     }
     /// Collective: for `all_reduce` alone.
@@ -239,23 +274,12 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         (std::size_t{1} << 43) / sizeof(T); // 8 TiB: no sum of sizes or number of chunks overflows
 
     HERRING_SETUP herring::plan make() const {
-        std::vector<std::size_t> counts;
-        counts.reserve(layout_.size());
-        std::size_t left = most_elements;
-        for (tensor_spec const& tensor : layout_) {
-            if (tensor.elements > left)
-                throw error(
-                    errc::bad_argument, ranks_.rank(), -1, "construction",
-                    {"tensor ", counts.size(), " ('", tensor.name, "') of ", tensor.elements,
-                     " elements: the layout is larger than any memory; see where its sizes come from"});
-            left -= tensor.elements;
-            counts.push_back(tensor.elements);
-        }
+        auto const counts = detail::counts_of(layout_, most_elements, ranks_.rank());
         exchange_tuning tuning =
             on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
-        return make_plan<Fusion, Sharding>(counts, map_, sizeof(T), sizeof(accumulator<T>), tuning);
+        return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(T), sizeof(accumulator<T>), tuning);
     }
 
     bool on_loopback() const noexcept {
@@ -264,31 +288,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     template <class... TransportArguments> HERRING_SETUP void construct(TransportArguments&&... arguments) {
-        detail::declaration mine;
-        mine.add({"version"}, {version_string});
-        mine.add({"element"}, {element<T>::name});
-        for_each_policy(std::type_identity<pack>(),
-                        [&](std::string_view axis, std::string_view policy, bool must_agree) {
-                            if (must_agree) mine.add({axis}, {policy});
-                        });
-        // Before the sizes, which depend on it.
-        mine.add({"interface"}, {on_loopback() ? "loopback (see HERRING_INTERFACE)" : "a network's"});
-        mine.add({"tuning"},
-                 {plan_.tuning.chunk_bytes, ",", plan_.tuning.window_bytes, ",", plan_.one_hop_limit(), ",",
-                  plan_.tuning.local_chunk_bytes, ",", plan_.tuning.mailbox_bytes});
-        detail::declare(mine, layout_);
-        mine.add({"buckets"}, {plan_.buckets.size()});
-        mine.add({"plan's digest"}, {plan_.digest});
-        detail::agree(ranks_, mine, default_timeout);
-
-        int const my_node = map_.node(ranks_.rank());
-        std::vector<int> peers;
-        for (int rank = 0; rank < map_.size(); ++rank)
-            if (map_.node(rank) != my_node &&
-                chunk_stream::between(map_.local_rank(ranks_.rank()), map_.local_size(my_node),
-                                      map_.local_rank(rank), map_.local_size(map_.node(rank)))
-                    .any())
-                peers.push_back(rank);
+        detail::agree(ranks_,
+                      detail::declare(element<T>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
+                      default_timeout);
+        std::vector<int> const peers = detail::peers_of(map_, ranks_.rank());
 
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
         std::size_t const tensors = detail::round_up(plan_.tensor_bytes(), 4096);
@@ -494,10 +497,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     herring::plan plan_;
     [[no_unique_address]] Trace trace_{};
     detail::private_memory staging_;
-    std::optional<IntraNode> node_;
-    std::optional<Transport> transport_;
-    std::optional<engine_type> engine_;
-    std::optional<driver_type> driver_;
+    detail::late<IntraNode> node_;
+    detail::late<Transport> transport_;
+    detail::late<engine_type> engine_;
+    detail::late<driver_type> driver_;
 
     // the step
     detail::table<std::uint8_t> is_ready_;

@@ -87,14 +87,13 @@ TEST_CASE("policy: names are those given, else the compiler's") {
     CHECK(herring::policy_name<herring::waiting::adaptive>().find("adaptive") != std::string_view::npos);
 }
 
-TEST_CASE("policy: a pack is visited axis by axis, in one order") {
+TEST_CASE("policy: facts of a pack, axis by axis, in one order") {
     std::vector<std::string> seen;
     int agree = 0;
-    herring::for_each_policy(std::type_identity<resolve_t<float, herring::update::sum, line>>(),
-                             [&](std::string_view axis, std::string_view name, bool must_agree) {
-                                 seen.push_back(std::string(axis) + "=" + std::string(name));
-                                 agree += must_agree ? 1 : 0;
-                             });
+    for (auto const& fact : herring::policy_facts<resolve_t<float, herring::update::sum, line>>::all) {
+        seen.push_back(std::string(fact.axis) + "=" + std::string(fact.name));
+        agree += fact.must_agree ? 1 : 0;
+    }
     REQUIRE(seen.size() == 11);
     CHECK(seen[0] == "transport=line");
     CHECK(seen[1] == "intra_node=none");

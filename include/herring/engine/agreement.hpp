@@ -6,6 +6,8 @@
 #include "herring/detail/config.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/policy.hpp"
+#include "herring/version.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -73,11 +75,24 @@ HERRING_SETUP inline void agree(world& ranks, declaration const& mine, std::chro
                  "; build and start all ranks from the same program and model"});
 }
 
-/// One line a tensor, so that a difference names the tensor.
-HERRING_SETUP inline void declare(declaration& to, layout const& tensors) {
-    to.add({"tensors"}, {tensors.size()});
+/// What a reducer declares: first what the rest follows from, and one line a tensor, so that a difference names its
+/// cause.
+HERRING_SETUP inline declaration declare(char const* element, std::span<policy_fact const> policies,
+                                         bool on_loopback, plan const& made, layout const& tensors) {
+    declaration mine;
+    mine.add({"version"}, {version_string});
+    mine.add({"element"}, {element});
+    for (policy_fact const& policy : policies)
+        if (policy.must_agree) mine.add({policy.axis}, {policy.name});
+    mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
+    mine.add({"tuning"}, {made.tuning.chunk_bytes, ",", made.tuning.window_bytes, ",", made.one_hop_limit(), ",",
+                          made.tuning.local_chunk_bytes, ",", made.tuning.mailbox_bytes});
+    mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
-        to.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
+        mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
+    mine.add({"buckets"}, {made.buckets.size()});
+    mine.add({"plan's digest"}, {made.digest});
+    return mine;
 }
 
 } // namespace herring::detail

@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
 
+#include "herring/detail/late.hpp"
 #include "herring/detail/match_table.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/detail/tcp_connect.hpp"
@@ -19,9 +20,7 @@
 #include <cstdio>
 #include <cstring>
 #include <list>
-#include <memory>
 #include <netinet/tcp.h>
-#include <optional>
 #include <poll.h>
 #include <span>
 #include <string>
@@ -105,10 +104,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;
 
-    basic_tcp(world& ranks, transport_needs const& wanted)
-        : basic_tcp(ranks, wanted, std::make_unique<boost::asio::io_context>(1), nullptr) {}
+    basic_tcp(world& ranks, transport_needs const& wanted) : basic_tcp(ranks, wanted, nullptr) {}
     basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context& context)
-        : basic_tcp(ranks, wanted, nullptr, &context) {}
+        : basic_tcp(ranks, wanted, &context) {}
     basic_tcp(basic_tcp const&) = delete;
     basic_tcp& operator=(basic_tcp const&) = delete;
 
@@ -216,7 +214,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         using boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type>::basic_descriptor;
     };
     struct lane {
-        std::optional<waitable> socket;
+        detail::late<waitable> socket;
         detail::tcp_link link;
         bool reading = false; // a wait for readability is pending
         bool writing = false;
@@ -258,9 +256,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         }
     };
 
-    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted,
-                            std::unique_ptr<boost::asio::io_context> own, boost::asio::io_context* theirs)
-        : own_(std::move(own)), context_(theirs != nullptr ? theirs : own_.get()), rank_(ranks.rank()),
+    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context* theirs)
+        : context_(theirs != nullptr ? theirs : &own_.emplace(1)), rank_(ranks.rank()),
           job_(ranks.job()), largest_(wanted.largest_message),
           index_(static_cast<std::size_t>(ranks.size()), -1) {
         if (wanted.peers.empty()) return;
@@ -541,7 +538,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         void operator()() const noexcept { self->waking_.store(false); }
     };
 
-    std::unique_ptr<boost::asio::io_context> own_;
+    detail::late<boost::asio::io_context> own_;
     boost::asio::io_context* context_;
     int rank_;
     std::uint64_t job_;
