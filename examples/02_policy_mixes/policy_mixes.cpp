@@ -71,7 +71,7 @@ std::uint64_t compare(herring::world& world, herring::layout const& model, char 
     double slowest = 0;
     std::uint64_t bytes = 0;
     bool same = true;
-    for (std::vector<std::byte> const& from : world.all_gather(std::as_bytes(std::span(&mine, 1)))) {
+    for (std::span<std::byte const> const from : world.all_gather(std::as_bytes(std::span(&mine, 1)))) {
         row theirs;
         std::memcpy(&theirs, from.data(), sizeof theirs);
         slowest = std::max(slowest, theirs.us_per_step);

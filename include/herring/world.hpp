@@ -6,15 +6,16 @@
 #include "herring/detail/control.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/error.hpp"
+#include "herring/gathered.hpp"
 #include "herring/plan/topology.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace herring {
 
@@ -43,10 +44,13 @@ struct control_alone {
         by.self = made;
         by.first_failure = &made->first;
         by.failures = &made->cell;
-        by.all_gather = [](void* self, std::string_view, std::span<std::byte const> mine,
-                           std::vector<std::vector<std::byte>>& all, time_point) {
+        by.all_gather = [](void* self, std::string_view, std::span<std::byte const> mine, time_point) {
             static_cast<control_alone*>(self)->check();
-            all.assign(1, std::vector<std::byte>(mine.begin(), mine.end()));
+            table<std::size_t> size(1);
+            size[0] = mine.size();
+            gathered all(std::move(size));
+            if (!mine.empty()) std::memcpy(all[0].data(), mine.data(), mine.size());
+            return all;
         };
         by.barrier = [](void* self, std::string_view, time_point) {
             static_cast<control_alone*>(self)->check();
@@ -120,12 +124,10 @@ class world {
     ///
     /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
     /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
-    HERRING_SETUP std::vector<std::vector<std::byte>>
-    all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout = default_timeout) {
+    HERRING_SETUP gathered all_gather(std::span<std::byte const> mine,
+                                      std::chrono::milliseconds timeout = default_timeout) {
         usable("all_gather");
-        std::vector<std::vector<std::byte>> all;
-        is_.by.all_gather(is_.by.self, "all_gather", mine, all, detail::deadline_in(timeout));
-        return all;
+        return is_.by.all_gather(is_.by.self, "all_gather", mine, detail::deadline_in(timeout));
     }
 
     /// The first failure that any rank announced, or nullptr. Cost: two loads. Lifetime: as the world.

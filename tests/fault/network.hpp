@@ -9,11 +9,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace fault {
 
@@ -97,17 +99,22 @@ class misled_world {
         made.by.first_failure = &self->first_;
         made.by.failures = &self->cell_;
         made.by.all_gather = [](void* me, std::string_view, std::span<std::byte const> mine,
-                                std::vector<std::vector<std::byte>>& all, time_point deadline) {
+                                time_point deadline) {
             auto& m = *static_cast<misled_world*>(me);
             m.before_({reinterpret_cast<char const*>(mine.data()), mine.size()});
-            all =
+            auto const all =
                 m.real_->all_gather(mine, std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
+            std::vector<std::string> said;
+            herring::detail::table<std::size_t> sizes(all.size());
             for (std::size_t r = 0; r < all.size(); ++r) {
                 std::string const was(reinterpret_cast<char const*>(all[r].data()), all[r].size());
-                std::string const is = m.change_(static_cast<int>(r), was);
-                auto const bytes = std::as_bytes(std::span(is));
-                all[r].assign(bytes.begin(), bytes.end());
+                said.push_back(m.change_(static_cast<int>(r), was));
+                sizes[r] = said[r].size();
             }
+            herring::gathered changed(std::move(sizes));
+            for (std::size_t r = 0; r < said.size(); ++r)
+                if (!said[r].empty()) std::memcpy(changed[r].data(), said[r].data(), said[r].size());
+            return changed;
         };
         made.by.barrier = [](void* me, std::string_view, time_point deadline) {
             static_cast<misled_world*>(me)->real_->barrier(

@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 #include "herring/launch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -107,7 +108,7 @@ void gathers(world& w) {
         auto const all = w.all_gather(bytes(w.rank()));
         require(static_cast<int>(all.size()) == w.size(), "one answer a rank");
         for (int r = 0; r < w.size(); ++r)
-            require(all[static_cast<std::size_t>(r)] == bytes(r), "what was given");
+            require(std::ranges::equal(all[static_cast<std::size_t>(r)], bytes(r)), "what was given");
         w.barrier();
     }
 }

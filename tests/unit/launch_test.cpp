@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -63,7 +64,7 @@ int gathers(world& w) {
         auto const all = w.all_gather(pattern(w.rank(), round, length(w.rank())));
         if (static_cast<int>(all.size()) != w.size()) return 3;
         for (int r = 0; r < w.size(); ++r)
-            if (all[static_cast<std::size_t>(r)] != pattern(r, round, length(r))) return 4;
+            if (!std::ranges::equal(all[static_cast<std::size_t>(r)], pattern(r, round, length(r)))) return 4;
         if (round % 2 == 0) w.barrier();
     }
     return 0;

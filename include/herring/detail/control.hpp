@@ -6,6 +6,7 @@
 #include "herring/detail/config.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/error.hpp"
+#include "herring/gathered.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -32,9 +33,9 @@ struct control {
     void* self = nullptr;
     std::atomic<std::uint32_t> const* first_failure = nullptr;
     failure const* failures = nullptr;
-    /// Collective; `all[r]` becomes what rank r gave. Throws `error`.
-    void (*all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,
-                       std::vector<std::vector<std::byte>>& all, time_point deadline) = nullptr;
+    /// Collective; returns what every rank gave. Throws `error`.
+    gathered (*all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,
+                           time_point deadline) = nullptr;
     /// Collective; returns once every rank has called. Throws `error`.
     void (*barrier)(void* self, std::string_view operation, time_point deadline) = nullptr;
     /// Announces a failure to every rank; the first one stays. Any thread, any time.

@@ -80,26 +80,22 @@ class star_end {
         part(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
     }
 
-    /// `kind`: barrier or give. `all`, where there is one, becomes what every rank gave.
-    HERRING_SETUP void collective(message kind, std::string_view operation, std::span<std::byte const> mine,
-                    std::vector<std::vector<std::byte>>* all, time_point deadline) {
+    HERRING_SETUP void barrier(std::string_view operation, time_point deadline) {
         monitor::guard const held(lock_);
-        throw_if_failed(operation);
-        std::uint64_t const sequence = done_ + 1;
-        operation_ = operation;
-        if (mine.size() > blob_limit)
-            set_failure(failure::make(errc::bad_argument, is_.rank, -1, operation,
-                                      {mine.size(), " bytes given; the limit is ", blob_limit,
-                                       " a rank: this is for set-up, not for data"}));
-        else
-            take_part(kind, sequence, mine, deadline);
-        operation_ = {};
-        if (done_ < sequence) throw_if_failed(operation);
-        if (all == nullptr) return;
-        if (unpack(std::exchange(result_, {}), at(is_.size), *all)) return;
-        set_failure(failure::make(errc::protocol, is_.rank, 0, operation,
-                                  "its answer cannot be read; see that every rank runs the same build"));
-        throw_if_failed(operation);
+        collective(message::barrier, operation, {}, deadline);
+    }
+
+    HERRING_SETUP gathered all_gather(std::string_view operation, std::span<std::byte const> mine,
+                                      time_point deadline) {
+        monitor::guard const held(lock_);
+        collective(message::give, operation, mine, deadline);
+        gathered all;
+        if (!unpack(std::exchange(result_, {}), at(is_.size), all)) {
+            set_failure(failure::make(errc::protocol, is_.rank, 0, operation,
+                                      "its answer cannot be read; see that every rank runs the same build"));
+            throw_if_failed(operation);
+        }
+        return all;
     }
 
     HERRING_SETUP void announce(failure const& why) noexcept {
@@ -184,6 +180,24 @@ class star_end {
                 is_.secret,
                 is_.node,
                 is_.boot};
+    }
+
+    // ---- collectives ---------------------------------------------------------------------------------------
+
+    /// Returns when it has ended well. `kind`: barrier or give.
+    HERRING_SETUP void collective(message kind, std::string_view operation, std::span<std::byte const> mine,
+                                  time_point deadline) {
+        throw_if_failed(operation);
+        std::uint64_t const sequence = done_ + 1;
+        operation_ = operation;
+        if (mine.size() > blob_limit)
+            set_failure(failure::make(errc::bad_argument, is_.rank, -1, operation,
+                                      {mine.size(), " bytes given; the limit is ", blob_limit,
+                                       " a rank: this is for set-up, not for data"}));
+        else
+            take_part(kind, sequence, mine, deadline);
+        operation_ = {};
+        if (done_ < sequence) throw_if_failed(operation);
     }
 
     // ---- waiting, by callers ------------------------------------------------------------------------------

@@ -8,7 +8,9 @@
 #include "herring/detail/identity.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/error.hpp"
+#include "herring/gathered.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -124,10 +126,10 @@ class shared_region {
         arrive_and_wait(at, operation, deadline);
     }
 
-    void all_gather(place& at, std::string_view operation, std::span<std::byte const> mine,
-                    std::vector<std::vector<std::byte>>& all, time_point deadline) {
+    gathered all_gather(place& at, std::string_view operation, std::span<std::byte const> mine,
+                        time_point deadline) {
         std::size_t const ranks = static_cast<std::size_t>(ranks_);
-        all.assign(ranks, {});
+        gathered all;
         std::size_t longest = mine.size();
         for (std::size_t offset = 0; offset == 0 || offset < longest; offset += area_bytes) {
             std::size_t const half = begin(at, operation, kind::all_gather, mine.size());
@@ -135,18 +137,23 @@ class shared_region {
                 std::memcpy(area(at.rank, half), mine.data() + offset,
                             least(mine.size() - offset, area_bytes));
             arrive_and_wait(at, operation, deadline);
+            if (offset == 0) {
+                table<std::size_t> sizes(ranks);
+                for (std::size_t r = 0; r < ranks; ++r) {
+                    sizes[r] = slot_of(static_cast<int>(r)).show[half].bytes;
+                    if (sizes[r] > longest) longest = sizes[r];
+                }
+                all = gathered(std::move(sizes));
+            }
             for (std::size_t r = 0; r < ranks; ++r) {
                 int const rank = static_cast<int>(r);
-                shown const& theirs = slot_of(rank).show[half];
-                if (theirs.what != kind::all_gather) differs(at, rank, operation);
-                std::size_t const total = theirs.bytes;
-                if (offset == 0) all[r].resize(total);
-                if (total > longest) longest = total;
+                if (slot_of(rank).show[half].what != kind::all_gather) differs(at, rank, operation);
                 if (offset < all[r].size())
                     std::memcpy(all[r].data() + offset, area(rank, half),
                                 least(all[r].size() - offset, area_bytes));
             }
         }
+        return all;
     }
 
   private:
@@ -345,9 +352,9 @@ struct control_shared {
         by.first_failure = &region->first_failure();
         by.failures = region->failures();
         by.all_gather = [](void* self, std::string_view operation, std::span<std::byte const> mine,
-                           std::vector<std::vector<std::byte>>& all, time_point deadline) {
+                           time_point deadline) {
             auto& me = *static_cast<control_shared*>(self);
-            me.region->all_gather(me.at, operation, mine, all, deadline);
+            return me.region->all_gather(me.at, operation, mine, deadline);
         };
         by.barrier = [](void* self, std::string_view operation, time_point deadline) {
             auto& me = *static_cast<control_shared*>(self);

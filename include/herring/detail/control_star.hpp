@@ -17,7 +17,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace herring::detail::star {
 
@@ -34,11 +33,11 @@ HERRING_SETUP inline membership join_star(settings&& from) {
     by.first_failure = &end->first_failure();
     by.failures = end->failures();
     by.all_gather = [](void* self, std::string_view operation, std::span<std::byte const> mine,
-                       std::vector<std::vector<std::byte>>& all, time_point deadline) {
-        static_cast<star_end*>(self)->collective(message::give, operation, mine, &all, deadline);
+                       time_point deadline) {
+        return static_cast<star_end*>(self)->all_gather(operation, mine, deadline);
     };
     by.barrier = [](void* self, std::string_view operation, time_point deadline) {
-        static_cast<star_end*>(self)->collective(message::barrier, operation, {}, nullptr, deadline);
+        static_cast<star_end*>(self)->barrier(operation, deadline);
     };
     by.fail = [](void* self, failure const& why) noexcept { static_cast<star_end*>(self)->announce(why); };
     by.accuse = [](void* self, accusation& of) noexcept { static_cast<star_end*>(self)->bring(of); };

@@ -5,10 +5,13 @@
 
 #include "herring/detail/control_wire.hpp"
 #include "herring/detail/table.hpp"
+#include "herring/gathered.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,19 +82,21 @@ class tally {
 };
 
 /// The contributions of `ranks` out of what `tally::take` made. False: it is something else.
-inline bool unpack(std::span<std::byte const> body, std::size_t ranks,
-                   std::vector<std::vector<std::byte>>& all) {
+HERRING_SETUP inline bool unpack(std::span<std::byte const> body, std::size_t ranks, gathered& all) {
     reader in{body};
-    std::vector<std::uint64_t> sizes;
-    for (std::size_t r = 0; r < ranks; ++r) sizes.push_back(in.number<std::uint64_t>());
-    all.assign(ranks, {});
-    for (std::size_t r = 0; r < ranks; ++r) {
-        if (!in.ok || sizes[r] > in.rest.size()) return false;
-        auto const theirs = in.rest.first(static_cast<std::size_t>(sizes[r]));
-        all[r].assign(theirs.begin(), theirs.end());
-        in.rest = in.rest.subspan(theirs.size());
+    table<std::size_t> sizes(ranks);
+    std::size_t total = 0;
+    for (std::size_t& size : sizes) {
+        size = in.number<std::uint64_t>();
+        if (!in.ok || size > body.size() - total) return false;
+        total += size;
     }
-    return in.ok && in.rest.empty();
+    if (total != in.rest.size()) return false;
+    all = gathered(std::move(sizes));
+    for (std::size_t r = 0; r < ranks; ++r)
+        if (std::string_view const theirs = in.text(all[r].size()); !theirs.empty())
+            std::memcpy(all[r].data(), theirs.data(), theirs.size());
+    return true;
 }
 
 } // namespace herring::detail::star

@@ -175,9 +175,9 @@ class inproc {
         return {static_cast<long>(::getpid()), token};
     }
     template <class Value>
-    static Value read(std::vector<std::vector<std::byte>> const& all, int rank) noexcept {
+    static Value read(gathered const& all, int rank) noexcept {
         Value theirs{};
-        auto const& bytes = all[static_cast<std::size_t>(rank)];
+        auto const bytes = all[static_cast<std::size_t>(rank)];
         std::memcpy(&theirs, bytes.data(),
                     std::min(bytes.size(), sizeof theirs)); // NOLINT: the pointer itself travels
         return theirs;

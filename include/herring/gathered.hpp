@@ -1,0 +1,64 @@
+// herring: what all ranks gave to an all_gather.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GATHERED_HPP
+#define HERRING_GATHERED_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/table.hpp"
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace herring {
+
+/// Bytes of every rank, rank after rank in one buffer.
+///
+/// Shape:    `size()` ranks; `[rank]` is what that rank gave, which may be nothing.
+/// Lifetime: a value that is moved, not copied; the spans point into it.
+class gathered {
+  public:
+    gathered() = default;
+    /// For backends: room for `sizes[rank]` bytes of each rank, zeroed.
+    HERRING_SETUP explicit gathered(detail::table<std::size_t> sizes) : ends_(std::move(sizes)) {
+        std::size_t end = 0;
+        for (std::size_t& size : ends_) size = end += size;
+        bytes_ = detail::table<std::byte>(end);
+    }
+
+    std::size_t size() const noexcept { return ends_.size(); }
+    std::span<std::byte const> operator[](std::size_t rank) const noexcept {
+        return {bytes_.data() + begin_of(rank), ends_[rank] - begin_of(rank)};
+    }
+    std::span<std::byte> operator[](std::size_t rank) noexcept {
+        return {bytes_.data() + begin_of(rank), ends_[rank] - begin_of(rank)};
+    }
+
+    /// Goes from rank to rank.
+    class iterator {
+      public:
+        iterator(gathered const& of, std::size_t rank) noexcept : of_(&of), rank_(rank) {}
+        std::span<std::byte const> operator*() const noexcept { return (*of_)[rank_]; }
+        iterator& operator++() noexcept {
+            ++rank_;
+            return *this;
+        }
+        bool operator==(iterator const& other) const noexcept { return rank_ == other.rank_; }
+
+      private:
+        gathered const* of_;
+        std::size_t rank_;
+    };
+    iterator begin() const noexcept { return {*this, 0}; }
+    iterator end() const noexcept { return {*this, size()}; }
+
+  private:
+    std::size_t begin_of(std::size_t rank) const noexcept { return rank == 0 ? 0 : ends_[rank - 1]; }
+
+    detail::table<std::size_t> ends_; // rank → where its bytes end
+    detail::table<std::byte> bytes_;
+};
+
+} // namespace herring
+
+#endif // HERRING_GATHERED_HPP
