@@ -36,11 +36,11 @@ HERRING_SETUP inline void rest(std::chrono::milliseconds time) noexcept {
 
 /// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2
 /// s.
-HERRING_SETUP inline std::vector<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
+HERRING_SETUP inline table<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(2));
     std::string why;
     while (true) {
-        std::vector<endpoint> found = resolve(who.host, who.port, deadline, why);
+        table<endpoint> found = resolve(who.host, who.port, deadline, why);
         if (!found.empty()) return found;
         if (clock::now() + std::chrono::milliseconds(200) >= patience) break;
         rest(std::chrono::milliseconds(200));
@@ -51,7 +51,7 @@ HERRING_SETUP inline std::vector<endpoint> resolve_hub(rendezvous const& who, ti
 }
 
 /// Rank 0: sockets on exactly the addresses given.
-HERRING_SETUP inline std::vector<int> listen_on_all(std::vector<endpoint> const& at, rendezvous const& who,
+HERRING_SETUP inline std::vector<int> listen_on_all(table<endpoint> const& at, rendezvous const& who,
                                                     time_point deadline) {
     for (endpoint const& e : at)
         if (e.wildcard())

@@ -6,6 +6,7 @@
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/late.hpp"
+#include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/agreement.hpp"
@@ -329,7 +330,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (piece_ > 0) divide(piece_, whole_piece_, piece_shards_);
         is_ready_ = detail::table<std::uint8_t>(size());
         callers_ = detail::table<std::span<T>>(size());
-        borrowed_.reserve(size());
+        borrowed_ = detail::pile<std::size_t>(size());
         missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
         start_step();
         ranks_.barrier(default_timeout);
@@ -394,7 +395,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         ++ready_;
         if (!callers.empty()) {
             callers_[i] = callers;
-            borrowed_.push_back(i);
+            borrowed_.push(i);
         }
         trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
         --missing_[plan_.tensors[i].bucket];
@@ -509,7 +510,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::size_t next_bucket_ = 0;
     std::uint64_t step_end_ = 0;
     detail::table<std::span<T>> callers_;
-    std::vector<std::size_t> borrowed_;
+    detail::pile<std::size_t> borrowed_;
     failure misuse_{}; // the last one
 
     // all_reduce

@@ -159,7 +159,7 @@ struct outsider {
     }
 };
 
-std::vector<std::byte> hello_of(std::uint32_t rank, std::uint32_t size, std::string const& secret = {},
+herring::detail::byte_buffer hello_of(std::uint32_t rank, std::uint32_t size, std::string const& secret = {},
                                 std::uint16_t version = star::protocol_version) {
     star::hello said;
     said.rank = rank;
@@ -168,7 +168,7 @@ std::vector<std::byte> hello_of(std::uint32_t rank, std::uint32_t size, std::str
     said.secret = star::secret_check(secret);
     said.node = "outsider";
     said.boot = "outsider";
-    std::vector<std::byte> out;
+    herring::detail::byte_buffer out;
     star::append_message(out, star::message::hello, rank, 0, said.write(), version);
     return out;
 }
@@ -403,14 +403,14 @@ TEST_CASE("join: junk, silence and scans are survived, before and after") {
                   outsider(address).say(std::span<std::byte const>(hello_of(1, 2)).first(size));
               { // a right head that announces more than a stranger may send
                   outsider const bomb(address);
-                  std::vector<std::byte> bytes;
+                  herring::detail::byte_buffer bytes;
                   star::append_message(bytes, star::message::hello, 1, 0, std::vector<std::byte>(5000));
                   bomb.say(bytes);
                   require(bomb.hear().empty(), "no answer to a bomb");
               }
               { // a right head of a message that is not for strangers
                   outsider const odd(address);
-                  std::vector<std::byte> bytes;
+                  herring::detail::byte_buffer bytes;
                   star::append_message(bytes, star::message::give, 1, 0, {});
                   odd.say(bytes);
                   require(odd.hear().empty(), "no answer to a stranger");
@@ -440,7 +440,7 @@ TEST_CASE("join: a member that sends nonsense ends the world with its name") {
                               "a body");
                       if (h.type == star::message::welcome) break;
                   }
-                  std::vector<std::byte> bytes;
+                  herring::detail::byte_buffer bytes;
                   star::append_message(bytes, star::message::give, 2, 99, {}); // out of turn
                   rank_2.say(bytes);
                   rank_2.hear();

@@ -273,8 +273,8 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     said.secret = 42;
     said.node = "node";
     said.boot = "boot";
-    std::vector<std::byte> const body = said.write();
-    std::vector<std::byte> bytes;
+    auto const body = said.write();
+    herring::detail::byte_buffer bytes;
     star::append_message(bytes, star::message::hello, 3, 9, body);
     CHECK(bytes.size() == star::head_bytes + body.size());
     star::head h;
@@ -291,7 +291,7 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     CHECK(heard.boot == "boot");
 
     for (std::size_t bit = 0; bit < 8 * star::head_bytes; ++bit) {
-        std::vector<std::byte> flipped = bytes;
+        std::vector<std::byte> flipped(bytes.begin(), bytes.end());
         flipped[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
         CHECK_FALSE(star::head().read(flipped));
     }
@@ -299,7 +299,7 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
         CHECK_FALSE(star::head().read(std::span<std::byte const>(bytes).first(size)));
     for (std::size_t size = 0; size < body.size(); ++size)
         CHECK_FALSE(star::hello().read(std::span<std::byte const>(body).first(size)));
-    std::vector<std::byte> longer = body;
+    std::vector<std::byte> longer(body.begin(), body.end());
     longer.push_back(std::byte{0});
     CHECK_FALSE(star::hello().read(longer));
 
@@ -321,7 +321,7 @@ TEST_CASE("join: failures cross the wire") {
     CHECK(std::string(heard.text) == "gone");
     for (std::size_t size = 0; size < bytes.size(); ++size)
         CHECK_FALSE(star::read_failure(std::span<std::byte const>(bytes).first(size), heard));
-    auto unknown = bytes;
+    std::vector<std::byte> unknown(bytes.begin(), bytes.end());
     unknown[0] = std::byte{200};
     CHECK_FALSE(star::read_failure(unknown, heard));
 }

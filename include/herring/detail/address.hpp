@@ -5,6 +5,7 @@
 
 #include "herring/detail/control.hpp"
 #include "herring/detail/monitor.hpp"
+#include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>
@@ -12,8 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -96,8 +95,8 @@ HERRING_SETUP inline endpoint local_end(int socket) noexcept {
 ///
 /// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is
 /// left to itself when it takes too long.
-HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port,
-                                                   time_point deadline, std::string& why) {
+HERRING_SETUP inline table<endpoint> resolve(std::string const& host, std::uint16_t port, time_point deadline,
+                                             std::string& why) {
     struct question {
         std::atomic<int> holders{2};
         monitor lock{};
@@ -151,7 +150,7 @@ HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std:
     } else {
         asked->holders.store(1);
     }
-    std::vector<endpoint> found;
+    table<endpoint> found;
     {
         monitor::guard const held(asked->lock);
         while (!asked->done && asked->lock.wait_until(deadline)) {
@@ -161,9 +160,14 @@ HERRING_SETUP inline std::vector<endpoint> resolve(std::string const& host, std:
         } else if (asked->rc != 0) {
             why = ::gai_strerror(asked->rc);
         } else {
-            for (addrinfo const* a = asked->found; a != nullptr; a = a->ai_next)
-                if (a->ai_family == AF_INET || a->ai_family == AF_INET6)
-                    found.push_back(endpoint::of(a->ai_addr, a->ai_addrlen));
+            auto const each = [&](auto&& take) {
+                for (addrinfo const* a = asked->found; a != nullptr; a = a->ai_next)
+                    if (a->ai_family == AF_INET || a->ai_family == AF_INET6) take(*a);
+            };
+            std::size_t count = 0;
+            each([&](addrinfo const&) { ++count; });
+            found = table<endpoint>(count);
+            each([&](addrinfo const& a) { found[found.size() - count--] = endpoint::of(a.ai_addr, a.ai_addrlen); });
             if (found.empty()) why = "it has no IPv4 or IPv6 address";
         }
     }
@@ -178,25 +182,32 @@ struct interface_address {
 };
 
 /// Every address of this machine's (namespace's) interfaces.
-HERRING_SETUP inline std::vector<interface_address> interfaces() {
-    std::vector<interface_address> found;
+HERRING_SETUP inline table<interface_address> interfaces() {
+    table<interface_address> found;
     ifaddrs* list = nullptr;
     if (::getifaddrs(&list) != 0) return found;
-    for (ifaddrs const* i = list; i != nullptr; i = i->ifa_next) {
-        if (i->ifa_addr == nullptr) continue;
-        int const family = i->ifa_addr->sa_family;
-        if (family != AF_INET && family != AF_INET6) continue;
-        socklen_t const size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-        interface_address next{{}, endpoint::of(i->ifa_addr, size), (i->ifa_flags & IFF_UP) != 0};
-        std::strncpy(next.name, i->ifa_name, IF_NAMESIZE);
-        found.push_back(next);
-    }
+    auto const each = [&](auto&& take) {
+        for (ifaddrs const* i = list; i != nullptr; i = i->ifa_next)
+            if (i->ifa_addr != nullptr &&
+                (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6))
+                take(*i);
+    };
+    std::size_t count = 0;
+    each([&](ifaddrs const&) { ++count; });
+    found = table<interface_address>(count);
+    each([&](ifaddrs const& i) {
+        interface_address& next = found[found.size() - count--];
+        bool const v4 = i.ifa_addr->sa_family == AF_INET;
+        std::strncpy(next.name, i.ifa_name, IF_NAMESIZE);
+        next.at = endpoint::of(i.ifa_addr, v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+        next.up = (i.ifa_flags & IFF_UP) != 0;
+    });
     ::freeifaddrs(list);
     return found;
 }
 
 /// "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
-HERRING_SETUP inline std::string interfaces_text(std::vector<interface_address> const& all) {
+HERRING_SETUP inline std::string interfaces_text(table<interface_address> const& all) {
     std::string out;
     auto const same = [&](std::size_t a, std::size_t b) { return std::strcmp(all[a].name, all[b].name) == 0; };
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -216,7 +227,7 @@ HERRING_SETUP inline std::string interfaces_text(std::vector<interface_address> 
 /// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not
 /// link-local.
 HERRING_SETUP inline std::string interface_address_of(std::string const& wanted, int family) {
-    std::vector<interface_address> const all = interfaces();
+    table<interface_address> const all = interfaces();
     interface_address const* best = nullptr;
     auto const score = [&](interface_address const& i) {
         return (i.at.family() == family ? 4 : 0) + (i.at.link_local() ? 0 : 2) +
@@ -236,7 +247,7 @@ HERRING_SETUP inline std::string interface_address_of(std::string const& wanted,
 /// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is
 /// none.
 HERRING_SETUP inline std::string outward_address() {
-    std::vector<interface_address> const all = interfaces();
+    table<interface_address> const all = interfaces();
     for (int const family : {AF_INET, AF_INET6})
         for (interface_address const& i : all)
             if (i.up && i.at.family() == family && !i.at.loopback() && !i.at.link_local())

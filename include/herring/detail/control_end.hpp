@@ -242,7 +242,7 @@ class star_end {
                 return;
             }
             if (l.refused) continue; // it has been told; what else it says is not heard
-            append(l.in, room_for, static_cast<std::size_t>(n));
+            l.in.append({room_for, static_cast<std::size_t>(n)});
             messages(l);
             if (!l.still(serial)) return;
             if (static_cast<std::size_t>(n) < room && !l.refused) return; // an end is told by epoll
@@ -337,7 +337,7 @@ class star_end {
 
     // Collectives.
     std::uint64_t done_ = 0; // number of the last one that is complete
-    bytes result_;
+    byte_buffer result_;
 
   private:
     // ---- the thread ---------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ class star_end {
             heard(l, next.front, next.body);
             if (!l.still(serial)) return;
         }
-        if (begin > 0) l.drop(begin);
+        if (begin > 0) l.in.drop(begin);
     }
 
     // ---- the end ------------------------------------------------------------------------------------------

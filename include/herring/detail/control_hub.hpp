@@ -196,7 +196,7 @@ class hub final : public star_end {
         job_ = random_bits();
         node_ids_ = topology::of_names({nodes.data(), nodes.size()}).node_of;
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
-        bytes body;
+        byte_buffer body;
         append<std::uint64_t>(body, job_);
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             append<std::uint32_t>(body, static_cast<std::uint32_t>(node_ids_[r]));
@@ -211,7 +211,7 @@ class hub final : public star_end {
 
     HERRING_SETUP void tell_missing() {
         std::vector<int> const ranks = admission::absent(links_.places());
-        bytes body;
+        byte_buffer body;
         append<std::uint32_t>(body, ranks.empty() ? 0u : static_cast<std::uint32_t>(ranks[0]));
         append(body, rank_list(ranks));
         links_.send_all(message::missing, 0, body);
@@ -285,7 +285,7 @@ class hub final : public star_end {
         for (int r = 0; r < is_.size; ++r)
             if (left_[at(r)] && !tally_.has(r)) return set_failure(gone(r, name(kind)));
         if (!tally_.complete()) return;
-        bytes body = tally_.take();
+        byte_buffer body = tally_.take();
         if (body.size() > body_limit)
             return set_failure(
                 failure::make(errc::no_resources, 0, -1, name(kind),

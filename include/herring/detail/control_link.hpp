@@ -14,7 +14,6 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -59,7 +58,7 @@ struct link {
     time_point until = time_point::max(); // closed then
     time_point heard{};                   // when something last came in
     std::string from{};
-    bytes in{}, out{};
+    byte_buffer in{}, out{};
     std::size_t sent = 0;
 
     bool open() const noexcept { return socket >= 0; }
@@ -127,12 +126,6 @@ struct link {
         found.whole = h.body_crc == crc32c(found.body);
         if (!found.whole) found.wrong = "a control message whose checksum is wrong";
         return found;
-    }
-
-    /// The first `size` bytes of what has come in are dealt with.
-    HERRING_SETUP void drop(std::size_t size) {
-        in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(size));
-        if (in.empty() && in.capacity() > 65536) in.shrink_to_fit();
     }
 
   private:

@@ -164,7 +164,7 @@ class member final : public star_end {
             if (!asking_ || h.sequence != done_ + 1)
                 return nonsense(from, "the end of a collective that this rank did not begin");
             result_.clear();
-            append(result_, body);
+            result_.append(body);
             done_ = h.sequence;
             asking_ = false;
             lock_.notify_all();
@@ -221,7 +221,7 @@ class member final : public star_end {
         asking_ = true;
         links_.send_all(kind, sequence, mine); // that is, to rank 0
         if (!wait_until_done(sequence, deadline)) {
-            bytes body;
+            byte_buffer body;
             auto const late = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started);
             append<std::uint64_t>(body, static_cast<std::uint64_t>(late.count()));
             links_.send_all(message::late, sequence, body);

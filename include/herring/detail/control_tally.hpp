@@ -55,16 +55,16 @@ class tally {
     HERRING_SETUP void add(int rank, message kind, std::span<std::byte const> given) {
         contribution& c = given_[static_cast<std::size_t>(rank)];
         c.kind = kind;
-        append(c.given, given);
+        c.given.append(given);
         ++arrived_;
     }
 
     /// The body of `message::done`: of an all_gather the sizes of all, then the bytes of all.
-    HERRING_SETUP bytes take() {
-        bytes body;
+    HERRING_SETUP byte_buffer take() {
+        byte_buffer body;
         if (kind() == message::give) {
             for (contribution const& c : given_) append<std::uint64_t>(body, c.given.size());
-            for (contribution const& c : given_) append(body, c.given);
+            for (contribution const& c : given_) body.append(c.given);
         }
         for (contribution& c : given_) c = {};
         arrived_ = 0;
@@ -74,7 +74,7 @@ class tally {
   private:
     struct contribution {
         message kind = message::alive; // alive: none yet
-        bytes given{};
+        byte_buffer given{};
     };
 
     table<contribution> given_;

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_WIRE_HPP
 #define HERRING_DETAIL_CONTROL_WIRE_HPP
 
+#include "herring/detail/byte_buffer.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/crc32c.hpp"
 #include "herring/detail/identity.hpp"
@@ -16,7 +17,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace herring::detail::star {
 
@@ -58,23 +58,16 @@ constexpr std::size_t most_body(message type, std::size_t ranks) noexcept {
     }
 }
 
-/// The bytes of a message, in the order in which `reader` takes them. Plain functions, not one a type.
-using bytes = std::vector<std::byte>;
 using detail::append; // of texts
 
-HERRING_SETUP inline void append(bytes& to, void const* from, std::size_t size) {
-    std::size_t const at = to.size();
-    to.resize(at + size);
-    if (size != 0) std::memcpy(to.data() + at, from, size);
-}
-inline void append(bytes& to, std::string_view text) { append(to, text.data(), text.size()); }
-inline void append(bytes& to, std::span<std::byte const> all) { append(to, all.data(), all.size()); }
-HERRING_SETUP inline void append_number(bytes& to, std::uint64_t value, std::size_t size) {
+/// What `reader` takes in the same order. Plain functions, not one a type.
+inline void append(byte_buffer& to, std::string_view text) { to.append(std::as_bytes(std::span(text))); }
+HERRING_SETUP inline void append_number(byte_buffer& to, std::uint64_t value, std::size_t size) {
     std::byte little[8];
     put(little, value);
-    append(to, little, size);
+    to.append({little, size});
 }
-template <class Integer> void append(bytes& to, std::uint64_t value) {
+template <class Integer> void append(byte_buffer& to, std::uint64_t value) {
     append_number(to, value, sizeof(Integer));
 }
 
@@ -129,11 +122,10 @@ struct head {
 };
 
 /// Appends a whole message.
-HERRING_SETUP inline void append_message(bytes& to, message type, std::uint32_t rank, std::uint64_t sequence,
+HERRING_SETUP inline void append_message(byte_buffer& to, message type, std::uint32_t rank, std::uint64_t sequence,
                                          std::span<std::byte const> body,
                                          std::uint16_t version = protocol_version) {
     std::size_t const at = to.size();
-    to.reserve(at + head_bytes + body.size());
     append<std::uint32_t>(to, magic);
     append<std::uint16_t>(to, version);
     append<std::uint16_t>(to, static_cast<std::uint16_t>(type));
@@ -142,7 +134,7 @@ HERRING_SETUP inline void append_message(bytes& to, message type, std::uint32_t 
     append<std::uint64_t>(to, sequence);
     append<std::uint32_t>(to, crc32c(body));
     append<std::uint32_t>(to, crc32c(std::span<std::byte const>(to).subspan(at, head_bytes - 4)));
-    append(to, body);
+    to.append(body);
 }
 
 /// Keeps jobs with different secrets apart. It is a check, not an authentication: whoever reads the traffic
@@ -164,8 +156,8 @@ struct hello {
     std::string node;
     std::string boot;
 
-    HERRING_SETUP bytes write() const {
-        bytes out;
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
         append<std::uint32_t>(out, size);
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
@@ -194,9 +186,9 @@ struct hello {
     }
 };
 
-HERRING_SETUP inline bytes write_failure(failure const& why) {
+HERRING_SETUP inline byte_buffer write_failure(failure const& why) {
     std::string_view const operation(why.operation), text(why.text);
-    bytes out;
+    byte_buffer out;
     for (int const number : {static_cast<int>(why.what), why.local_rank, why.peer})
         append<std::uint32_t>(out, static_cast<std::uint32_t>(number));
     append<std::uint16_t>(out, operation.size());

@@ -182,10 +182,11 @@ class shared_mapping {
         }
 
         HERRING_SETUP table<introduction> tell(failure const& mine, introduction const& me) {
-            std::vector<std::byte> message(sizeof me + (mine.what == errc::ok ? 0 : sizeof mine));
-            std::memcpy(message.data(), &me, sizeof me);
-            if (mine.what != errc::ok) std::memcpy(message.data() + sizeof me, &mine, sizeof mine);
-            auto const said = all.all_gather(message, timeout);
+            std::byte message[sizeof me + sizeof mine];
+            std::memcpy(message, &me, sizeof me);
+            std::memcpy(message + sizeof me, &mine, sizeof mine);
+            auto const said =
+                all.all_gather({message, mine.what == errc::ok ? sizeof me : sizeof message}, timeout);
             table<introduction> answers(said.size());
             for (std::size_t rank = 0; rank < said.size(); ++rank) {
                 if (said[rank].size() == sizeof me + sizeof(failure)) {

@@ -12,9 +12,15 @@ template <class T> class table {
   public:
     table() = default;
     explicit table(std::size_t size) : data_(new T[size]()), size_(size) {}
-    table(table&& other) noexcept { swap(other); }
+    table(table&& other) noexcept { *this = static_cast<table&&>(other); }
+    /// They swap.
     table& operator=(table&& other) noexcept {
-        swap(other);
+        T* const data = data_;
+        std::size_t const size = size_;
+        data_ = other.data_;
+        size_ = other.size_;
+        other.data_ = data;
+        other.size_ = size;
         return *this;
     }
     ~table() { delete[] data_; }
@@ -31,15 +37,6 @@ template <class T> class table {
     bool empty() const noexcept { return size_ == 0; }
 
   private:
-    void swap(table& other) noexcept {
-        T* const data = data_;
-        std::size_t const size = size_;
-        data_ = other.data_;
-        size_ = other.size_;
-        other.data_ = data;
-        other.size_ = size;
-    }
-
     T* data_ = nullptr;
     std::size_t size_ = 0;
 };

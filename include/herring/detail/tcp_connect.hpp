@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <list>
 #include <poll.h>
 #include <span>
 #include <string>
@@ -129,7 +128,7 @@ class tcp_connector {
         if (found.empty())
             throw error(errc::unreachable, ranks_.rank(), -1, "listen",
                         {"'", ranks_.local_address(), "' is no address of this machine: ", why});
-        listener_ = descriptor(listen_on(found.front()));
+        listener_ = descriptor(listen_on(found[0]));
         if (listener_.get() < 0)
             throw error(errc::no_resources, ranks_.rank(), -1, "listen",
                         {"cannot listen on ", ranks_.local_address(), ": ", std::strerror(errno),
@@ -141,23 +140,25 @@ class tcp_connector {
     HERRING_SETUP void step() {
         std::size_t count = 0;
         polled_[count++] = {listener_.get(), POLLIN, 0};
-        for (stranger const& s : strangers_pending_) polled_[count++] = {s.socket.get(), POLLIN, 0};
+        for (stranger const& s : at_door()) polled_[count++] = {s.socket.get(), POLLIN, 0};
         for (link const& l : links_)
             polled_[count++] = {l.dials && !l.ready ? l.socket.get() : -1,
                                 static_cast<short>(l.greeted ? POLLIN : POLLOUT), 0};
         if (::poll(polled_.data(), count, 50) < 0 && errno != EINTR) return;
         std::size_t at = 1;
-        for (stranger& s : strangers_pending_)
+        for (stranger& s : at_door())
             if (polled_[at++].revents != 0) hear(s);
         for (link& l : links_) {
             if (polled_[at++].revents != 0) l.greeted ? be_answered(l) : greet(l);
             if (l.dials && !l.ready && l.socket.get() < 0 && clock::now() >= l.again) dial(l);
         }
-        std::erase_if(strangers_pending_, [&](stranger const& s) {
-            if (s.socket.get() >= 0 && clock::now() < s.until) return false;
+        time_point const now = clock::now();
+        for (stranger& s : at_door()) {
+            if (s.socket.get() >= 0 && now < s.until) continue;
             strangers_ += s.got < frame_bytes || s.socket.get() >= 0 ? 1u : 0u;
-            return true;
-        });
+            s = stranger();
+        }
+        close_ranks();
         if (polled_[0].revents != 0) accept();
     }
 
@@ -170,25 +171,38 @@ class tcp_connector {
                 if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) run_short();
                 return;
             }
-            if (strangers_pending_.size() == most_pending) drop_oldest();
-            stranger& s = strangers_pending_.emplace_back();
+            if (at_door_ == most_pending) drop_oldest();
+            stranger& s = door_[at_door_++];
             s.socket = std::move(next);
             s.until = clock::now() + hello_time;
         }
     }
 
+    std::span<stranger> at_door() noexcept { return {door_.data(), at_door_}; }
+    // Whose socket is gone is forgotten.
+    HERRING_SETUP void close_ranks() noexcept {
+        std::size_t kept = 0;
+        for (stranger& s : at_door()) {
+            if (s.socket.get() < 0) continue;
+            if (&s != &door_[kept]) door_[kept] = std::move(s);
+            ++kept;
+        }
+        at_door_ = kept;
+    }
+
     // It may have said hello by now: many ranks that dial at once are no strangers.
     HERRING_SETUP void drop_oldest() {
-        stranger& oldest = strangers_pending_.front();
+        stranger& oldest = door_[0];
         hear(oldest);
         if (oldest.socket.get() >= 0) ++strangers_;
-        strangers_pending_.pop_front();
+        oldest = stranger();
+        close_ranks();
     }
 
     // No descriptor is left: those of strangers first, and if there are none, that is the end.
     HERRING_SETUP void run_short() {
         int const why = errno;
-        if (!strangers_pending_.empty()) return drop_oldest();
+        if (at_door_ > 0) return drop_oldest();
         throw error(errc::no_resources, ranks_.rank(), -1, "connect",
                     {"no more sockets: ", std::strerror(why), "; raise the limit of open files (ulimit -n)"});
     }
@@ -293,7 +307,8 @@ class tcp_connector {
     descriptor listener_;
     endpoint here_;
     table<link> links_;
-    std::list<stranger> strangers_pending_;
+    table<stranger> door_{most_pending}; // those who have not said who they are, the oldest first
+    std::size_t at_door_ = 0;
     table<pollfd> polled_;
     std::uint64_t strangers_ = 0;
 };

@@ -52,7 +52,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
                : nearby               ? std::string("127.0.0.1")
                                       : outward_address();
     std::string why;
-    std::vector<endpoint> const at = resolve(who.host, 0, deadline, why);
+    table<endpoint> const at = resolve(who.host, 0, deadline, why);
     int const socket = at.empty() ? -1 : listen_on(at[0]);
     if (socket < 0)
         throw error(errc::unreachable, 0, -1, "join",

@@ -5,6 +5,7 @@
 
 #include "herring/detail/late.hpp"
 #include "herring/detail/match_table.hpp"
+#include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/detail/tcp_connect.hpp"
 #include "herring/detail/tcp_link.hpp"
@@ -24,7 +25,6 @@
 #include <poll.h>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace herring::detail {
 
@@ -201,7 +201,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     static constexpr std::size_t unexpected_cost = 128;
     struct unexpected_message {
         std::uint64_t tag = 0;
-        std::vector<std::byte> bytes;
+        detail::table<std::byte> bytes;
         bool complete = false;
     };
     /// Keeps the one pending wait of a direction, so that arming it allocates nothing.
@@ -225,7 +225,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         std::size_t bytes = 0;
         enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
         unexpected_message* early = nullptr;
-        std::vector<std::byte> bin;
+        detail::table<std::byte> bin;
     };
     struct peer_state {
         int rank = -1;
@@ -259,7 +259,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context* theirs)
         : context_(theirs != nullptr ? theirs : &own_.emplace(1)), rank_(ranks.rank()),
           job_(ranks.job()), largest_(wanted.largest_message),
-          index_(static_cast<std::size_t>(ranks.size()), -1) {
+          index_(static_cast<std::size_t>(ranks.size())) {
         if (wanted.peers.empty()) return;
         detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, incarnation_,
                                         wanted.timeout);
@@ -271,8 +271,9 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                         {failed.what(), "; raise the limit of open files (ulimit -n)"});
         }
         polled_ = detail::table<pollfd>(peers_.size() * static_cast<std::size_t>(Tuning.connections));
-        done_.reserve(peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1));
-        taken_.reserve(done_.capacity());
+        std::size_t const most = peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1);
+        done_ = detail::pile<completion>(most);
+        taken_ = detail::pile<completion>(most);
         ranks.barrier(wanted.timeout);
     }
 
@@ -363,7 +364,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
 
     void flush(peer_state& peer, lane& l) noexcept {
         auto const sent = [&](std::uint64_t token, std::size_t bytes) {
-            done_.push_back({token, bytes, peer.rank, completion::sent, errc::ok});
+            done_.push({token, bytes, peer.rank, completion::sent, errc::ok});
         };
         if (l.link.write(sent) == detail::link_state::failed) lose(peer, l.link.error_number());
     }
@@ -413,7 +414,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             header.source != static_cast<std::uint32_t>(peer.rank)) {
             ++dropped_;
             l.destination = lane::into_nowhere;
-            l.bin.resize(std::max<std::size_t>(l.bytes, 1));
+            if (l.bin.size() <= l.bytes) l.bin = detail::table<std::byte>(l.bytes + 1);
             return l.bin.data();
         }
         detail::posted_receive match;
@@ -437,7 +438,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         l.destination = lane::into_unexpected;
         l.early = &peer.unexpected.emplace_back();
         l.early->tag = header.tag;
-        l.early->bytes.resize(l.bytes);
+        l.early->bytes = detail::table<std::byte>(l.bytes);
         return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
     }
 
@@ -463,7 +464,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
             return true;
         }
         if (bytes > 0) std::memcpy(into.data(), found->bytes.data(), bytes);
-        done_.push_back({token, bytes, peer.rank, completion::received, errc::ok, found->tag});
+        done_.push({token, bytes, peer.rank, completion::received, errc::ok, found->tag});
         unexpected_bytes_ -= bytes + unexpected_cost;
         peer.unexpected.erase(found);
         return true;
@@ -500,14 +501,14 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         errc const why = number == EPROTO     ? errc::protocol
                          : number == EMSGSIZE ? errc::mismatch
                                               : errc::peer_lost;
-        done_.push_back({0, 0, peer.rank, completion::lost, why});
+        done_.push({0, 0, peer.rank, completion::lost, why});
     }
 
     template <class OnCompletion> std::size_t hand_out(OnCompletion& on_completion) noexcept {
         if (done_.empty()) return 0;
         taken_.swap(done_);
-        std::size_t const count = taken_.size();
         for (completion const& done : taken_) on_completion(done);
+        auto const count = static_cast<std::size_t>(taken_.end() - taken_.begin());
         taken_.clear();
         return count;
     }
@@ -544,11 +545,11 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     std::uint64_t job_;
     std::uint32_t const incarnation_ = static_cast<std::uint32_t>(detail::random_bits());
     std::size_t largest_;
-    std::vector<int> index_; // rank → place in peers_
+    detail::table<int> index_; // rank → place in peers_; only of those that are
     detail::table<peer_state> peers_;
     detail::table<pollfd> polled_;
-    std::vector<completion> done_;
-    std::vector<completion> taken_;
+    detail::pile<completion> done_;
+    detail::pile<completion> taken_;
     std::size_t unexpected_bytes_ = 0;
     std::uint64_t dropped_ = 0;
     std::size_t armed_ = 0;

@@ -1,0 +1,46 @@
+// herring: small values that pile up and are taken all at once.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_PILE_HPP
+#define HERRING_DETAIL_PILE_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/table.hpp"
+
+#include <cstddef>
+#include <utility>
+
+namespace herring::detail {
+
+/// Values in the order in which they came. Allocates only when more come than there was room made for.
+template <class T> class pile {
+  public:
+    explicit pile(std::size_t room = 0) : room_(room) {}
+
+    bool empty() const noexcept { return size_ == 0; }
+    T const* begin() const noexcept { return room_.data(); }
+    T const* end() const noexcept { return room_.data() + size_; }
+    void push(T const& value) {
+        if (size_ == room_.size()) [[unlikely]]
+            grow();
+        room_[size_++] = value;
+    }
+    void clear() noexcept { size_ = 0; }
+    void swap(pile& other) noexcept {
+        room_ = std::move(other.room_); // tables swap
+        size_ = std::exchange(other.size_, size_);
+    }
+
+  private:
+    HERRING_SETUP void grow() {
+        table<T> larger(2 * size_ + 8);
+        for (std::size_t i = 0; i < size_; ++i) larger[i] = room_[i];
+        room_ = std::move(larger);
+    }
+
+    table<T> room_;
+    std::size_t size_ = 0;
+};
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_PILE_HPP
