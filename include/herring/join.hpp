@@ -55,11 +55,12 @@ HERRING_SETUP inline std::vector<int> listen_on_all(table<endpoint> const& at, r
                                                     time_point deadline) {
     for (endpoint const& e : at)
         if (e.wildcard())
-            throw error(errc::bad_argument, 0, -1, "join",
-                        {"rank 0's address is ", who.host, ":", who.port,
-                         ", which means every interface, and no other rank could connect to it; name one address "
-                         "of rank 0's machine: ",
-                         interfaces_text(interfaces())});
+            throw error(
+                errc::bad_argument, 0, -1, "join",
+                {"rank 0's address is ", who.host, ":", who.port,
+                 ", which means every interface, and no other rank could connect to it; name one address "
+                 "of rank 0's machine: ",
+                 interfaces_text(interfaces())});
     // The last job's process may be about to give the port back.
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
     while (true) {
@@ -82,7 +83,8 @@ HERRING_SETUP inline std::vector<int> listen_on_all(table<endpoint> const& at, r
         if (why == EADDRINUSE)
             throw error(errc::no_resources, 0, -1, "join",
                         {"port ", who.port, " of ", who.host,
-                         " is in use by another process; choose another port in HERRING_ADDR, the same on every rank, "
+                         " is in use by another process; choose another port in HERRING_ADDR, the same on "
+                         "every rank, "
                          "or end that process (ss -ltnp shows it)"});
         if (why == EADDRNOTAVAIL)
             throw error(errc::unreachable, 0, -1, "join",
@@ -97,7 +99,7 @@ HERRING_SETUP inline std::vector<int> listen_on_all(table<endpoint> const& at, r
 
 /// The rest of joining, once it is known who this is; `listeners` where rank 0 listens already.
 HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
-                     std::vector<int> listeners = {}) {
+                                   std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
         bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
     if (who.size == 1) {

@@ -280,7 +280,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
-        return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(T), sizeof(accumulator<T>), tuning);
+        return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(T),
+                                           sizeof(accumulator<T>), tuning);
     }
 
     bool on_loopback() const noexcept {
@@ -289,9 +290,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     template <class... TransportArguments> HERRING_SETUP void construct(TransportArguments&&... arguments) {
-        detail::agree(ranks_,
-                      detail::declare(element<T>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
-                      default_timeout);
+        detail::agree(
+            ranks_, detail::declare(element<T>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
+            default_timeout);
         std::vector<int> const peers = detail::peers_of(map_, ranks_.rank());
 
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.

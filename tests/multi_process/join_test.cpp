@@ -160,7 +160,7 @@ struct outsider {
 };
 
 herring::detail::byte_buffer hello_of(std::uint32_t rank, std::uint32_t size, std::string const& secret = {},
-                                std::uint16_t version = star::protocol_version) {
+                                      std::uint16_t version = star::protocol_version) {
     star::hello said;
     said.rank = rank;
     said.size = size;

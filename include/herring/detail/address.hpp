@@ -167,7 +167,9 @@ HERRING_SETUP inline table<endpoint> resolve(std::string const& host, std::uint1
             std::size_t count = 0;
             each([&](addrinfo const&) { ++count; });
             found = table<endpoint>(count);
-            each([&](addrinfo const& a) { found[found.size() - count--] = endpoint::of(a.ai_addr, a.ai_addrlen); });
+            each([&](addrinfo const& a) {
+                found[found.size() - count--] = endpoint::of(a.ai_addr, a.ai_addrlen);
+            });
             if (found.empty()) why = "it has no IPv4 or IPv6 address";
         }
     }
@@ -209,7 +211,9 @@ HERRING_SETUP inline table<interface_address> interfaces() {
 /// "lo (127.0.0.1, ::1), eth0 (10.0.0.2)".
 HERRING_SETUP inline std::string interfaces_text(table<interface_address> const& all) {
     std::string out;
-    auto const same = [&](std::size_t a, std::size_t b) { return std::strcmp(all[a].name, all[b].name) == 0; };
+    auto const same = [&](std::size_t a, std::size_t b) {
+        return std::strcmp(all[a].name, all[b].name) == 0;
+    };
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::size_t first = 0;
         while (!same(first, i)) ++first;

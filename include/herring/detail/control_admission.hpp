@@ -65,14 +65,14 @@ class admission {
         link const* const there = places[r];
         bool const same = hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
         if (r == 0 || (there != nullptr && !same))
-            return refused(errc::refused, {"rank ", r, " has already joined",
-                                           r == 0 ? ": it is this one" : " from ",
-                                           r == 0 ? std::string_view() : std::string_view(there->from),
-                                           "; give every process a rank of its own"});
-        return complete && refused(errc::refused,
-                                   {"the world is complete and rank ", r,
-                                    " has left it; start the whole job again"},
-                                   true);
+            return refused(errc::refused,
+                           {"rank ", r, " has already joined", r == 0 ? ": it is this one" : " from ",
+                            r == 0 ? std::string_view() : std::string_view(there->from),
+                            "; give every process a rank of its own"});
+        return complete &&
+               refused(errc::refused,
+                       {"the world is complete and rank ", r, " has left it; start the whole job again"},
+                       true);
     }
 
     void admit(hello const& said) { hellos_[said.rank] = said; }
@@ -97,7 +97,7 @@ class admission {
 
     /// The deadline has passed. `trouble`: what else may have kept them away.
     HERRING_SETUP failure timed_out(std::vector<int> const& missing, std::string const& where,
-                      std::chrono::milliseconds timeout, std::string const& trouble) const {
+                                    std::chrono::milliseconds timeout, std::string const& trouble) const {
         std::string words = not_joined(rank_list(missing), where, timeout);
         if (refusals_ > 0) append(words, {"; refused: ", refusals_, ", last ", last_refusal_});
         if (strangers_ > 0) append(words, {"; connections that were no rank's: ", strangers_});
@@ -106,7 +106,7 @@ class admission {
     }
 
     HERRING_SETUP static std::string not_joined(std::string const& who, std::string const& where,
-                                  std::chrono::milliseconds timeout) {
+                                                std::chrono::milliseconds timeout) {
         return text({who, " did not join rank 0 on ", where, " within ", duration_text(timeout),
                      "; see whether they were started, and with this address"});
     }

@@ -324,7 +324,7 @@ class star_end {
     connections links_;
     stage stage_ = stage::joining;
     table<bool> left_;  // rank → it has said goodbye
-    failure why_not_{};      // refused: the reason
+    failure why_not_{}; // refused: the reason
     std::string last_trouble_;
 
     // What everyone was told.

@@ -276,10 +276,10 @@ class hub final : public star_end {
         if (failed() || judging_) return;
         if (int const other = tally_.at_odds_with(kind); other >= 0) {
             char const* const theirs = name(tally_.of(other));
-            return set_failure(failure::make(errc::mismatch, other, rank, theirs,
-                                             {"it called ", name(kind), " where rank ", other, " called ",
-                                              theirs,
-                                              "; let every rank make the same calls in the same order"}));
+            return set_failure(
+                failure::make(errc::mismatch, other, rank, theirs,
+                              {"it called ", name(kind), " where rank ", other, " called ", theirs,
+                               "; let every rank make the same calls in the same order"}));
         }
         tally_.add(rank, kind, given);
         for (int r = 0; r < is_.size; ++r)
@@ -287,9 +287,8 @@ class hub final : public star_end {
         if (!tally_.complete()) return;
         byte_buffer body = tally_.take();
         if (body.size() > body_limit)
-            return set_failure(
-                failure::make(errc::no_resources, 0, -1, name(kind),
-                              {body.size(), " bytes in all; give less to each all_gather"}));
+            return set_failure(failure::make(errc::no_resources, 0, -1, name(kind),
+                                             {body.size(), " bytes in all; give less to each all_gather"}));
         ++done_;
         links_.send_all(message::done, done_, body);
         result_ = std::move(body);

@@ -47,7 +47,7 @@ struct arrival {
 /// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each
 /// kind of message may have.
 struct link {
-    int socket = -1; // -1: this place is free
+    int socket = -1;          // -1: this place is free
     std::uint64_t serial = 0; // in order of opening; what was meant for a closed link does not reach the next
     int rank = -1;            // -1: nobody yet
     bool connecting = false;

@@ -53,13 +53,12 @@ class member final : public star_end {
             greeted_ && !missing_.empty()
                 ? failure::make(errc::timeout, is_.rank, missing_rank_, "join",
                                 admission::not_joined(missing_, is_.hub_text, is_.timeout))
-                : failure::make(
-                      errc::timeout, is_.rank, 0, "join",
-                      {"no answer from rank 0 on ", is_.hub_text, " within ", duration_text(is_.timeout),
-                       last_trouble_.empty() ? "" : " (last: ", last_trouble_,
-                       last_trouble_.empty() ? "" : ")",
-                       "; see whether rank 0 runs, whether the address is one of its machine and "
-                       "whether a firewall is between"});
+                : failure::make(errc::timeout, is_.rank, 0, "join",
+                                {"no answer from rank 0 on ", is_.hub_text, " within ",
+                                 duration_text(is_.timeout), last_trouble_.empty() ? "" : " (last: ",
+                                 last_trouble_, last_trouble_.empty() ? "" : ")",
+                                 "; see whether rank 0 runs, whether the address is one of its machine and "
+                                 "whether a firewall is between"});
     }
 
     /// What is due at `now`; when something is due next.

@@ -19,7 +19,7 @@ namespace herring::detail::star {
 struct settings {
     int rank = 0;
     int size = 2;
-    table<endpoint> hub{}; // where rank 0 listens, as this rank resolved it
+    table<endpoint> hub{};        // where rank 0 listens, as this rank resolved it
     std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
     std::string hub_text{};       // host:port, as it was given
     std::string node{}, boot{};

@@ -38,9 +38,9 @@ class control_thread {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (epoll_ < 0 || event_ < 0)
-            throw error(errc::no_resources, rank, -1, "join",
-                        {"no file descriptor for the control thread: ", std::strerror(errno),
-                         "; raise ulimit -n"});
+            throw error(
+                errc::no_resources, rank, -1, "join",
+                {"no file descriptor for the control thread: ", std::strerror(errno), "; raise ulimit -n"});
         watch(event_, wake_key, EPOLLIN);
     }
 

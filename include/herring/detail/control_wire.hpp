@@ -122,8 +122,8 @@ struct head {
 };
 
 /// Appends a whole message.
-HERRING_SETUP inline void append_message(byte_buffer& to, message type, std::uint32_t rank, std::uint64_t sequence,
-                                         std::span<std::byte const> body,
+HERRING_SETUP inline void append_message(byte_buffer& to, message type, std::uint32_t rank,
+                                         std::uint64_t sequence, std::span<std::byte const> body,
                                          std::uint16_t version = protocol_version) {
     std::size_t const at = to.size();
     append<std::uint32_t>(to, magic);
@@ -212,14 +212,14 @@ HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, failure&
     return true;
 }
 
-inline std::vector<std::byte> write_answer(testimony const& said) {
-    std::vector<std::byte> out;
-    append<std::uint32_t>(out, said.how == standing::waiting ? said.awaits + 2 : 0);
+HERRING_SETUP inline byte_buffer write_answer(testimony const& said) {
+    byte_buffer out;
+    append<std::uint32_t>(out, said.how == standing::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
     return out;
 }
 
 /// False: no rank of a world of `ranks` would say that.
-inline bool read_answer(std::span<std::byte const> from, int ranks, testimony& said) noexcept {
+HERRING_SETUP inline bool read_answer(std::span<std::byte const> from, int ranks, testimony& said) noexcept {
     reader in{from};
     auto const word = in.number<std::uint32_t>();
     if (!in.ok || !in.rest.empty() || word > static_cast<std::uint32_t>(ranks) + 1) return false;

@@ -26,7 +26,8 @@ constexpr crc32c_tables make_crc32c_tables() noexcept {
     std::uint32_t crc = 1;
     for (std::uint32_t bit = 128; bit != 0; bit /= 2) {
         crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
-        for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit) made.of[0][byte + bit] = crc ^ made.of[0][byte];
+        for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit)
+            made.of[0][byte + bit] = crc ^ made.of[0][byte];
     }
     for (std::size_t k = 1; k < 8; ++k)
         for (std::size_t byte = 0; byte < 256; ++byte)

@@ -190,7 +190,8 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
         job = from.text("PMIX_NAMESPACE");
         if (job.empty()) job = from.text("OMPI_MCA_ess_base_jobid");
     } else if (rank_and_size("MPICH (PMI_RANK and PMI_SIZE)", "PMI_RANK", "PMI_SIZE")) {
-        one_machine = from.has("MPI_LOCALNRANKS") && from.number("MPI_LOCALNRANKS", 1, most_ranks) == found.size;
+        one_machine =
+            from.has("MPI_LOCALNRANKS") && from.number("MPI_LOCALNRANKS", 1, most_ranks) == found.size;
         slurm = !one_machine && from.has("SLURM_JOB_ID"); // srun --mpi=pmi2 sets the same two variables
     } else if (from.has("SLURM_PROCID") && (from.has("SLURM_STEP_NUM_TASKS") || from.has("SLURM_NTASKS"))) {
         // Only srun sets both; a batch script or a shell in an allocation runs alone.
@@ -233,7 +234,8 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
     if (!own && found.host.empty() && from.has("MASTER_ADDR")) {
         found.host = from.text("MASTER_ADDR");
         // torchrun's own store listens on MASTER_PORT.
-        if (from.has("MASTER_PORT")) found.port = static_cast<std::uint16_t>(from.number("MASTER_PORT", 1, 65534) + 1);
+        if (from.has("MASTER_PORT"))
+            found.port = static_cast<std::uint16_t>(from.number("MASTER_PORT", 1, 65534) + 1);
     } else if (!own && found.host.empty() && one_machine) {
         found.host = "127.0.0.1";
     }

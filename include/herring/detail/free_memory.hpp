@@ -77,7 +77,8 @@ HERRING_SETUP inline std::uint64_t free_memory() {
     for (std::size_t begin = 0; begin < groups.size();) {
         std::size_t end = groups.find('\n', begin);
         if (end == std::string::npos) end = groups.size();
-        std::string_view const line = std::string_view(groups).substr(begin, end - begin); // "0::/path" or "7:memory:/path"
+        std::string_view const line =
+            std::string_view(groups).substr(begin, end - begin); // "0::/path" or "7:memory:/path"
         begin = end + 1;
         std::size_t const first = line.find(':');
         std::size_t const second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -88,10 +89,9 @@ HERRING_SETUP inline std::uint64_t free_memory() {
         std::string_view path = line.substr(second + 1);
         while (true) { // every ancestor limits it too
             std::uint64_t const here =
-                unified
-                    ? free_in_group(text({"/sys/fs/cgroup", path}), "/memory.max", "/memory.current", "")
-                    : free_in_group(text({"/sys/fs/cgroup/memory", path}), "/memory.limit_in_bytes",
-                                    "/memory.usage_in_bytes", "total_");
+                unified ? free_in_group(text({"/sys/fs/cgroup", path}), "/memory.max", "/memory.current", "")
+                        : free_in_group(text({"/sys/fs/cgroup/memory", path}), "/memory.limit_in_bytes",
+                                        "/memory.usage_in_bytes", "total_");
             if (here < least - swap && here != std::numeric_limits<std::uint64_t>::max()) least = here + swap;
             if (path.empty() || path == "/") break;
             path = path.substr(0, path.rfind('/'));

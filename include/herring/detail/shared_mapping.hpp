@@ -263,7 +263,8 @@ class shared_mapping {
 
         HERRING_SETUP void make_and_send() {
             if (bytes == 0) return;
-            std::string const needed = text({"this node's ranks need ", in_words(bytes), " of shared memory"});
+            std::string const needed =
+                text({"this node's ranks need ", in_words(bytes), " of shared memory"});
             char const* const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
             // The kernel would refuse neither in an orderly way: by SIGXFSZ the one, by OOM killer the other.
             rlimit most{};

@@ -41,7 +41,7 @@ HERRING_SETUP inline void mpi_check(int rc, int rank, char const* call) {
 
 /// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
 HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
-                                   time_point deadline) {
+                                                 time_point deadline) {
     if (!address.empty()) {
         host_and_port const at = split_address(address, "HERRING_ADDR");
         who.host = at.host;
@@ -56,7 +56,8 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
     int const socket = at.empty() ? -1 : listen_on(at[0]);
     if (socket < 0)
         throw error(errc::unreachable, 0, -1, "join",
-                    {"rank 0 cannot listen on ", who.host, ": ", at.empty() ? why.c_str() : std::strerror(errno),
+                    {"rank 0 cannot listen on ", who.host, ": ",
+                     at.empty() ? why.c_str() : std::strerror(errno),
                      "; set HERRING_ADDR=host:port or HERRING_INTERFACE on rank 0"});
     who.port = local_end(socket).port();
     return {socket};

@@ -174,8 +174,7 @@ class inproc {
         static std::uint64_t const token = detail::random_bits();
         return {static_cast<long>(::getpid()), token};
     }
-    template <class Value>
-    static Value read(gathered const& all, int rank) noexcept {
+    template <class Value> static Value read(gathered const& all, int rank) noexcept {
         Value theirs{};
         auto const bytes = all[static_cast<std::size_t>(rank)];
         std::memcpy(&theirs, bytes.data(),

@@ -120,7 +120,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         // The cancelled waits must not outlive the memory that they refer to.
         if (armed_ > 0 || waking_.load()) context_->restart();
         while (armed_ > 0 || waking_.load())
-            if (context_->run_one_until(clock::now()) == 0) break; // poll_one would be one more loop to compile
+            if (context_->run_one_until(clock::now()) == 0)
+                break; // poll_one would be one more loop to compile
     }
 
     bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
@@ -257,9 +258,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     };
 
     HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context* theirs)
-        : context_(theirs != nullptr ? theirs : &own_.emplace(1)), rank_(ranks.rank()),
-          job_(ranks.job()), largest_(wanted.largest_message),
-          index_(static_cast<std::size_t>(ranks.size())) {
+        : context_(theirs != nullptr ? theirs : &own_.emplace(1)), rank_(ranks.rank()), job_(ranks.job()),
+          largest_(wanted.largest_message), index_(static_cast<std::size_t>(ranks.size())) {
         if (wanted.peers.empty()) return;
         detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, incarnation_,
                                         wanted.timeout);
