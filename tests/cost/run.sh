@@ -7,6 +7,7 @@
 #
 # own_lines: lines that remain of Herring's own headers after preprocessing, without blank ones.
 # instantiations: functions of namespace herring that the compiler emits at -O0, before any is inlined away.
+# functions: all that it emits, also those of the standard library and Asio that herring's code asks for.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 include=$(realpath "$here/../../include")
@@ -20,6 +21,7 @@ all_lines=$(grep -vc '^#\|^[[:space:]]*$' "$work/preprocessed")
 own_lines=$(awk -v own="\"$include/" '/^# [0-9]/ { mine = index($0, own) > 0; next } mine && NF { ++n } END { print n + 0 }' "$work/preprocessed")
 "$compiler" -O0 -c "${flags[@]}" -o "$work/counted.o"
 # Mangled names of functions in herring::, also const members and lambdas in them.
+functions=$(nm "$work/counted.o" | awk '$2 ~ /^[TtWw]$/ { ++n } END { print n + 0 }')
 instantiations=$(nm "$work/counted.o" | awk '$2 ~ /^[TtWw]$/ && $3 ~ /^_ZZ*N[KVRO]*7herring/ { ++n } END { print n + 0 }')
 
 if [[ ${1:-} == --json ]]; then
@@ -29,8 +31,8 @@ if [[ ${1:-} == --json ]]; then
         spent=$({ time "$compiler" -O2 -c "${flags[@]}" -o "$work/optimised.o"; } 2>&1 | tail -n 1)
         best=$(awk -v best="$best" '{ t = $1 + $2; print best == "" || t < best ? t : best }' <<<"$spent")
     done
-    printf '{"suite":"cost","what":"translation unit","own_lines":%d,"all_lines":%d,"instantiations":%d,"object_bytes":%d,"seconds":%.2f}\n' \
-        "$own_lines" "$all_lines" "$instantiations" "$(stat -c %s "$work/optimised.o")" "$best"
+    printf '{"suite":"cost","what":"translation unit","own_lines":%d,"all_lines":%d,"instantiations":%d,"functions":%d,"object_bytes":%d,"seconds":%.2f}\n' \
+        "$own_lines" "$all_lines" "$instantiations" "$functions" "$(stat -c %s "$work/optimised.o")" "$best"
     exit
 fi
 

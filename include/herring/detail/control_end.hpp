@@ -42,7 +42,7 @@ inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
 inline constexpr std::chrono::seconds answer_time{1};
 
 /// One process's end of the star. A role derives from it and is the rest: `hub` is rank 0, `member` the
-/// others.
+/// others. Neither is virtual: the rank tells which it is.
 ///
 /// Role:     has begin, give_up, take_part, accuse, before_sleep, overslept, occurred, connected, heard, stranger,
 ///           expired and ended, called with the lock held (begin: before there is a thread). Its destructor calls `stop`,
@@ -53,9 +53,11 @@ inline constexpr std::chrono::seconds answer_time{1};
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
 class star_end {
   public:
+    struct ending { // deletes what it is
+        void operator()(star_end* end) const noexcept;
+    };
     star_end(star_end const&) = delete;
     star_end& operator=(star_end const&) = delete;
-    HERRING_SETUP virtual ~star_end() { close_listeners(); }
 
     /// Waits until all ranks are here. Throws what kept them away.
     HERRING_SETUP void join() {
@@ -146,6 +148,8 @@ class star_end {
 
     HERRING_SETUP explicit star_end(settings&& from)
         : is_(std::move(from)), links_(thread_, is_.rank, is_.size), left_(at(is_.size)) {}
+    HERRING_SETUP ~star_end() { close_listeners(); } // as a hub or a member
+
     /// Ends the thread.
     HERRING_SETUP void stop() noexcept {
         {
@@ -155,20 +159,20 @@ class star_end {
         thread_.join();
     }
 
-    // What a role does.
-    virtual void begin() = 0;
-    virtual void give_up() = 0;
-    virtual void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
-                           time_point deadline) = 0;
-    virtual void accuse(failure const& why, bool certain) = 0;
-    virtual time_point before_sleep(time_point now) = 0;
-    virtual void overslept(clock::duration late) = 0;
-    virtual bool occurred(std::uint64_t key) = 0;
-    virtual void connected(link& l) = 0;
-    virtual void heard(link& from, head const& h, std::span<std::byte const> body) = 0;
-    virtual void stranger(link& l) = 0;
-    virtual void expired(link& l) = 0;
-    virtual void ended(link& l, int why) = 0;
+    // What a role does; they go to the hub at rank 0, else to the member (control_star.hpp).
+    void begin();
+    void give_up();
+    void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
+                   time_point deadline);
+    void accuse(failure const& why, bool certain);
+    time_point before_sleep(time_point now);
+    void overslept(clock::duration late);
+    bool occurred(std::uint64_t key);
+    void connected(link& l);
+    void heard(link& from, head const& h, std::span<std::byte const> body);
+    void stranger(link& l);
+    void expired(link& l);
+    void ended(link& l, int why);
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     bool failed() const noexcept { return first_.load(std::memory_order_relaxed) != 0; }

@@ -40,16 +40,18 @@ class hub final : public star_end {
   public:
     HERRING_SETUP explicit hub(settings&& from)
         : star_end(std::move(from)), door_(own_hello()), tally_(is_.size) {}
-    ~hub() override { stop(); }
+    ~hub() { stop(); }
 
   private:
-    void begin() override {
+    friend class star_end;
+
+    void begin() {
         local_address_ = local_end(is_.listeners.at(0)).address();
         watch_listeners();
     }
 
     /// Nobody else came in time.
-    HERRING_SETUP void give_up() override {
+    HERRING_SETUP void give_up() {
         stage_ = stage::refused;
         why_not_ =
             door_.timed_out(admission::absent(links_.places()), is_.hub_text, is_.timeout, last_trouble_);
@@ -57,7 +59,7 @@ class hub final : public star_end {
     }
 
     /// What is due at `now`; when something is due next.
-    HERRING_SETUP time_point before_sleep(time_point now) override {
+    HERRING_SETUP time_point before_sleep(time_point now) {
         time_point next = time_point::max();
         if (judging_ && !failed()) {
             judge(now);
@@ -76,7 +78,7 @@ class hub final : public star_end {
         return std::min(next, tick_at_);
     }
 
-    void overslept(clock::duration late) noexcept override { verdict_at_ += late; }
+    void overslept(clock::duration late) noexcept { verdict_at_ += late; }
 
     // ---- connections --------------------------------------------------------------------------------------
 
@@ -88,7 +90,7 @@ class hub final : public star_end {
     }
 
     /// Whether what happened at `key` was at a listener.
-    HERRING_SETUP bool occurred(std::uint64_t key) override {
+    HERRING_SETUP bool occurred(std::uint64_t key) {
         if (key < listener_key) return false;
         if (key - listener_key < is_.listeners.size()) accept(is_.listeners[key - listener_key]);
         return true;
@@ -136,16 +138,16 @@ class hub final : public star_end {
         for (int const l : is_.listeners) thread_.forget(l);
     }
 
-    void connected(link&) noexcept override {} // rank 0 connects to nobody
+    void connected(link&) noexcept {} // rank 0 connects to nobody
 
-    HERRING_SETUP void stranger(link& l) noexcept override {
+    HERRING_SETUP void stranger(link& l) noexcept {
         if (!l.refused) door_.count_stranger();
         close_link(l);
     }
 
-    void expired(link& l) noexcept override { stranger(l); }
+    void expired(link& l) noexcept { stranger(l); }
 
-    HERRING_SETUP void ended(link& l, int why) override {
+    HERRING_SETUP void ended(link& l, int why) {
         if (l.rank < 0) {
             stranger(l);
         } else if (stage_ == stage::joining) {
@@ -158,7 +160,7 @@ class hub final : public star_end {
 
     // ---- joining ------------------------------------------------------------------------------------------
 
-    void heard(link& from, head const& h, std::span<std::byte const> body) override {
+    void heard(link& from, head const& h, std::span<std::byte const> body) {
         from.rank < 0 ? heard_newcomer(from, h, body) : heard_member(from, h, body);
     }
 
@@ -220,7 +222,7 @@ class hub final : public star_end {
     // ---- collectives and failures -------------------------------------------------------------------------
 
     HERRING_SETUP void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
-                                 time_point deadline) override {
+                                 time_point deadline) {
         time_point const started = clock::now();
         arrive(0, kind, mine);
         if (wait_until_done(sequence, deadline)) return;
@@ -308,12 +310,12 @@ class hub final : public star_end {
 
     /// The first accusation ends the world, in the name of whoever is to blame; only that is still open. All ranks are
     /// asked at once whom they wait for; the thread judges, before it sleeps again.
-    HERRING_SETUP void accuse(failure const& why, bool certain) override {
+    HERRING_SETUP void accuse(failure const& why, bool certain) {
         if (failed() || judging_) return;
         judging_ = true;
         accused_ = why;
         certain_ = certain;
-        answers_.assign(at(is_.size), testimony{});
+        answers_ = table<testimony>(at(is_.size));
         verdict_at_ = clock::now() + is_.times.answer;
         std::uint32_t const question = question_.fetch_add(1) + 1;
         links_.send_all(message::ask, question, {});
@@ -338,7 +340,8 @@ class hub final : public star_end {
             if (of(accused_.peer).how != standing::unheard) set_failure(accused_);
             return;
         }
-        std::vector<int> const whom = missing_ ? tally_.absent() : std::vector<int>(1, accused_.peer);
+        std::vector<int> const missing = missing_ ? tally_.absent() : std::vector<int>();
+        std::span<int const> const whom = missing_ ? missing : std::span<int const>(&accused_.peer, 1);
         ruling const found = detail::judge(accused_.local_rank, whom, is_.size, of);
         if (found.reached()) set_failure(sentence(accused_, found));
     }
@@ -353,7 +356,7 @@ class hub final : public star_end {
     failure accused_{};
     bool certain_ = false; // the accused is lost
     bool missing_ = false; // accused are all that are missing in the collective that is open
-    std::vector<testimony> answers_;
+    table<testimony> answers_;
     time_point verdict_at_{}; // who has not answered by then is silent
 };
 

@@ -35,16 +35,18 @@ namespace herring::detail::star {
 class member final : public star_end {
   public:
     HERRING_SETUP explicit member(settings&& from) : star_end(std::move(from)) {}
-    ~member() override { stop(); }
+    ~member() { stop(); }
 
   private:
+    friend class star_end;
+
     static constexpr std::chrono::seconds connect_time{2};
     static constexpr std::chrono::milliseconds longest_backoff{500};
 
-    void begin() noexcept override {}
+    void begin() noexcept {}
 
     /// Rank 0 did not welcome this rank in time.
-    HERRING_SETUP void give_up() override {
+    HERRING_SETUP void give_up() {
         if (greeted_)
             wait_while_joining(is_.deadline + answer_time); // rank 0 may be about to say who is missing
         if (stage_ != stage::joining) return;
@@ -62,14 +64,14 @@ class member final : public star_end {
     }
 
     /// What is due at `now`; when something is due next.
-    HERRING_SETUP time_point before_sleep(time_point now) override {
+    HERRING_SETUP time_point before_sleep(time_point now) {
         if (stage_ == stage::joined) return failed() ? time_point::max() : look_after_questions(now);
         if (stage_ != stage::joining || rank_0() != nullptr) return time_point::max();
         if (now >= retry_at_) connect();
         return rank_0() != nullptr ? rank_0()->until : retry_at_;
     }
 
-    void overslept(clock::duration late) noexcept override {
+    void overslept(clock::duration late) noexcept {
         if (accused_at_ != time_point{}) accused_at_ += late;
     }
 
@@ -77,7 +79,7 @@ class member final : public star_end {
 
     link* rank_0() noexcept { return links_.places()[0]; }
 
-    bool occurred(std::uint64_t) noexcept override { return false; } // nobody connects here
+    bool occurred(std::uint64_t) noexcept { return false; } // nobody connects here
 
     HERRING_SETUP void connect() {
         endpoint const& to = is_.hub[next_hub_++ % is_.hub.size()];
@@ -113,7 +115,7 @@ class member final : public star_end {
         retry_in(backoff_);
     }
 
-    HERRING_SETUP void connected(link& l) override {
+    HERRING_SETUP void connected(link& l) {
         int why = 0;
         socklen_t size = sizeof why;
         ::getsockopt(l.socket, SOL_SOCKET, SO_ERROR, &why, &size);
@@ -130,11 +132,9 @@ class member final : public star_end {
         links_.send(l, message::hello, 0, own_hello().write());
     }
 
-    void stranger(link& l) override {
-        give_up_on(l, {"what listens on ", l.from, " is not a Herring rank 0"});
-    }
-    void expired(link& l) override { give_up_on(l, {"no answer from ", l.from}); }
-    HERRING_SETUP void ended(link& l, int why) override {
+    void stranger(link& l) { give_up_on(l, {"what listens on ", l.from, " is not a Herring rank 0"}); }
+    void expired(link& l) { give_up_on(l, {"no answer from ", l.from}); }
+    HERRING_SETUP void ended(link& l, int why) {
         if (stage_ == stage::joining)
             give_up_on(l, {l.from, " closed the connection", reason(why)});
         else
@@ -143,7 +143,7 @@ class member final : public star_end {
 
     // ---- what rank 0 says ---------------------------------------------------------------------------------
 
-    HERRING_SETUP void heard(link& from, head const& h, std::span<std::byte const> body) override {
+    HERRING_SETUP void heard(link& from, head const& h, std::span<std::byte const> body) {
         if (h.version != protocol_version && h.type != message::refuse)
             return nonsense(from, text({"version ", h.version, " of the protocol"}));
         reader in{body};
@@ -214,7 +214,7 @@ class member final : public star_end {
     // ---- collectives --------------------------------------------------------------------------------------
 
     HERRING_SETUP void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
-                                 time_point deadline) override {
+                                 time_point deadline) {
         if (left_[0]) return set_failure(gone(0, doing()));
         time_point const started = clock::now();
         asking_ = true;
@@ -237,7 +237,7 @@ class member final : public star_end {
 
     // ---- judgement ----------------------------------------------------------------------------------------
 
-    HERRING_SETUP void accuse(failure const& why, bool certain) override {
+    HERRING_SETUP void accuse(failure const& why, bool certain) {
         if (rank_0() == nullptr || left_[0] || why.peer < 0)
             return set_failure(why); // nobody could tell more
         links_.send_all(message::accuse, certain ? 1 : 0, write_failure(why));

@@ -214,7 +214,8 @@ HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, failure&
 
 HERRING_SETUP inline byte_buffer write_answer(testimony const& said) {
     byte_buffer out;
-    append<std::uint32_t>(out, said.how == standing::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
+    append<std::uint32_t>(out,
+                          said.how == standing::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
     return out;
 }
 

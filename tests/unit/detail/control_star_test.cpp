@@ -61,7 +61,8 @@ world join(int rank, int size, listener const& hub, detail::liveness const& time
     star::settings made;
     made.rank = rank;
     made.size = size;
-    made.hub = {hub.at};
+    made.hub = herring::detail::table<detail::endpoint>(1);
+    made.hub[0] = hub.at;
     made.hub_text = hub.at.text();
     made.node = made.boot = "here";
     made.deadline = herring::clock::now() + plenty;
@@ -102,14 +103,14 @@ struct puppet {
         socket = ::accept(own.socket, nullptr, nullptr);
         ::close(own.socket);
         await(star::message::hello);
-        std::vector<std::byte> body;
+        detail::byte_buffer body;
         star::append<std::uint64_t>(body, 1);
         for (std::uint32_t r = 0; r < 2 * size; ++r) star::append<std::uint32_t>(body, 0);
         say(star::message::welcome, 0, body);
     }
 
     void say(star::message what, std::uint64_t sequence, std::span<std::byte const> body) const {
-        std::vector<std::byte> bytes;
+        detail::byte_buffer bytes;
         star::append_message(bytes, what, rank, sequence, body);
         REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
                 static_cast<ssize_t>(bytes.size()));
