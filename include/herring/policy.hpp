@@ -3,6 +3,8 @@
 #ifndef HERRING_POLICY_HPP
 #define HERRING_POLICY_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -210,7 +212,7 @@ template <class... P> constexpr slip slip_of_policies() noexcept {
 template <class... P> constexpr int doubled_axis() noexcept {
     bool seen[11] = {};
     int doubled = -1;
-    auto const visit = [&](int axis) {
+    [[maybe_unused]] auto const visit = [&](int axis) { // unused by an empty pack
         if (seen[axis] && doubled < 0) doubled = axis;
         seen[axis] = true;
     };
@@ -355,8 +357,13 @@ namespace detail {
 
 using needs_of_every_pack = needs<need::update_for_element, need::wire_for_element, need::reachable_memory>;
 
+// What stands in for a refused pack has the user's element type where spans of it can be, so that the code around it
+// compiles.
+template <class T>
+concept lies_in_spans = std::is_object_v<T> && complete<T> && !std::is_abstract_v<T> && !with_axis<T>;
 template <bool Sound, class T, class... P> struct build {
-    using type = rejected<std::conditional_t<std::is_object_v<T>, T, float>>;
+    using plain = std::remove_cvref_t<T>;
+    using type = rejected<std::conditional_t<lies_in_spans<plain>, plain, float>>;
 };
 template <class T, class... P> struct build<true, T, P...> {
     using by_axis = given<P...>;

@@ -99,10 +99,38 @@ HERRING_SETUP inline table<std::size_t> counts_of(layout const& tensors, std::si
     return counts;
 }
 
+/// What a reducer asks of a pack, beyond what its policies ask of each other.
+template <class Pack> struct reducible {
+    using transport = typename Pack::transport;
+    static constexpr bool known = std::is_same_v<typename Pack::placement, placement::colocated> &&
+                                  std::is_same_v<typename Pack::sync, sync::every_step> &&
+                                  std::is_same_v<typename Pack::wire, wire::same>;
+    static constexpr bool carried = transport::tag_bits >= 64 && carries<transport>(transport::tuning) &&
+                                    carries<transport>(same_host_tuning<transport>());
+    static constexpr bool value = known && carried;
+    static_assert(known,
+                  "[HRG-M05] reducer: runs placement::colocated, sync::every_step and wire::same; a common "
+                  "slip is a model of one's own on these axes, which nothing would ask yet; leave them out");
+    static_assert(
+        !known || carried,
+        "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least "
+        "one chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
+        "window_bytes");
+};
+template <class T> struct reducible<rejected<T>> { static constexpr bool value = true; };
+
+template <class Pack> struct runnable { using type = rejected<typename Pack::element>; };
+template <class Pack>
+requires holds<reducible<Pack>>
+struct runnable<Pack> {
+    using type = Pack;
+};
+
 } // namespace detail
 
 /// A reducer over elements of T, composed of policies in any order; an axis left out takes its default.
-template <class T, class... Policies> using reducer = basic_reducer<resolve_t<T, Policies...>>;
+template <class T, class... Policies>
+using reducer = basic_reducer<typename detail::runnable<resolve_t<T, Policies...>>::type>;
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
 ///
@@ -124,18 +152,6 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     using element_type = T;
     using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress,
                           Waiting, Trace>;
-
-    static_assert(std::is_same_v<Placement, placement::colocated> && std::is_same_v<Sync, sync::every_step> &&
-                      std::is_same_v<Wire, wire::same>,
-                  "[HRG-M05] reducer: runs placement::colocated, sync::every_step and wire::same; a common "
-                  "slip is a model "
-                  "of one's own on these axes, which nothing would ask yet; leave them out");
-    static_assert(
-        Transport::tag_bits >= 64 && detail::carries<Transport>(Transport::tuning) &&
-            detail::carries<Transport>(detail::same_host_tuning<Transport>()),
-        "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least "
-        "one chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
-        "window_bytes");
 
     static constexpr std::chrono::milliseconds default_timeout{30'000};
 
@@ -522,24 +538,40 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::vector<shard> scratch_;
 };
 
-/// What a refused pack becomes: the sentence is printed already, and nothing else shall complain.
+/// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes
+/// every call that a reducer takes, and returns the same types.
 template <class T> class basic_reducer<rejected<T>> {
   public:
-    template <class... Anything> explicit basic_reducer(Anything&&...) noexcept {}
+    using element_type = T;
+    static constexpr std::chrono::milliseconds default_timeout{30'000};
+
+    explicit basic_reducer(world&) noexcept {}
+    template <class... Anything> basic_reducer(world&, layout const&, Anything&&...) noexcept {}
+    basic_reducer(basic_reducer const&) = delete;
+    basic_reducer& operator=(basic_reducer const&) = delete;
+    ~basic_reducer() {} // as a reducer's: an object that is only constructed is not «unused»
+
     std::size_t size() const noexcept { return 0; }
     std::span<T> tensor(std::size_t) { return {}; }
-    template <class... Anything> void ready(Anything&&...) {}
-    template <class... Anything> status wait(Anything&&...) { return {}; }
+    void ready(std::size_t) {}
+    void ready(std::size_t, std::span<T>) {}
+    void wait() {}
+    status wait(time_point) { return {}; }
     void poll() {}
-    template <class... Anything> status all_reduce(Anything&&...) { return {}; }
-    herring::plan plan() const { return {}; }
+    void all_reduce(std::span<T>) {}
+    status all_reduce(std::span<T>, time_point) { return {}; }
+    herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
 
     struct inert {
         template <class... Anything> void operator()(Anything&&...) const noexcept {}
     };
-    inert trace() noexcept { return {}; }
-    inert transport() noexcept { return {}; }
+    inert& trace() noexcept { return inert_; }
+    inert& transport() noexcept { return inert_; }
+
+  private:
+    herring::plan plan_;
+    inert inert_;
 };
 
 } // namespace herring

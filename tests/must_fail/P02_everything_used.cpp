@@ -1,0 +1,14 @@
+// herring: must not compile: two update rules, in a program that uses all that a reducer has: one error still.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/herring.hpp"
+#include "herring/transport/inproc.hpp"
+
+using element = float;
+#ifndef HERRING_TWIN
+using gradients =
+    herring::reducer<element, herring::transport::inproc, herring::update::sum, herring::update::max>;
+#else
+using gradients = herring::reducer<element, herring::transport::inproc, herring::update::max>;
+#endif
+
+#include "train.hpp"
