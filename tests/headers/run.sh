@@ -54,6 +54,30 @@ for compiler in "${compilers[@]}"; do
     fi
 done
 
+# Builds that cannot be: one sentence, and no page of errors after it. Builds that look as if, and can be.
+refused() { # compiler, flags, sentence
+    local header out
+    for header in herring/herring.hpp herring/policy.hpp herring/error.hpp herring/join.hpp herring/launch.hpp; do
+        # shellcheck disable=SC2086
+        out=$(printf '#include "%s"\n' "$header" | "$1" -fsyntax-only -Iinclude $2 -x c++ - 2>&1) &&
+            { echo "FAILED: $1 $2: $header must be refused"; result=1; }
+        if [ "$(grep -c ' error:' <<<"$out")" -gt 2 ] || ! grep -m1 ' error:' <<<"$out" | grep -qF "$3"; then
+            printf 'FAILED: %s %s: %s: wants «%s» first, and the end:\n%s\n' "$1" "$2" "$header" "$3" "$(head -n 6 <<<"$out")"
+            result=1
+        fi
+    done
+}
+for compiler in "${compilers[@]}"; do
+    refused "$compiler" -std=c++17 "Herring needs C++20: compile with -std=c++20"
+    refused "$compiler" "-std=c++20 -fno-exceptions" "Herring needs exceptions"
+    # Without RTTI, in GNU mode, with the macros that Qt and others define.
+    for others in -fno-rtti -std=gnu++20 "-Demit= -Dsignals=public -Dslots= -Dforeach=error -Dforever=error"; do
+        # shellcheck disable=SC2086
+        out=$("$compiler" $flags $others -Iinclude tests/consumer/main.cpp 2>&1) ||
+            { printf 'FAILED: %s %s:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
+    done
+done
+
 if command -v nvcc >/dev/null; then
     work=$(mktemp -d)
     while read -r header; do

@@ -3,6 +3,15 @@
 #ifndef HERRING_DETAIL_CONFIG_HPP
 #define HERRING_DETAIL_CONFIG_HPP
 
+// After the sentence, a header that does not exist: it stops the compiler, which would go on for pages.
+#if __cplusplus < 202002L
+#error "Herring needs C++20: compile with -std=c++20"
+#include <herring needs -std=c++20>
+#elif !defined(__cpp_exceptions)
+#error "Herring needs exceptions: compile without -fno-exceptions (-fno-rtti is fine)"
+#include <herring needs exceptions>
+#endif
+
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define HERRING_HOST_DEVICE __host__ __device__
 #else
