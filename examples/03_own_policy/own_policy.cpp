@@ -22,9 +22,9 @@ template <std::size_t... Speeds> struct in_proportion {
     using axis = herring::axes::sharding;                // what it is for
     static constexpr char const* name = "in_proportion"; // what messages call it
 
-    /// Calls emit(offset, elements, server) for ranges in ascending order that cover the bucket once.
-    template <class Emit>
-    static constexpr void shard(herring::bucket_view const& bucket, int servers, Emit&& emit) {
+    /// Calls assign(offset, elements, server) for ranges in ascending order that cover the bucket once.
+    template <class Assign>
+    static constexpr void shard(herring::bucket_view const& bucket, int servers, Assign&& assign) {
         std::size_t all = 0;
         for (int server = 0; server < servers; ++server) all += speed(server);
         std::size_t at = 0, so_far = 0;
@@ -32,7 +32,7 @@ template <std::size_t... Speeds> struct in_proportion {
             so_far += speed(server);
             std::size_t const exact = bucket.elements / all * so_far + bucket.elements % all * so_far / all;
             std::size_t const end = so_far == all ? bucket.elements : exact / bucket.grain * bucket.grain;
-            if (end > at) emit(at, end - at, server);
+            if (end > at) assign(at, end - at, server);
             at = end;
         }
     }

@@ -17,45 +17,45 @@ struct faulty {
     static constexpr char const* name = "faulty";
 };
 struct forgets_the_rest : faulty { // B/S for everyone
-    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
         std::size_t const each =
             bucket.elements / static_cast<std::size_t>(servers) / bucket.grain * bucket.grain;
-        for (int s = 0; s < servers && each > 0; ++s) emit(static_cast<std::size_t>(s) * each, each, s);
+        for (int s = 0; s < servers && each > 0; ++s) assign(static_cast<std::size_t>(s) * each, each, s);
     }
 };
 struct overlaps : faulty {
-    template <class Emit> static void shard(bucket_view const& bucket, int, Emit&& emit) {
-        emit(std::size_t{0}, bucket.elements, 0);
-        if (bucket.elements > bucket.grain) emit(bucket.grain, bucket.elements - bucket.grain, 0);
+    template <class Assign> static void shard(bucket_view const& bucket, int, Assign&& assign) {
+        assign(std::size_t{0}, bucket.elements, 0);
+        if (bucket.elements > bucket.grain) assign(bucket.grain, bucket.elements - bucket.grain, 0);
     }
 };
 struct runs_over : faulty {
-    template <class Emit> static void shard(bucket_view const& bucket, int, Emit&& emit) {
-        emit(std::size_t{0}, (bucket.elements / bucket.grain + 1) * bucket.grain, 0);
+    template <class Assign> static void shard(bucket_view const& bucket, int, Assign&& assign) {
+        assign(std::size_t{0}, (bucket.elements / bucket.grain + 1) * bucket.grain, 0);
     }
 };
 struct counts_from_one : faulty {
-    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
-        emit(std::size_t{0}, bucket.elements, servers);
+    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
+        assign(std::size_t{0}, bucket.elements, servers);
     }
 };
 struct cuts_lines : faulty {
-    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
         std::size_t const half = servers > 1 ? bucket.elements / 2 : bucket.elements;
-        emit(std::size_t{0}, half, 0);
-        if (bucket.elements > half) emit(half, bucket.elements - half, 1);
+        assign(std::size_t{0}, half, 0);
+        if (bucket.elements > half) assign(half, bucket.elements - half, 1);
     }
 };
 struct takes_turns : faulty {
     static inline int turn = 0;
-    template <class Emit> static void shard(bucket_view const& bucket, int servers, Emit&& emit) {
-        emit(std::size_t{0}, bucket.elements, turn++ % servers);
+    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
+        assign(std::size_t{0}, bucket.elements, turn++ % servers);
     }
 };
 struct backwards : faulty {
-    template <class Emit> static void shard(bucket_view const& bucket, int, Emit&& emit) {
-        if (bucket.elements > bucket.grain) emit(bucket.grain, bucket.elements - bucket.grain, 0);
-        emit(std::size_t{0}, std::min(bucket.elements, bucket.grain), 0);
+    template <class Assign> static void shard(bucket_view const& bucket, int, Assign&& assign) {
+        if (bucket.elements > bucket.grain) assign(bucket.grain, bucket.elements - bucket.grain, 0);
+        assign(std::size_t{0}, std::min(bucket.elements, bucket.grain), 0);
     }
 };
 

@@ -15,7 +15,8 @@ struct balanced {
     using axis = axes::sharding;
     static constexpr char const* name = "balanced";
 
-    template <class Emit> static constexpr void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+    template <class Assign>
+    static constexpr void shard(bucket_view const& bucket, int servers, Assign&& assign) {
         std::size_t const count = static_cast<std::size_t>(servers);
         std::size_t const grains = (bucket.elements + bucket.grain - 1) / bucket.grain;
         std::size_t const each = grains / count;
@@ -24,7 +25,7 @@ struct balanced {
         for (std::size_t server = 0; server < count; ++server) {
             std::size_t const wanted = (each + (server < more ? 1 : 0)) * bucket.grain;
             std::size_t const size = wanted < bucket.elements - at ? wanted : bucket.elements - at;
-            if (size > 0) emit(at, size, static_cast<int>(server));
+            if (size > 0) assign(at, size, static_cast<int>(server));
             at += size;
         }
     }

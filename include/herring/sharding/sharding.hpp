@@ -27,7 +27,7 @@ struct bucket_view {
 
 namespace clauses::sharding {
 // A name, not a lambda: nvcc takes no lambda in a requirement.
-struct emit {
+struct assign {
     void operator()(std::size_t /*offset*/, std::size_t /*elements*/, int /*server*/) const noexcept {}
 };
 } // namespace clauses::sharding
@@ -37,27 +37,27 @@ concept sharding_named = requires {
     { Policy::name } -> std::convertible_to<char const*>;
 };
 template <class Policy>
-concept sharding_emits = requires(bucket_view const& bucket, int servers,
-                                  clauses::sharding::emit const& emit) {
-    Policy::shard(bucket, servers, emit);
+concept sharding_assigns = requires(bucket_view const& bucket, int servers,
+                                    clauses::sharding::assign const& assign) {
+    Policy::shard(bucket, servers, assign);
 };
 
-/// A sharding policy emits ranges in ascending order that cover the bucket once:
-/// `emit(offset, elements, server)` with 0 ≤ server < servers. Pure: the same on every rank.
+/// A sharding policy assigns ranges in ascending order that cover the bucket once:
+/// `assign(offset, elements, server)` with 0 ≤ server < servers. Pure: the same on every rank.
 template <class Policy>
 concept sharding_policy =
-    std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_emits<Policy>;
+    std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_assigns<Policy>;
 
 template <class Policy> struct check<axes::sharding, Policy> {
-    static constexpr int broken = first_broken({sharding_named<Policy>, sharding_emits<Policy>});
+    static constexpr int broken = first_broken({sharding_named<Policy>, sharding_assigns<Policy>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-S01] sharding: needs 'static constexpr char const* name'; a common slip is to "
                   "leave it out; give it the name of your type");
     static_assert(broken != 1,
-                  "[HRG-S02] sharding: needs 'template <class Emit> static void shard(bucket_view const&, "
-                  "int servers, Emit&& emit)'; a common slip is to return the ranges; call "
-                  "emit(offset, elements, server) for each");
+                  "[HRG-S02] sharding: needs 'template <class Assign> static void shard(bucket_view const&, "
+                  "int servers, Assign&& assign)'; a common slip is to return the ranges; call "
+                  "assign(offset, elements, server) for each");
 };
 
 } // namespace herring

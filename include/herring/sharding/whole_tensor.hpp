@@ -16,11 +16,12 @@ struct whole_tensor {
     using axis = axes::sharding;
     static constexpr char const* name = "whole_tensor";
 
-    template <class Emit> static constexpr void shard(bucket_view const& bucket, int servers, Emit&& emit) {
+    template <class Assign>
+    static constexpr void shard(bucket_view const& bucket, int servers, Assign&& assign) {
         for (bucket_tensor const& tensor : bucket.tensors)
             if (tensor.elements > 0)
-                emit(tensor.offset, tensor.elements,
-                     static_cast<int>(tensor.index % static_cast<std::size_t>(servers)));
+                assign(tensor.offset, tensor.elements,
+                       static_cast<int>(tensor.index % static_cast<std::size_t>(servers)));
     }
 };
 static_assert(sharding_policy<whole_tensor>);

@@ -10,9 +10,9 @@ namespace {
 struct all_on_the_last {
     using axis = herring::axes::sharding;
     static constexpr char const* name = "all_on_the_last";
-    template <class Emit>
-    static constexpr void shard(herring::bucket_view const& bucket, int servers, Emit&& emit) {
-        if (bucket.elements > 0) emit(std::size_t{0}, bucket.elements, servers - 1);
+    template <class Assign>
+    static constexpr void shard(herring::bucket_view const& bucket, int servers, Assign&& assign) {
+        if (bucket.elements > 0) assign(std::size_t{0}, bucket.elements, servers - 1);
     }
 };
 struct returns_a_list {
@@ -22,7 +22,7 @@ struct returns_a_list {
 };
 struct nameless {
     using axis = herring::axes::sharding;
-    template <class Emit> static void shard(herring::bucket_view const&, int, Emit&&) {}
+    template <class Assign> static void shard(herring::bucket_view const&, int, Assign&&) {}
 };
 } // namespace
 
