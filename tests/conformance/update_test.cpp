@@ -18,6 +18,7 @@ struct damped {
     using axis = herring::axes::update;
     static constexpr char const* name = "damped";
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
+    static constexpr bool takes_vectors = true;
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
         return a * update::lane<Acc>(0.5) + b;
     }
@@ -29,6 +30,7 @@ struct two_faced { // adds scalars, subtracts vectors
     using axis = herring::axes::update;
     static constexpr char const* name = "two_faced";
     template <class T> static constexpr bool supports = std::is_same_v<T, float>;
+    static constexpr bool takes_vectors = true;
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_arithmetic_v<Acc>)
             return a + b;
@@ -41,6 +43,7 @@ struct for_nobody {
     using axis = herring::axes::update;
     static constexpr char const* name = "for_nobody";
     template <class T> static constexpr bool supports = false;
+    static constexpr bool takes_vectors = true;
     template <class Acc> static constexpr Acc combine(Acc a, Acc) noexcept { return a; }
     template <class Acc> static constexpr Acc finish(Acc total, int) noexcept { return total; }
 };

@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 #include "conformance/transport_suite.hpp"
+#include "conformance/update_suite.hpp"
 
 // [snippet includes]
 #include <herring/herring.hpp>
@@ -44,6 +45,23 @@ template <std::size_t Bytes> struct at_most {
     }
 };
 static_assert(herring::fusion_policy<at_most<1 << 20>>);
+// [end]
+
+// [snippet update]
+/// Keeps the contribution that is furthest from zero; of two as far, the lower rank's.
+struct furthest {
+    using axis = herring::axes::update;
+    static constexpr char const* name = "furthest"; // ranks compare it when they construct a reducer
+    template <class T> static constexpr bool supports = herring::element_type<T>;
+    static constexpr bool takes_vectors = true; // made of operators and ?: alone
+
+    template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
+        Acc const from_a = a < 0 ? -a : a, from_b = b < 0 ? -b : b;
+        return from_b > from_a ? b : a;
+    }
+    template <class Acc> static Acc finish(Acc total, int /*ranks*/) noexcept { return total; }
+};
+static_assert(herring::update_policy<furthest>);
 // [end]
 
 // [snippet facts]
@@ -286,6 +304,19 @@ TEST_CASE("local_socket passes the suite of its axis") {
     CHECK(text(transport_suite<local_socket>({.start = ranks_as::processes})) == "");
     CHECK(text(transport_suite<local_socket>()) == ""); // ranks as threads
     // [end]
+}
+
+TEST_CASE("furthest passes the suite of its axis, and is what a reducer does") {
+    // [snippet update_suite]
+    CHECK(herring::conformance::text(herring::conformance::update_suite<furthest>()) == "");
+    // [end]
+    CHECK(herring::launch(3, [](herring::world& world) {
+              herring::reducer<float, local_socket, herring::intra_node::shared_memory, furthest> reduce(
+                  world);
+              std::vector<float> x(1000, world.rank() == 1 ? -5.0f : static_cast<float>(world.rank()));
+              reduce.all_reduce(x);
+              return std::count(x.begin(), x.end(), -5.0f) == 1000 ? 0 : 1;
+          }) == 0);
 }
 
 TEST_CASE("at_most keeps every bucket below its bound, and a large tensor alone") {

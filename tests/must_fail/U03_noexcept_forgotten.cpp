@@ -6,6 +6,7 @@ struct own {
     using axis = herring::axes::update;
     static constexpr char const* name = "own";
     template <class T> static constexpr bool supports = true;
+    static constexpr bool takes_vectors = true;
 #ifndef HERRING_TWIN
     template <class Acc> static Acc combine(Acc a, Acc b) { return a + b; }
 #else

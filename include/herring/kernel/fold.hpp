@@ -40,11 +40,6 @@ HERRING_ALWAYS_INLINE accumulator<T> load_element(source const& from, std::size_
     return load_one<accumulator<T>>(static_cast<accumulator<T> const*>(from.data) + index);
 }
 
-template <class Update>
-concept lanewise = requires {
-    requires bool(Update::lanewise);
-};
-
 // As many whole blocks as there are; returns where it ended. For K sources, known or (0) counted.
 template <class Update, class T, std::size_t K, class Sink>
 HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, std::size_t count,
@@ -74,7 +69,7 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 template <class Update, class T, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
-    if constexpr (!lanewise<Update>) {
+    if constexpr (Update::takes_vectors) {
         switch (k) {
         // clang-format off
         case 1: i = blocks<Update, T, 1>(sources, k, count, sink); break;

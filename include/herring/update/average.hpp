@@ -15,6 +15,7 @@ namespace herring::update {
 struct average {
     using axis = axes::update;
     static constexpr char const* name = "average";
+    static constexpr bool takes_vectors = true;
     template <class T> static constexpr bool supports = element_type<T> && !std::is_integral_v<T>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {

@@ -15,6 +15,7 @@ namespace herring::update {
 struct max {
     using axis = axes::update;
     static constexpr char const* name = "max";
+    static constexpr bool takes_vectors = true;
     template <class T> static constexpr bool supports = element_type<T>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {

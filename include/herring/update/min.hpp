@@ -15,6 +15,7 @@ namespace herring::update {
 struct min {
     using axis = axes::update;
     static constexpr char const* name = "min";
+    static constexpr bool takes_vectors = true;
     template <class T> static constexpr bool supports = element_type<T>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {

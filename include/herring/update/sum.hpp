@@ -21,6 +21,7 @@ template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexce
 struct sum {
     using axis = axes::update;
     static constexpr char const* name = "sum";
+    static constexpr bool takes_vectors = true;
     template <class T> static constexpr bool supports = element_type<T>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {

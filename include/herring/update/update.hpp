@@ -65,22 +65,41 @@ concept update_finishes = requires(Acc total, int ranks) {
     // clang-format on
 };
 
+namespace clauses::update {
+using floats [[gnu::vector_size(16)]] = float;
+template <class Policy> constexpr bool called_with_vectors() noexcept {
+    if constexpr (bool(Policy::takes_vectors))
+        return update_combines<Policy, floats> && update_finishes<Policy, floats>;
+    else
+        return true;
+}
+} // namespace clauses::update
+
+/// Clause: it says whether `combine` and `finish` may be called with vectors, and if so, they can be.
+template <class Policy>
+concept update_says_if_it_takes_vectors = requires {
+    requires std::same_as<decltype(Policy::takes_vectors), bool const>;
+    requires clauses::update::called_with_vectors<Policy>();
+};
+
 /// How contributions are combined, and what is done with the total.
 ///
-/// `combine` and `finish` are written with operators only, so that one template serves scalars and vectors; a
-/// policy that cannot be says `static constexpr bool lanewise = true` and is called element by element.
+/// `takes_vectors` is true where `combine` and `finish` are made of operators and `?:` alone, so that one template
+/// serves numbers and GNU vectors of them: a register at a time. No compiler can tell this before it has failed, so the
+/// policy says it. With false they are called element by element, and may be any code.
 /// Contributions are always folded from the left, in rank order, so `combine` need be neither commutative nor
 /// associative. A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how
 /// to finish (ranks = 0: not at all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the
 /// loop.
 template <class Policy>
-concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
-    update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy>;
+concept update_policy =
+    update_names_its_axis<Policy> && update_has_a_name<Policy> && update_says_what_it_supports<Policy> &&
+    update_combines<Policy> && update_finishes<Policy> && update_says_if_it_takes_vectors<Policy>;
 
 template <class Policy> struct check<axes::update, Policy> {
-    static constexpr int broken =
-        first_broken({update_has_a_name<Policy>, update_says_what_it_supports<Policy>,
-                      update_combines<Policy>, update_finishes<Policy>});
+    static constexpr int broken = first_broken(
+        {update_has_a_name<Policy>, update_says_what_it_supports<Policy>, update_combines<Policy>,
+         update_finishes<Policy>, update_says_if_it_takes_vectors<Policy>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-U01] update: needs 'static constexpr char const* name'; a common slip is to "
@@ -94,6 +113,10 @@ template <class Policy> struct check<axes::update, Policy> {
     static_assert(broken != 3,
                   "[HRG-U04] update: needs 'template <class Acc> static Acc finish(Acc total, int ranks) "
                   "noexcept'; a common slip is to leave it out; return total if nothing is to be done");
+    static_assert(broken != 4,
+                  "[HRG-U05] update: needs 'static constexpr bool takes_vectors', true where combine and "
+                  "finish are operators alone, which vectors have; a common slip is an 'if' in combine; say "
+                  "false, and they are called element by element");
 };
 
 /// Whether the policy makes sense for tensors of T (an average of integers does not).

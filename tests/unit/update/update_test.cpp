@@ -13,6 +13,7 @@ struct product { // of floating-point numbers
     using axis = herring::axes::update;
     static constexpr char const* name = "product";
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
+    static constexpr bool takes_vectors = true;
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a * b; }
     template <class Acc> static constexpr Acc finish(Acc total, int) noexcept { return total; }
 };
@@ -36,6 +37,16 @@ struct forgets_the_ranks : product {
 struct widens : product {
     template <class Acc> static constexpr long double combine(Acc a, Acc b) noexcept { return a * b; }
 };
+struct says_nothing_of_vectors : product {
+  private:
+    using product::takes_vectors;
+};
+struct of_numbers : product {
+    static float combine(float a, float b) noexcept { return a * b; }
+};
+struct of_numbers_and_says_so : of_numbers {
+    static constexpr bool takes_vectors = false;
+};
 
 using four_floats [[gnu::vector_size(16)]] = float;
 using two_longs [[gnu::vector_size(16)]] = std::int64_t;
@@ -51,6 +62,9 @@ TEST_CASE("update: the concept") {
     CHECK_FALSE(herring::update_policy<may_throw>);
     CHECK_FALSE(herring::update_policy<forgets_the_ranks>);
     CHECK_FALSE(herring::update_policy<widens>);
+    CHECK_FALSE(herring::update_policy<says_nothing_of_vectors>);
+    CHECK_FALSE(herring::update_policy<of_numbers>);
+    CHECK(herring::update_policy<of_numbers_and_says_so>);
 }
 
 TEST_CASE("update: each clause is broken alone") {
@@ -65,6 +79,9 @@ TEST_CASE("update: each clause is broken alone") {
     CHECK(herring::update_finishes<may_throw>);
     CHECK_FALSE(herring::update_finishes<forgets_the_ranks>);
     CHECK(herring::update_combines<forgets_the_ranks>);
+    CHECK_FALSE(herring::update_says_if_it_takes_vectors<says_nothing_of_vectors>);
+    CHECK(herring::update_combines<of_numbers>);
+    CHECK_FALSE(herring::update_says_if_it_takes_vectors<of_numbers>);
 }
 
 TEST_CASE("update: which element types a rule makes sense for") {

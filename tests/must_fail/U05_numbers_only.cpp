@@ -1,0 +1,20 @@
+// herring: must not compile: a rule that says it takes vectors, and takes numbers.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+struct own {
+    using axis = herring::axes::update;
+    static constexpr char const* name = "own";
+    template <class T> static constexpr bool supports = std::is_same_v<T, float>;
+#ifndef HERRING_TWIN
+    static constexpr bool takes_vectors = true;
+#else
+    static constexpr bool takes_vectors = false;
+#endif
+    static float combine(float a, float b) noexcept { return a + b; }
+    static float finish(float total, int) noexcept { return total; }
+};
+
+using mine = pack<float, line, own>;
+
+#include "use.hpp"
