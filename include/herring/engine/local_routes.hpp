@@ -24,7 +24,7 @@ template <class Context> class local_routes {
           mailboxes_(memory + stamps_bytes(context.ring_mask + 1)) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions, std::size_t mailbox) noexcept {
-        return stamps_bytes(std::bit_ceil(executions + 1)) + shift + slots * (mailbox + spacing);
+        return stamps_bytes(std::bit_ceil(executions + 1)) + shift + mailbox_count * (mailbox + spacing);
     }
 
     /// Says to the other local ranks what execution `number` is, before this rank arrives at it.
@@ -42,14 +42,14 @@ template <class Context> class local_routes {
 
     /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
     bool fill(execution const& e, std::uint64_t number) noexcept {
-        if (filled_ - read_ >= slots) return false; // this rank itself has not read it
-        std::uint64_t const before = holds_[filled_ % slots];
+        if (filled_ - read_ >= mailbox_count) return false; // this rank itself has not read it
+        std::uint64_t const before = holds_[filled_ % mailbox_count];
         if (before != 0 && shared_.node.unfinished(before - 1) >= 0) return false; // nor has another
         std::byte* const box = mailbox(filled_);
         stamp const mine = stamp_of(e, number);
         std::memcpy(box - sizeof mine, &mine, sizeof mine);
         if (e.elements > 0) std::memcpy(box, e.own, shared_.bytes(e, {0, e.elements}).size());
-        holds_[filled_ % slots] = number + 1;
+        holds_[filled_ % mailbox_count] = number + 1;
         ++filled_;
         return true;
     }
@@ -71,7 +71,7 @@ template <class Context> class local_routes {
     }
 
   private:
-    static constexpr std::uint64_t slots = 4;
+    static constexpr std::uint64_t mailbox_count = 4;
     // Away from the page offsets of tensors: a load behind a store to the same offset of another page waits for it.
     static constexpr std::size_t shift = 2112;
     static constexpr std::size_t spacing = 320;
@@ -94,7 +94,7 @@ template <class Context> class local_routes {
     }
 
     std::byte* mailbox(std::uint64_t number) const noexcept {
-        return mailboxes_ + shift + (number % slots) * (bytes_ + spacing);
+        return mailboxes_ + shift + (number % mailbox_count) * (bytes_ + spacing);
     }
 
     void sum_mailboxes(execution const& e, std::uint64_t number) noexcept {
@@ -118,7 +118,7 @@ template <class Context> class local_routes {
     std::uint64_t at_ = 0;     // next execution
     std::uint64_t filled_ = 0; // mailboxes
     std::uint64_t read_ = 0;
-    std::uint64_t holds_[slots] = {}; // execution + 1
+    std::uint64_t holds_[mailbox_count] = {}; // execution + 1
 };
 
 } // namespace herring::detail

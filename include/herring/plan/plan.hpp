@@ -150,8 +150,8 @@ struct plan {
         if (nodes < 2 || peers == 0) return 0;
         std::size_t const chunks = window() * slot_elements() * partial_bytes;
         std::size_t const hop = hop_slot_elements() * partial_bytes;
-        std::size_t const slots = peers * (chunks + one_hop_window() * hop);
-        return largest_node > 1 ? slots + peers * chunks + one_hop_stages() * hop : slots;
+        std::size_t const held = peers * (chunks + one_hop_window() * hop);
+        return largest_node > 1 ? held + peers * chunks + one_hop_stages() * hop : held;
     }
 };
 
