@@ -556,9 +556,11 @@ template <class T> class basic_reducer<rejected<T>> {
     void ready(std::size_t) {}
     void ready(std::size_t, std::span<T>) {}
     void wait() {}
+    status wait(std::chrono::milliseconds) { return {}; }
     status wait(time_point) { return {}; }
     void poll() {}
     void all_reduce(std::span<T>) {}
+    status all_reduce(std::span<T>, std::chrono::milliseconds) { return {}; }
     status all_reduce(std::span<T>, time_point) { return {}; }
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }

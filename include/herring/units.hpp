@@ -6,6 +6,7 @@
 #include <cstddef>
 
 namespace herring {
+/// Example: `using namespace herring::literals; using buckets = herring::fusion::balanced_buffer<4_MiB>;`
 inline namespace literals {
 
 constexpr std::size_t operator""_KiB(unsigned long long count) {

@@ -39,6 +39,8 @@ void train(herring::world& world, herring::layout const& layout) {
         ended.value();
     reduce.all_reduce(mine);
     reduce.all_reduce(std::span(mine).first(3), herring::clock::now() + gradients::default_timeout).value();
+    if (!reduce.wait(std::chrono::seconds(1))) return;
+    if (!reduce.all_reduce(mine, gradients::default_timeout).ok()) return;
     std::printf("%zu buckets, %zu bytes\n", reduce.plan().buckets.size(),
                 static_cast<std::size_t>(reduce.counters().bytes_sent));
     reduce.trace()(herring::trace_event::wait_begin, 0);

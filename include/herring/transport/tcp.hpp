@@ -558,7 +558,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     std::atomic<bool> waking_{false};
 };
 
-/// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others.
+/// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others
+/// (`using namespace herring::literals;`).
 using tcp = basic_tcp<>;
 
 /// For links of about 1 Gbit/s: short windows, so that what several ranks push to one does not overflow the queue of

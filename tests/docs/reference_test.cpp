@@ -1,0 +1,152 @@
+// herring: the code of docs/reference.md and docs/concepts.md, at work.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands between [snippet] and [end] is shown there; tests/docs/check_snippets.sh compares.
+#include "doctest/doctest.h"
+
+#include <herring/herring.hpp>
+#include <herring/intra_node/shared_memory.hpp>
+#include <herring/launch.hpp>
+#include <herring/transport/tcp.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// A gradient that any order of additions sums exactly, also in 16 bits.
+float slope(int rank, std::size_t tensor, std::size_t i) {
+    return static_cast<float>(rank + static_cast<int>((tensor + i) % 5));
+}
+
+// [snippet overlap]
+using namespace herring::literals; // _KiB, _MiB, _GiB
+using gradients =
+    herring::reducer<herring::bfloat16,                         // 16-bit tensors, summed in float
+                     herring::transport::tcp,                   // between nodes
+                     herring::intra_node::shared_memory,        // within one
+                     herring::fusion::balanced_buffer<64_KiB>>; // a bucket leaves when it holds 64 KiB
+
+/// Two steps. Returns how many elements are not the average.
+int train(herring::world& world, std::string const& layers) {
+    gradients reduce(world, herring::layout::from_csv(layers));
+    int wrong = 0;
+    for (int step = 0; step < 2; ++step) {
+        for (std::size_t i = 0; i < reduce.size(); ++i) { // as backward finishes them
+            std::span<herring::bfloat16> const gradient = reduce.tensor(i);
+            for (std::size_t k = 0; k < gradient.size(); ++k) {
+                gradient[k] = herring::bfloat16(slope(world.rank(), i, k)); // from float: rounded to nearest
+                if (k % 4096 == 0) reduce.poll(); // moves what has left, while this is computed
+            }
+            reduce.ready(i);
+        }
+        reduce.wait();
+        for (std::size_t i = 0; i < reduce.size(); ++i)
+            for (std::size_t k = 0; k < reduce.tensor(i).size(); ++k) {
+                float const average = float(reduce.tensor(i)[k]); // to float: exact
+                wrong += average != slope(0, i, k) + 1.5f;        // (0 + 1 + 2 + 3) / 4
+            }
+    }
+    return wrong;
+}
+// [end]
+
+// [snippet two]
+/// Gradients are averaged, and how many samples each class had is added up: two reducers on one world.
+int two(herring::world& world) {
+    using herring::transport::tcp;
+    herring::reducer<float, tcp> averages(world, {{"weight", 1000}});
+    herring::reducer<std::int64_t, tcp, herring::update::sum> counts(world, {{"samples", 10}});
+    int wrong = 0;
+    for (int step = 0; step < 5; ++step) {
+        for (std::int64_t& n : counts.tensor(0)) n = world.rank() + step;
+        counts.ready(0); // both are under way
+        for (float& x : averages.tensor(0)) x = static_cast<float>(world.rank());
+        averages.ready(0);
+        averages.wait(); // first this, then that, on every rank
+        counts.wait();
+        int const n = world.size();
+        for (float const x : averages.tensor(0)) wrong += x != static_cast<float>(n - 1) / 2;
+        for (std::int64_t const c : counts.tensor(0)) wrong += c != n * (n - 1) / 2 + n * step;
+    }
+    return wrong;
+}
+// [end]
+
+// [snippet threads]
+/// The same work, each reducer on a thread of its own: both are constructed before, in one order on every rank.
+int two_threads(herring::world& world) {
+    using herring::transport::tcp;
+    herring::reducer<float, tcp> averages(world);
+    herring::reducer<std::int64_t, tcp, herring::update::sum> counts(world);
+    int const n = world.size();
+    int wrong_counts = 0;
+    std::thread counting([&] {
+        for (int call = 0; call < 50; ++call) {
+            std::vector<std::int64_t> c(100, world.rank() + call);
+            counts.all_reduce(c);
+            for (std::int64_t const x : c) wrong_counts += x != n * (n - 1) / 2 + n * call;
+        }
+    });
+    int wrong = 0;
+    for (int call = 0; call < 50; ++call) {
+        std::vector<float> g(5000, static_cast<float>(world.rank()));
+        averages.all_reduce(g);
+        for (float const x : g) wrong += x != static_cast<float>(n - 1) / 2;
+    }
+    counting.join();
+    return wrong + wrong_counts;
+}
+// [end]
+
+herring::launch_options on(std::vector<std::string> nodes) {
+    herring::launch_options options;
+    options.nodes = std::move(nodes);
+    options.timeout = std::chrono::seconds(120);
+    return options;
+}
+
+} // namespace
+
+TEST_CASE("reference: overlap by poll(), a layout from CSV, bfloat16") {
+    std::string const here = __FILE__;
+    std::string const layers = here.substr(0, here.rfind('/') + 1) + "layers.csv";
+    CHECK(herring::launch(
+              4, [&](herring::world& world) { return train(world, layers) == 0 ? 0 : 1; },
+              on({"a", "a", "b", "b"})) == 0);
+}
+
+TEST_CASE("reference: two reducers on one world, by turns and on two threads") {
+    for (auto const& nodes : {std::vector<std::string>{"a", "b"}, {"a", "b", "c"}}) {
+        int const ranks = static_cast<int>(nodes.size());
+        CHECK(herring::launch(
+                  ranks, [](herring::world& world) { return two(world) == 0 ? 0 : 1; }, on(nodes)) == 0);
+        CHECK(herring::launch(
+                  ranks, [](herring::world& world) { return two_threads(world) == 0 ? 0 : 1; }, on(nodes)) ==
+              0);
+    }
+}
+
+TEST_CASE("reference: the two of 16-bit floats, and bytes") {
+    // [snippet sixteen]
+    herring::bfloat16 const b(1.0f / 3); // explicit, from float: rounded to nearest, ties to even
+    float const f = float(b);            // explicit, to float: exact
+    CHECK(f == 0.333984375f);
+    CHECK(float(herring::float16(1.0f / 3)) == 0.333251953125f);
+    CHECK(herring::bfloat16::from_bits(0x3eab) == b);
+    CHECK(b.bits == 0x3eab);
+    // [end]
+    // [snippet layouts]
+    herring::layout const named{{"fc.bias", 10}, {"fc.weight", 20480}};
+    herring::layout const counted = herring::layout::of(std::vector<std::size_t>{10, 20480}); // "0" and "1"
+    herring::layout const text = herring::layout::from_csv_text("name,shape,elements\nfc.bias,10,10\n");
+    // [end]
+    CHECK(named.elements() == 20490);
+    CHECK(counted[1].name == "1");
+    CHECK(counted.elements() == named.elements());
+    CHECK(text[0].elements == 10);
+}
