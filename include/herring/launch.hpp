@@ -65,12 +65,17 @@ inline world launched_world(shared_region* region, int rank, topology const& map
     return world(std::move(made));
 }
 
+/// What a function's result is as the status of a process, which has 8 bits: what is no status is 255, not 0.
+constexpr int status_of(long long result) noexcept {
+    return result < 0 || result > 255 ? 255 : static_cast<int>(result);
+}
+
 template <class Function> int status_of(Function& function, world& here) {
     if constexpr (std::is_void_v<std::invoke_result_t<Function&, world&>>) {
         function(here);
         return 0;
     } else {
-        return static_cast<int>(function(here));
+        return status_of(static_cast<long long>(function(here)));
     }
 }
 
@@ -81,7 +86,7 @@ template <class Function>
     try {
         world here = launched_world(region, rank, map);
         try {
-            status = status_of(function, here) & 0xFF;
+            status = status_of(function, here);
         } catch (error const& why) {
             here.fail(why.why());
             std::fprintf(stderr, "%s\n", why.what());
@@ -245,14 +250,13 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
 /// Forks `ranks` processes, runs `function(world&)` in each and waits for all of them.
 ///
 /// Call it before this process has a second thread: a forked child has only the thread that forked.
-/// What a child leaves is its output and its status: `function` returns nothing (0) or a status; an exception
-/// that leaves it is printed to stderr and is status 1. Blocks:   until the last rank has ended. When one
-/// fails or dies, the others are told at once (their collectives throw
-///           an error that names it) and are ended `options.grace` later. Ranks die with the process that
+/// What a child leaves is its output and its status: `function` returns nothing (0) or a status, of which 1 to 255
+/// stay what they are and all others but 0 become 255; an exception that leaves it is printed to stderr and is status 1.
+/// Blocks:   until the last rank has ended. When one fails or dies, the others are told at once (their collectives
+///           throw an error that names it) and are ended `options.grace` later. Ranks die with the process that
 ///           launched them.
 /// Errors:   returns 0, or the status of the first rank that failed (128 + signal where a signal ended it).
-/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size());
-/// });
+/// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size()); });
 template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
     topology const map = detail::launch_map(ranks, options);
     detail::shared_region* const region = detail::shared_region::make(ranks, true);

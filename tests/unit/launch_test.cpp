@@ -157,6 +157,18 @@ TEST_CASE("launch: statuses and exceptions") {
     CHECK(launch(3, [](world& w) {
               if (w.rank() == 2) throw std::runtime_error("on purpose");
           }) == 1);
+    // A status has 8 bits: what has more does not become 0 in them.
+    struct {
+        long long result;
+        int status;
+    } const cases[] = {{1, 1}, {255, 255}, {256, 255}, {512, 255}, {-1, 255}, {-256, 255}, {1LL << 32, 255}};
+    for (auto const& c : cases) {
+        CAPTURE(c.result);
+        CHECK(launch(2, [&](world& w) { return w.rank() == 1 ? c.result : 0; }) == c.status);
+        CHECK(launch_threads(2, [&](world& w) { return w.rank() == 1 ? c.result : 0; }) == c.status);
+    }
+    CHECK(launch(2, [](world& w) { return w.rank() == 5; }) == 0);
+    CHECK(launch(2, [](world& w) { return w.rank() == 1; }) == 1);
     CHECK(launch(2, [](world&) { std::exit(0); }) == 0);
     CHECK(launch(2, [](world& w) {
               if (w.rank() == 1) std::exit(9);
