@@ -335,6 +335,23 @@ TEST_CASE("join: who does not fit is refused with the reason, and the others joi
           }) == 0);
 }
 
+TEST_CASE("join: rank 0 says first who was refused and why, then who is missing") {
+    std::string const address = free_address();
+    CHECK(launch(2, [&](world& l) {
+              herring::join_options options =
+                  as(l.rank(), 2, address, milliseconds(l.rank() == 0 ? 500 : 5'000));
+              options.secret = l.rank() == 0 ? "one" : "two";
+              herring::failure const why = thrown_by([&] { herring::join(options); });
+              if (l.rank() == 1) return expect(why, errc::mismatch, 1, 0, {"its secret is not rank 0's"});
+              expect(why, errc::timeout, 0, 1,
+                     {"was refused: its secret is not rank 0's", "rank 1 did not join"});
+              std::string const text = why.text;
+              require(text.starts_with("rank 1 (127.0.0.1:"), "who was refused comes first: " + text);
+              require(text.find("was refused") < text.find("did not join"),
+                      "the reason comes first: " + text);
+          }) == 0);
+}
+
 TEST_CASE("join: who comes first keeps its place, before the world is complete") {
     std::string const address = free_address();
     steps const step;

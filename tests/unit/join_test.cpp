@@ -4,13 +4,18 @@
 
 #include "doctest/doctest.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 using herring::errc;
@@ -67,12 +72,13 @@ std::string join_error(join_options const& options, errc code) {
     return {};
 }
 
-join_options rank_of(int rank, int size, std::string const& address) {
+join_options rank_of(int rank, int size, std::string const& address,
+                     std::chrono::milliseconds timeout = std::chrono::milliseconds(50)) {
     join_options made;
     made.rank = rank;
     made.size = size;
     made.address = address;
-    made.timeout = std::chrono::milliseconds(50);
+    made.timeout = timeout;
     return made;
 }
 
@@ -172,6 +178,13 @@ TEST_CASE("join: several machines need an address, which Slurm has") {
                {"rank 1 of 4", "HERRING_ADDR=host:port"}));
     CHECK(says(error_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h"}}),
                {"MASTER_PORT is not set"}));
+    CHECK(
+        says(error_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}}),
+             {"rank 1 of 4", "set MASTER_ADDR and MASTER_PORT (torchrun does), or HERRING_ADDR=host:port"}));
+    CHECK(says(error_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_PORT", "1234"}}),
+               {"rank 1 of 4", "set MASTER_ADDR and MASTER_PORT (torchrun does)"}));
+    CHECK(says(error_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}),
+               {"rank 1 of 4", "start the program by srun", "HERRING_ADDR=host:port"}));
 }
 
 TEST_CASE("join: half of a pair, no number, out of range: the variable and its value are named") {
@@ -263,6 +276,71 @@ TEST_CASE("join: a port that is in use, and nobody there") {
     CHECK(says(join_error(rank_of(1, 2, address), errc::timeout), {"(rank 0)", address, "50 ms"}));
     CHECK(says(join_error(rank_of(0, 3, address), errc::timeout),
                {"ranks 1, 2 did not join", address, "50 ms"}));
+}
+
+namespace {
+
+/// A program that is not Herring, on a port: says `greeting` to whoever connects, and reads what it is told.
+struct foreign_program {
+    int const socket;
+    std::string const address;
+    std::string const greeting;
+    bool const closes;
+    std::atomic<bool> stop{false};
+    std::thread serves;
+
+    static int listening() {
+        std::string why;
+        auto const at =
+            herring::detail::resolve("127.0.0.1", 0, herring::clock::now() + std::chrono::seconds(5), why);
+        return herring::detail::listen_on(at.at(0));
+    }
+    foreign_program(std::string says_, bool closes_)
+        : socket(listening()), address(herring::detail::local_end(socket).text()), greeting(std::move(says_)),
+          closes(closes_), serves([this] { serve(); }) {}
+    ~foreign_program() {
+        stop = true;
+        serves.join();
+        ::close(socket);
+    }
+    void serve() {
+        std::vector<int> open;
+        while (!stop) {
+            pollfd asked{socket, POLLIN, 0};
+            if (::poll(&asked, 1, 10) <= 0) continue;
+            int const one = ::accept(socket, nullptr, nullptr);
+            if (one < 0) continue;
+            (void)!::send(one, greeting.data(), greeting.size(), MSG_NOSIGNAL);
+            closes ? (void)::close(one) : open.push_back(one);
+        }
+        for (int const one : open) ::close(one);
+    }
+};
+
+} // namespace
+
+TEST_CASE("join: another program has rank 0's port") {
+    {
+        foreign_program const ssh("SSH-2.0-OpenSSH_9.6\r\n", false);
+        CHECK(says(join_error(rank_of(1, 2, ssh.address, std::chrono::milliseconds(500)), errc::timeout),
+                   {"(rank 0)", "what answers on " + ssh.address + " is not Herring",
+                    "it sent 'SSH-2.0-OpenSSH_9.6'", "choose another"}));
+    }
+    {
+        foreign_program const web("HTTP/1.0 400 Bad request syntax\r\nServer: x\r\n\r\n", true);
+        CHECK(says(join_error(rank_of(1, 2, web.address, std::chrono::milliseconds(500)), errc::timeout),
+                   {"is not Herring", "it sent 'HTTP/1.0 400 Bad request syntax'"}));
+    }
+    {
+        foreign_program const binary("\x15\x03\x03", false);
+        CHECK(says(join_error(rank_of(1, 2, binary.address, std::chrono::milliseconds(500)), errc::timeout),
+                   {"is not Herring", "it sent bytes that are no control message"}));
+    }
+    {
+        foreign_program const silent("", false);
+        CHECK(says(join_error(rank_of(1, 2, silent.address), errc::timeout),
+                   {"(rank 0)", silent.address, "takes connections and does not answer", "ss -ltnp"}));
+    }
 }
 
 TEST_CASE("join: messages come back as they were, and nothing that differs is taken") {

@@ -83,7 +83,7 @@ class admission {
     /// What is sent to whom is refused; kept for the error in which joining may end.
     HERRING_SETUP failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
         ++refusals_;
-        last_refusal_ = text({"rank ", rank, " from ", from, ": ", why.text});
+        last_refusal_ = text({"rank ", rank, " (", from, ") was refused: ", why.text});
         return failure::make(why.code, static_cast<int>(rank), 0, "join", {"refused by rank 0: ", why.text});
     }
 
@@ -98,8 +98,10 @@ class admission {
     /// The deadline has passed. `trouble`: what else may have kept them away.
     HERRING_SETUP failure timed_out(std::vector<int> const& missing, std::string const& where,
                                     std::chrono::milliseconds timeout, std::string const& trouble) const {
-        std::string words = not_joined(rank_list(missing), where, timeout);
-        if (refusals_ > 0) append(words, {"; refused: ", refusals_, ", last ", last_refusal_});
+        std::string words; // first what was seen: it is likely to be why
+        if (refusals_ > 0) append(words, {last_refusal_, "; "});
+        if (refusals_ > 1) append(words, {"refused in all: ", refusals_, "; "});
+        append(words, {not_joined(rank_list(missing), where, timeout)});
         if (strangers_ > 0) append(words, {"; connections that were no rank's: ", strangers_});
         if (!trouble.empty()) append(words, {"; ", trouble});
         return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", words);

@@ -109,7 +109,7 @@ struct link {
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
             // Junk is known by its first bytes, however slowly it comes.
-            if (rank < 0 && !looks_ours(rest)) found.wrong = "bytes that are no control message";
+            if (!looks_ours(rest)) found.wrong = "bytes that are no control message";
             return found;
         }
         head& h = found.front;

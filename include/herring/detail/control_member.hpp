@@ -51,16 +51,25 @@ class member final : public star_end {
             wait_while_joining(is_.deadline + answer_time); // rank 0 may be about to say who is missing
         if (stage_ != stage::joining) return;
         stage_ = stage::refused;
-        why_not_ =
-            greeted_ && !missing_.empty()
-                ? failure::make(errc::timeout, is_.rank, missing_rank_, "join",
-                                admission::not_joined(missing_, is_.hub_text, is_.timeout))
-                : failure::make(errc::timeout, is_.rank, 0, "join",
-                                {"no answer from rank 0 on ", is_.hub_text, " within ",
-                                 duration_text(is_.timeout), last_trouble_.empty() ? "" : " (last: ",
-                                 last_trouble_, last_trouble_.empty() ? "" : ")",
-                                 "; see whether rank 0 runs, whether the address is one of its machine and "
-                                 "whether a firewall is between"});
+        why_not_ = greeted_ && !missing_.empty()
+                       ? failure::make(errc::timeout, is_.rank, missing_rank_, "join",
+                                       admission::not_joined(missing_, is_.hub_text, is_.timeout))
+                       : failure::make(errc::timeout, is_.rank, 0, "join", no_answer());
+    }
+
+    HERRING_SETUP std::string no_answer() const {
+        if (!foreign_.empty())
+            return text({"what answers on ", is_.hub_text, " is not Herring: it sent ", foreign_,
+                         "; another program has that port: choose another one, the same on every rank"});
+        if (greeted_)
+            return text({"what listens on ", is_.hub_text, " takes connections and does not answer within ",
+                         duration_text(is_.timeout),
+                         "; see which program has that port (ss -ltnp on its machine): if it is rank 0, it "
+                         "is stopped"});
+        return text({"no answer from rank 0 on ", is_.hub_text, " within ", duration_text(is_.timeout),
+                     last_trouble_.empty() ? "" : " (last: ", last_trouble_, last_trouble_.empty() ? "" : ")",
+                     "; see whether rank 0 runs, whether the address is one of its machine and whether a "
+                     "firewall is between"});
     }
 
     /// What is due at `now`; when something is due next.
@@ -132,7 +141,17 @@ class member final : public star_end {
         links_.send(l, message::hello, 0, own_hello().write());
     }
 
-    void stranger(link& l) { give_up_on(l, {"what listens on ", l.from, " is not a Herring rank 0"}); }
+    HERRING_SETUP void stranger(link& l) {
+        foreign_.clear();
+        for (std::byte const b : l.in) {
+            char const c = static_cast<char>(b);
+            if (c < ' ' || c > '~' || foreign_.size() == 60) break;
+            foreign_ += c;
+        }
+        foreign_ =
+            foreign_.empty() ? std::string("bytes that are no control message") : text({"'", foreign_, "'"});
+        give_up_on(l, {"what listens on ", l.from, " is not a Herring rank 0"});
+    }
     void expired(link& l) { give_up_on(l, {"no answer from ", l.from}); }
     HERRING_SETUP void ended(link& l, int why) {
         if (stage_ == stage::joining)
@@ -283,6 +302,7 @@ class member final : public star_end {
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_hub_ = 0;
+    std::string foreign_; // what somebody said who has rank 0's port and is not rank 0
     std::string missing_; // whom rank 0 waits for, as it said
     int missing_rank_ = -1;
 };

@@ -218,6 +218,7 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
         return found;
     }
     bool const own = found.source == "join_options" || found.source.starts_with("HERRING_");
+    bool const torchrun = found.source.starts_with("torchrun");
     if (slurm) {
         job = text({"slurm ", from.text("SLURM_JOB_ID"), ".",
                     from.text(from.has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID")});
@@ -243,7 +244,10 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
         bad_setting({found.source, own ? " say" : " says", " rank ", found.rank, " of ", found.size,
                      ", but nothing says where rank 0 is",
                      own ? "" : " and the ranks are not known to be on one machine",
-                     "; set HERRING_ADDR=host:port, an address of rank 0's machine and a free port there"});
+                     torchrun ? "; set MASTER_ADDR and MASTER_PORT (torchrun does), or "
+                     : slurm  ? "; start the program by srun, which sets SLURM_STEP_NODELIST, or set "
+                              : "; set ",
+                     "HERRING_ADDR=host:port, an address of rank 0's machine and a free port there"});
     if (found.port == 0) {
         if (job.empty()) {
             if (!one_machine)
