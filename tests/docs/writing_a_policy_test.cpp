@@ -23,6 +23,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <poll.h>
@@ -52,8 +53,9 @@ static_assert(herring::fusion_policy<at_most<1 << 20>>);
 struct furthest {
     using axis = herring::axes::update;
     static constexpr char const* name = "furthest"; // ranks compare it when they construct a reducer
-    template <class T> static constexpr bool supports = herring::element_type<T>;
-    static constexpr bool takes_vectors = true; // made of operators and ?: alone
+    template <class T>
+    static constexpr bool supports = !std::is_integral_v<T>; // the least integer has no negative
+    static constexpr bool takes_vectors = true;              // made of operators and ?: alone
 
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
         Acc const from_a = a < 0 ? -a : a, from_b = b < 0 ? -b : b;
