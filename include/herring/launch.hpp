@@ -224,7 +224,7 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
                                     ::strsignal(c.status - 128) + ")"
                               : "its process ended with status " + std::to_string(c.status);
             region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
-            next = now + options.grace;
+            next = deadline_in(options.grace);
             signal_to_send = SIGTERM;
         }
         if (now < next) continue;

@@ -164,6 +164,9 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
     std::string job; // a name that all ranks of the job know
     bool one_machine = false;
     bool slurm = false;
+    if (options.rank >= most_ranks || options.size > most_ranks)
+        bad_setting({"join_options say rank ", options.rank, " of ", options.size, "; at most ", most_ranks,
+                     " ranks join"});
     if (options.rank >= 0 || options.size >= 0) {
         found.source = "join_options";
         if (options.size >= 0)

@@ -53,15 +53,16 @@ namespace herring::transport {
 
 /// Which congestion control the data sockets ask for.
 ///
-/// `unpaced`: the system's, unless that is BBR, then cubic or reno. The credits of the engine keep every flow short of
-/// data now and then, which BBR takes for a slow path: pushes and results then wait for its pacing (docs/performance.md).
+/// `unpaced`: reno, or cubic, or what there is. The credits of the engine bound what is under way, so what is wanted is
+/// that a flow soon fills its window: BBR takes a flow that is short of data for a slow path, and cubic takes the jitter
+/// of a busy host for a full one and leaves slow start too early (docs/performance.md).
 enum class congestion : std::uint8_t { unpaced, system, reno, cubic, bbr };
 
 /// What may be tuned about TCP; docs/performance.md tells which settings mattered where.
 struct tcp_tuning {
-    std::size_t chunk_bytes = 64_KiB; ///< pushed, summed and returned at a time
+    std::size_t chunk_bytes = 128_KiB; ///< pushed, summed and returned at a time
     std::size_t window_bytes =
-        128_KiB; ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
+        256_KiB; ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
     std::size_t loopback_chunk_bytes =
         256_KiB; ///< the same where all ranks share a host: no queue to overflow,
     std::size_t loopback_window_bytes = 512_KiB; ///< and every message costs a wake-up
@@ -315,10 +316,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                                 static_cast<socklen_t>(std::strlen(algorithm))) == 0;
         };
         if constexpr (Tuning.control == congestion::unpaced) {
-            char now[16] = "";
-            socklen_t size = sizeof now;
-            (void)::getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, now, &size);
-            if (std::strncmp(now, "bbr", 3) == 0 && !ask("cubic")) (void)ask("reno");
+            if (!ask("reno")) (void)ask("cubic");
         } else if constexpr (Tuning.control != congestion::system) {
             constexpr char const* algorithm = Tuning.control == congestion::reno    ? "reno"
                                               : Tuning.control == congestion::cubic ? "cubic"

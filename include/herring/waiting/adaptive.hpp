@@ -9,17 +9,16 @@
 
 namespace herring::waiting {
 
-/// For how long `adaptive` does what, in nanoseconds since the last poll that found something.
+/// For how long `adaptive` does what, in nanoseconds of this core spent since the last poll that found something.
 struct adaptive_tuning {
-    std::int64_t spin_ns = 20'000;   ///< pauses until then: a few wake-ups' worth
-    std::int64_t yield_ns = 200'000; ///< yields until then, sleeps afterwards
-    std::int64_t crowded_yield_ns =
-        1'000'000; ///< with more ranks than cores: yields until then, never pauses
+    std::int64_t spin_ns = 20'000;          ///< pauses until then: a few wake-ups' worth
+    std::int64_t yield_ns = 200'000;        ///< yields until then, sleeps afterwards
+    std::int64_t crowded_yield_ns = 50'000; ///< with more ranks than cores: yields until then, never pauses
 
     friend constexpr bool operator==(adaptive_tuning const&, adaptive_tuning const&) = default;
 };
 
-/// "spin_ns=20000 yield_ns=200000 crowded_yield_ns=1000000".
+/// "spin_ns=20000 yield_ns=200000 crowded_yield_ns=50000".
 inline std::string to_string(adaptive_tuning const& tuning) {
     return "spin_ns=" + std::to_string(tuning.spin_ns) + " yield_ns=" + std::to_string(tuning.yield_ns) +
            " crowded_yield_ns=" + std::to_string(tuning.crowded_yield_ns);

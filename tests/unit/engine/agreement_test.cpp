@@ -23,8 +23,8 @@ TEST_CASE("agreement: the first line that differs, from either side") {
 TEST_CASE("agreement: every rank hears which rank differs and in what") {
     std::atomic<int> named{0};
     launch_threads(3, [&](world& ranks) {
-        detail::declaration mine;
-        detail::declare(mine, layout{{"w", 10}, {"b", ranks.rank() == 2 ? 3u : 4u}});
+        detail::declaration const mine =
+            detail::declare("float", {}, true, plan{}, layout{{"w", 10}, {"b", ranks.rank() == 2 ? 3u : 4u}});
         try {
             detail::agree(ranks, mine, std::chrono::seconds(10));
         } catch (error const& differs) {

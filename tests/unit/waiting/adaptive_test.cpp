@@ -48,5 +48,5 @@ TEST_CASE("adaptive: its numbers are a value of its type") {
     CHECK_FALSE(std::is_same_v<mine, adaptive>);
     CHECK(std::is_same_v<adaptive_with<adaptive_tuning{}>, adaptive>);
     CHECK(sizeof(mine) == 1);
-    CHECK(to_string(mine::tuning) == "spin_ns=5 yield_ns=200000 crowded_yield_ns=1000000");
+    CHECK(to_string(mine::tuning) == "spin_ns=5 yield_ns=200000 crowded_yield_ns=50000");
 }
