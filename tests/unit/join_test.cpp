@@ -293,7 +293,7 @@ struct foreign_program {
         std::string why;
         auto const at =
             herring::detail::resolve("127.0.0.1", 0, herring::clock::now() + std::chrono::seconds(5), why);
-        return herring::detail::listen_on(at.at(0));
+        return herring::detail::listen_on(at[0]);
     }
     foreign_program(std::string says_, bool closes_)
         : socket(listening()), address(herring::detail::local_end(socket).text()), greeting(std::move(says_)),
