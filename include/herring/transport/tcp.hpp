@@ -121,8 +121,8 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         // The cancelled waits must not outlive the memory that they refer to.
         if (armed_ > 0 || waking_.load()) context_->restart();
         while (armed_ > 0 || waking_.load())
-            if (context_->run_one_until(clock::now()) == 0)
-                break; // poll_one would be one more loop to compile
+            // They are ready. poll_one would be one more loop to compile, and a time that has passed runs nothing.
+            if (context_->run_one_until(clock::now() + std::chrono::milliseconds(100)) == 0) break;
     }
 
     bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
