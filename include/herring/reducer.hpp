@@ -140,7 +140,8 @@ using reducer = basic_reducer<typename detail::runnable<resolve_t<T, Policies...
 /// Shape:    tensor(i) has layout[i] elements on every rank; afterwards each rank holds update(all ranks' values).
 /// Result:   the same bits on every rank, and in every run: contributions are combined in the order of the ranks of
 ///           a node, then of the nodes, in the accumulator's type, and rounded once.
-/// Threads:  one at a time. Lifetime: not longer than the world; neither copied nor moved.
+/// Threads:  one at a time. Lifetime: not longer than the world; neither copied nor moved. A process that is forked off
+///           later has the memory but not the rank: it must not touch the reducer, nor destroy it (`_exit`, or exec).
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
@@ -250,7 +251,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
     ///
-    /// Shape:  n elements in, n out. Blocks: until done, at most 30 s.
+    /// Shape:  n elements in, n out; with n = 0, on all ranks, nothing is done. Blocks: until done, at most 30 s.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.

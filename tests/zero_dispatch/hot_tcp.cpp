@@ -18,6 +18,7 @@
 // walk: --known boost/system/error_code.hpp=1
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
+#include <herring/join.hpp>
 #include <herring/launch.hpp>
 #include <herring/transport/tcp.hpp>
 
@@ -107,4 +108,9 @@ void ranks(herring::world& world) {
 }
 } // namespace
 
-int main() { return herring::launch(4, ranks, {.nodes = {"a", "a", "b", "b"}}); }
+int main(int count, char**) {
+    if (count == 1) return herring::launch(4, ranks, {.nodes = {"a", "a", "b", "b"}});
+    // Not walked, but in the program: what join brings must have no vtable either.
+    herring::world joined = herring::join();
+    ranks(joined);
+}

@@ -80,7 +80,7 @@ struct tcp_tuning {
 /// Interface: binds to `world.local_address()`: the interface that routes to the peers, or HERRING_INTERFACE.
 /// Threads:   one at a time; `wake` from any. With an `io_context` of the caller's, `wait` runs it, so that the
 ///            caller's own handlers go on while a reduction waits, and when it ends; no other thread may run it
-///            meanwhile, and it must outlive the reducer.
+///            meanwhile, and it must outlive the reducer. A handler must not throw: it runs in `wait`, which is noexcept.
 /// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; no copy, no allocation unless
 ///            a message comes before its receive is posted.
 /// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
