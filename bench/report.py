@@ -5,6 +5,7 @@
 #   report.py facts ROOT                            the machine, in words
 #   report.py stolen LINES                          sizes (or "table") measured while more than 3 % of the CPU was stolen
 #   report.py tables LINES FACTS STAT JSON          tables to stdout, everything to JSON
+#   report.py markdown JSON…                        the tables of docs/performance.md
 import json
 import os
 import subprocess
@@ -202,8 +203,8 @@ def tables(lines, facts_text, steal):
     judge(rows, bounds(lines, rows))
     print("\n" + facts_text.strip() + f"\n{'stolen CPU:':20}{steal:.1%} over the run")
     print("""
-Times in µs of one isolated call (barrier before it): the slowest rank of each call, all rounds together. skew: how far apart the
-ranks left the barrier, which the times contain. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
+Times in µs of one isolated call (before it the same barrier for all, in shared memory): the slowest rank of each call, all
+rounds together. skew: how far apart the ranks left the barrier, which the times contain. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
 ranks, back to back. x peer: how many times as fast as the fastest peer; cpu x: CPU seconds against that peer's.
 Bounds: memory: each rank's buffer read once and written once, by as many threads as ranks or cores, as measured in this run;
 loopback and unshaped hosts: 2(n-1) x bytes at the best two-way throughput in this run, of one connection alone or of any row, at
@@ -259,6 +260,34 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
             "failed": [l["what"] for l in lines if l["suite"] == "failed"]}
 
 
+def markdown(json_paths):
+    """The tables of docs/performance.md: a row a contender, a column a size; where files hold the same point, the last counts."""
+    points = {}
+    for path in json_paths:
+        with open(path) as file:
+            for r in json.load(file)["rows"]:
+                points[r["suite"], r["ranks"], r["table"], r["what"].split(" (")[0], r["bytes"]] = r
+    for suite, title in TITLES.items():
+        of_suite = [key for key in points if key[0] == suite]
+        columns = sorted({(key[1], key[2]) if key[2] else ("", key[4]) for key in of_suite}, key=lambda c: c[1] if not c[0] else 0)
+        if not columns:
+            continue
+        heads = [f"{c[1]}, {c[0]} ranks" if c[0] else bytes_text(c[1]) for c in columns]
+        print(f"\n{title}\n\n| ranks | | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
+        for ranks in sorted({key[1] for key in of_suite}):
+            bound = {}
+            for what in dict.fromkeys(key[3] for key in of_suite if key[1] == ranks):
+                cells = []
+                for c in columns:
+                    r = next((points[k] for k in of_suite if k[1] == ranks and k[3] == what and c == ((k[1], k[2]) if k[2] else ("", k[4]))), None)
+                    ratio = f" ({r['times_best_peer']:.2g}×)" if r and r["times_best_peer"] else ""
+                    cells.append(f"{us(r['median_us'])}{ratio}{'*' if r['disturbed'] else ''}" if r else "")
+                    if r and r["bound_us"]:
+                        bound[c] = us(r["bound_us"])
+                print(f"| {ranks} | {what} | {' | '.join(cells)} |")
+            print(f"| {ranks} | bound | {' | '.join(bound.get(c, '') for c in columns)} |")
+
+
 def place(row):
     return f"{TITLES[row['suite']]}, {row['ranks']} ranks, {row['table'] or bytes_text(row['bytes'])}, {row['what']}"
 
@@ -270,6 +299,8 @@ def main():
     elif action == "stolen":
         hit = [line for line in read_lines(sys.argv[2]) if line.get("steal", 0) > STEAL]
         print("table" if any(line["table"] for line in hit) else ",".join(str(line["bytes"]) for line in hit))
+    elif action == "markdown":
+        markdown(sys.argv[2:])
     else:
         lines_path, facts_path, stat_path, json_path = sys.argv[2:6]
         with open(facts_path) as file:
