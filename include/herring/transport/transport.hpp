@@ -22,7 +22,8 @@ struct completion {
     enum kind : std::uint8_t {
         sent,     ///< the buffer of a send may be used again; says nothing about delivery
         received, ///< `bytes` bytes lie in the buffer of a receive
-        lost      ///< nothing more will come from or go to `peer`; `describe(peer)` says why. Once a peer
+        lost ///< nothing more will come from or go to `peer`; `describe(peer)` says why. Once a peer. What it had
+        ///< sent is reported before; a receive that is posted later may still find a message that had come
     };
     std::uint64_t token = 0; ///< what was given with the post
     std::size_t bytes = 0;
