@@ -3,6 +3,8 @@
 #ifndef HERRING_TESTS_CONFORMANCE_SUITE_HPP
 #define HERRING_TESTS_CONFORMANCE_SUITE_HPP
 
+#include "conformance/seeds.hpp"
+
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
 #include "herring/world.hpp"
@@ -135,6 +137,7 @@ struct board {
         char text[text_bytes] = {}; // lines
     };
     std::atomic<std::uint32_t> flags[64] = {};
+    std::atomic<std::uint64_t> seed{0};
     place places[most_ranks];
 
     static board* make() {
@@ -171,6 +174,9 @@ class stage {
         if (!holds) find(what);
         return holds;
     }
+
+    /// What repeats this run; told if something is found.
+    void seed(std::uint64_t used) noexcept { board_.seed.store(used); }
 
     std::chrono::milliseconds patience() const noexcept { return patience_; }
     time_point deadline() const noexcept { return deadline_; }
@@ -238,6 +244,8 @@ findings run_case(std::string const& name, int ranks, std::vector<std::string> n
         }
     }
     if (status != 0) found.push_back({name, -1, "a rank ended with status " + std::to_string(status)});
+    if (std::uint64_t const seed = board->seed.load(); !found.empty() && seed != 0)
+        found.push_back({name, -1, "again: " + replay(seed)});
     board->destroy();
     return found;
 }

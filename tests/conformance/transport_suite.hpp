@@ -50,6 +50,7 @@ template <class Transport> class station {
         transport_ = std::make_unique<Transport>(on.ranks, needs);
         transport_->register_memory(memory_);
         posts_.reserve(1 << 12);
+        if constexpr (requires { transport_->seed(); }) on.seed(transport_->seed()); // of chaos
     }
 
     Transport& transport() noexcept { return *transport_; }
@@ -197,7 +198,8 @@ template <class Transport> class station {
                    "a send completed as a receive, or the reverse");
         on_.expect(done.peer == p.peer, "a completion of peer " + std::to_string(p.peer) + " that names " +
                                             std::to_string(done.peer));
-        on_.expect(lost(p.peer) == errc::ok, "a completion of a peer that is lost");
+        // A receive that is posted late may still find what had come before.
+        on_.expect(p.receive || lost(p.peer) == errc::ok, "a send that completes after its peer is lost");
         if (p.receive) {
             on_.expect(((done.tag ^ p.tag) & ~carried_bits) == 0,
                        "a receive that completes with the tag of another");
@@ -241,6 +243,10 @@ template <class Transport> struct transport_cases {
 
     static std::uint64_t seed(int from, int to, std::uint64_t n) noexcept {
         return (static_cast<std::uint64_t>(from) * 131 + static_cast<std::uint64_t>(to)) * 1'000'003 + n;
+    }
+    /// At most what one message takes.
+    static constexpr std::size_t up_to(std::size_t bytes) noexcept {
+        return std::min<std::size_t>(Transport::max_message, bytes);
     }
     static bool right(stage& on, std::span<std::byte const> got, std::uint64_t of, std::string const& what) {
         std::ptrdiff_t const where = pattern(of).difference(got);
@@ -290,6 +296,7 @@ template <class Transport> struct transport_cases {
                                      (4 << 20) + 13};
         std::size_t const most = std::min<std::size_t>(Transport::max_message, std::size_t{5} << 20);
         std::erase_if(all, [&](std::size_t s) { return s > most; });
+        if (most == Transport::max_message) all.push_back(most);
         std::size_t memory = 1 << 16;
         for (std::size_t const s : all) memory += 2 * (s + 300);
         at here(on, {.largest = most, .memory = memory});
@@ -355,7 +362,7 @@ template <class Transport> struct transport_cases {
     static void unexpected(stage& on) {
         constexpr std::size_t count = 40;
         at here(on, {.receives = count, .sends = count, .memory = 4 << 20});
-        auto const length = [](std::size_t i) { return i % 5 == 4 ? std::size_t{60'000} : i * i; };
+        auto const length = [](std::size_t i) { return i % 5 == 4 ? up_to(60'000) : i * i; };
         int const other = 1 - on.rank();
         for (std::size_t i = 0; i < count; ++i) {
             auto const out = here.take(length(i));
@@ -379,29 +386,31 @@ template <class Transport> struct transport_cases {
         on.meet(1, [&] { here.poll(); });
     }
 
-    /// As many posts at once as were announced.
+    /// Thousands of posts at once, as were announced; the receives all before the first message, the sends in another
+    /// order.
     static void in_flight(stage& on) {
-        constexpr std::size_t count = 300;
-        constexpr std::size_t length = 3000;
-        at here(on,
-                {.receives = count, .sends = count, .largest = length, .memory = 2 * count * (length + 200)});
+        std::size_t const count = static_cast<std::size_t>(std::max(times(4096), 512));
+        auto const length = [](std::size_t i) { return i % 97 == 5 ? std::size_t{3000} : i % 150; };
+        at here(on, {.receives = count, .sends = count, .largest = 3000, .memory = 2 * count * 400});
         int const other = 1 - on.rank();
         std::vector<std::span<std::byte>> in(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            in[i] = here.take(length);
-            typename at::ticket t;
-            if (!here.try_receive(other, at::tag(i), in[i], t))
-                return on.find("refuses a receive within what was announced");
-        }
+        std::vector<typename at::ticket> tickets(count);
+        for (std::size_t i = 0; i < count; ++i)
+            tickets[i] = here.receive(other, at::tag(i), in[i] = here.take(length(i)));
         on.meet(0, [&] { here.poll(); });
-        for (std::size_t i = 0; i < count; ++i) {
-            auto const out = here.take(length);
+        std::vector<std::size_t> order(count);
+        for (std::size_t i = 0; i < count; ++i) order[i] = i;
+        dice(static_cast<std::uint64_t>(on.rank()) + 3).shuffle(order);
+        for (std::size_t const i : order) {
+            auto const out = here.take(length(i));
             pattern(seed(on.rank(), other, i)).fill(out);
             here.send(other, at::tag(i), out);
         }
-        if (!here.until_all_done("many at once")) return;
+        if (!here.until_all_done("thousands at once")) return;
         for (std::size_t i = 0; i < count; ++i)
-            right(on, in[i], seed(other, on.rank(), i), "message " + std::to_string(i));
+            if (!on.expect(here.bytes(tickets[i]) == length(i), "a message of another size") ||
+                !right(on, in[i], seed(other, on.rank(), i), "message " + std::to_string(i)))
+                return;
         on.expect(here.guards_intact(), "bytes beside a message were written");
         on.meet(1, [&] { here.poll(); });
     }
@@ -409,7 +418,7 @@ template <class Transport> struct transport_cases {
     /// The receiver takes nothing until the sender has posted all it may; what is sent may be overwritten, not before.
     static void back_pressure(stage& on) {
         constexpr std::size_t count = 64;
-        std::size_t const length = std::min<std::size_t>(Transport::max_message, 200'003);
+        std::size_t const length = up_to(200'003);
         at here(on, {.receives = 8, .sends = count, .largest = length, .memory = count * (length + 200)});
         std::vector<std::span<std::byte>> memory(count);
         for (auto& m : memory) m = here.take(length);
@@ -461,7 +470,7 @@ template <class Transport> struct transport_cases {
     /// Eight ranks, everyone with everyone, several rounds.
     static void everyone(stage& on) {
         int const rounds = times(24);
-        constexpr std::size_t most = 40'000;
+        constexpr std::size_t most = up_to(40'000);
         at here(on, {.receives = 4, .sends = 4, .largest = most, .memory = 16 * (most + 200)});
         std::vector<std::span<std::byte>> in(static_cast<std::size_t>(on.size())), out(in.size());
         for (auto& m : in) m = here.take(most);
@@ -721,11 +730,11 @@ template <class Transport> struct transport_cases {
         int const rounds = times(400);
         at here(on, {.receives = 4, .sends = 4, .memory = 1 << 20});
         int const other = 1 - on.rank();
-        auto const in = here.take(50'000);
-        auto const out = here.take(50'000);
+        auto const in = here.take(up_to(50'000));
+        auto const out = here.take(up_to(50'000));
         for (int round = 0; round < rounds; ++round) {
             std::uint64_t const n = static_cast<std::uint64_t>(round);
-            std::size_t const length = round % 10 == 9 ? 50'000 : 16;
+            std::size_t const length = round % 10 == 9 ? up_to(50'000) : 16;
             auto const got = here.receive(other, at::tag(n), in.first(length));
             auto const sleep_until_done = [&](typename at::ticket t, char const* what) {
                 while (here.poll(), !here.done(t)) {
@@ -833,14 +842,15 @@ template <class Transport> struct transport_cases {
         on.meet(1, [&] { here.poll(); });
     }
 
-    /// A rank that leaves: what it sent comes, then it is lost, once, with a reason; the others go on.
+    /// A rank that leaves: what it sent comes, then it is lost, once, with a reason (but for a transport that says
+    /// `reports_lost = false`); the others go on.
     static void leave(stage& on) {
         at here(on, {.receives = 8, .sends = 8, .memory = 1 << 20});
         constexpr int leaver = 2;
-        auto const in = here.take(30'000);
+        auto const in = here.take(up_to(30'000));
         if (on.rank() == leaver) {
             for (int peer = 0; peer < 2; ++peer) {
-                auto const out = here.take(30'000);
+                auto const out = here.take(up_to(30'000));
                 pattern(seed(leaver, peer, 0)).fill(out);
                 here.send(peer, at::tag(0), out);
             }
@@ -851,7 +861,10 @@ template <class Transport> struct transport_cases {
         }
         auto const last = here.receive(leaver, at::tag(0), in);
         auto const never = here.receive(leaver, at::tag(1), here.take(10));
-        here.until([&] { return here.lost(leaver) != errc::ok; }, "news that rank 2 has left");
+        if constexpr (herring::detail::reports_lost<Transport>())
+            here.until([&] { return here.lost(leaver) != errc::ok; }, "news that rank 2 has left");
+        else
+            here.until([&] { return here.done(last); }, "what rank 2 sent before it left");
         if (on.expect(here.done(last), "what a rank sent before it left did not come"))
             right(on, in, seed(leaver, on.rank(), 0), "last words");
         on.expect(!here.done(never), "a message that was never sent");
@@ -872,12 +885,13 @@ template <class Transport> struct transport_cases {
         on.meet(0, [&] { here.poll(); });
     }
 
-    /// Destruction with posts that were never met, at both ends; then a new one on the same world works.
+    /// Destruction with posts that were never met, at both ends; then a new one on the same world works, and hears
+    /// nothing of what was under way in the old one.
     static void destroy_in_flight(stage& on) {
+        constexpr std::size_t most = up_to(1 << 20);
         for (int round = 0; round < 4; ++round) {
-            at here(on, {.receives = 16, .sends = 16, .largest = 1 << 20, .memory = 3 << 20});
+            at here(on, {.receives = 16, .sends = 16, .largest = most, .memory = 3 << 20});
             int const other = 1 - on.rank();
-            // From an earlier round nothing may come.
             auto const in = here.take(64);
             auto const got = here.receive(other, at::tag(0), in);
             auto const out = here.take(64);
@@ -886,10 +900,11 @@ template <class Transport> struct transport_cases {
             if (!here.until([&] { return here.done(got); }, "a message after a destruction")) return;
             right(on, in, seed(other, on.rank(), static_cast<std::uint64_t>(round)),
                   "round " + std::to_string(round));
+            on.meet(2, [&] { here.poll(); });
             typename at::ticket t;
-            for (std::uint64_t i = 1; i < 8; ++i) {
-                (void)here.try_receive(other, at::tag(100 + i), here.take(100'000), t);
-                (void)here.try_send(other, at::tag(200 + i), here.take(i == 7 ? 1 << 20 : 1000 * i), t);
+            for (std::uint64_t i = 0; i < 8; ++i) { // the sends with tags that the next round receives
+                (void)here.try_receive(other, at::tag(100 + i), here.take(up_to(100'000)), t);
+                (void)here.try_send(other, at::tag(i), here.take(i == 7 ? most : 64 + 1000 * i), t);
                 if (round % 2 == 1) here.poll();
             }
             on.meet(0, [&] { here.poll(); });
@@ -897,9 +912,100 @@ template <class Transport> struct transport_cases {
         on.meet(1);
     }
 
+    /// Rank 1 withdraws what it has posted, by `abandon` or by destruction: from then on nobody writes to its receives
+    /// or reads from its sends, whatever rank 0 does.
+    static void withdraw(stage& on, bool destroys) {
+        constexpr std::size_t count = 8;
+        constexpr std::byte later{0x11};
+        auto const length = [](std::size_t i) { return i == 7 ? up_to(300'000) : i * 700 + 1; };
+        at here(on, {.receives = count, .sends = count, .largest = up_to(300'000), .memory = 1 << 20});
+        std::vector<std::span<std::byte>> in(count), out(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            in[i] = here.take(length(i));
+            out[i] = here.take(length(i));
+            pattern(seed(on.rank(), 1 - on.rank(), i)).fill(out[i]);
+        }
+        if (on.rank() == 1) {
+            for (std::size_t i = 0; i < count; ++i) {
+                here.receive(0, at::tag(i), in[i]);
+                here.send(0, at::tag(100 + i), out[i]);
+            }
+            for (int i = 0; i < 10; ++i) here.poll();
+            if (destroys)
+                here.destroy();
+            else if constexpr (requires { here.transport().abandon(); })
+                here.transport().abandon();
+            for (auto const& all : {in, out})
+                for (auto const& m : all) std::memset(m.data(), static_cast<int>(later), m.size());
+            on.flag(1).store(1);
+            on.await(1, 2); // it polls no more
+            for (auto const& m : in)
+                on.expect(std::all_of(m.begin(), m.end(), [&](std::byte b) { return b == later; }),
+                          "a receive that was withdrawn was written to");
+            on.expect(here.guards_intact(), "bytes beside a message were written");
+            on.meet(0);
+            return;
+        }
+        if (!on.await(1, 1, [&] { here.poll(); })) return on.find("rank 1 did not withdraw");
+        constexpr typename at::ticket none = ~typename at::ticket{0};
+        std::vector<typename at::ticket> tickets(count, none);
+        for (std::size_t i = 0; i < count; ++i) {
+            // Whatever they answer: the other end is gone, and the transport may know.
+            typename at::ticket t;
+            for (int tries = 0; tries < 20 && !here.try_send(1, at::tag(i), out[i], t); ++tries) here.poll();
+            for (int tries = 0; tries < 20 && tickets[i] == none && here.lost(1) == errc::ok; ++tries)
+                if (here.try_receive(1, at::tag(100 + i), in[i], t))
+                    tickets[i] = t;
+                else
+                    here.poll();
+        }
+        for (int i = 0; i < 2000; ++i) here.poll();
+        // What had left before may come.
+        for (std::size_t i = 0; i < count; ++i)
+            if (tickets[i] != none && here.done(tickets[i]))
+                right(on, in[i].first(std::min(here.bytes(tickets[i]), in[i].size())), seed(1, 0, i),
+                      "message " + std::to_string(i) + " that was withdrawn, or sent before");
+        on.flag(1).store(2);
+        on.meet(0, [&] { here.poll(); });
+    }
+    static void abandon(stage& on) { withdraw(on, false); }
+    static void destroy(stage& on) { withdraw(on, true); }
+
+    /// A message above `max_message` is refused every time, and nothing of it is sent. Only where one can be tried.
+    static void beyond(stage& on) {
+        if constexpr (Transport::max_message <= std::size_t{16} << 20) {
+            constexpr std::size_t most = Transport::max_message;
+            at here(on, {.receives = 2, .sends = 2, .largest = most, .memory = 2 * most + 4096});
+            auto const memory = here.take(most + 1);
+            if (on.rank() == 1) {
+                auto const got = here.receive(0, at::tag(0), memory);
+                on.meet(0, [&] { here.poll(); });
+                if (!here.until_all_done("a message of max_message bytes, after one that is too large"))
+                    return;
+                if (on.expect(here.bytes(got) == most, "a message of " + std::to_string(most) +
+                                                           " bytes came as " +
+                                                           std::to_string(here.bytes(got))))
+                    right(on, memory.first(most), seed(0, 1, 0), "a message of max_message bytes");
+                on.expect(here.guards_intact(), "bytes beside a message were written");
+            } else {
+                on.meet(0, [&] { here.poll(); });
+                typename at::ticket t;
+                for (int i = 0; i < 50; ++i) {
+                    if (here.try_send(1, at::tag(0), memory, t))
+                        return on.find("took a message above max_message");
+                    here.poll();
+                }
+                pattern(seed(0, 1, 0)).fill(memory.first(most));
+                here.send(1, at::tag(0), memory.first(most));
+                here.until_all_done("a message of max_message bytes");
+            }
+            on.meet(1, [&] { here.poll(); });
+        }
+    }
+
     /// A message that is longer than its receive, or than anything that was announced: told, never cut in silence.
     static void too_long(stage& on) {
-        for (std::size_t const length : {std::size_t{1000}, std::size_t{20'000}}) {
+        for (std::size_t const length : {std::size_t{1000}, up_to(20'000)}) {
             at here(on, {.receives = 8, .sends = 8, .largest = 4096, .memory = 1 << 17});
             auto const out = here.take(length);
             auto const in = here.take(100);
@@ -929,7 +1035,12 @@ template <class Transport> struct transport_cases {
             } else {
                 on.await(1, 1, [&] { here.poll(); });
                 typename at::ticket t;
-                if (!here.try_send(1, at::tag(0), out, t)) on.flag(2).store(1); // one may refuse it as well
+                bool sent = false;
+                for (int tries = 0; tries < 100 && !sent; ++tries) {
+                    sent = here.try_send(1, at::tag(0), out, t);
+                    here.poll();
+                }
+                if (!sent) on.flag(2).store(1); // one may refuse it as well
                 on.await(1, 2, [&] { here.poll(); });
             }
             on.meet(3, [&] { here.poll(); });
@@ -981,7 +1092,7 @@ template <class Transport> struct transport_cases {
         int ranks;
         void (*run)(stage&);
     };
-    static constexpr std::array list{
+    [[maybe_unused]] static constexpr std::array list{
         entry{"facts", 1, facts},
         entry{"nobody", 2, nobody},
         entry{"sizes", 2, sizes},
@@ -1000,7 +1111,10 @@ template <class Transport> struct transport_cases {
         entry{"wake", 2, wake},
         entry{"leave", 3, leave},
         entry{"destroy_in_flight", 2, destroy_in_flight},
+        entry{"abandon", 2, abandon},
+        entry{"destroy", 2, destroy},
         entry{"too_long", 2, too_long},
+        entry{"beyond", 2, beyond},
         entry{"two_at_once", 2, two_at_once},
     };
 };

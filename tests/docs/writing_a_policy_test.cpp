@@ -13,6 +13,7 @@
 #include <herring/launch.hpp>
 #include <herring/transport/transport.hpp> // the concept; no other transport is reached
 // [end]
+#include <herring/transport/chaos.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
@@ -117,6 +119,7 @@ class local_socket {
     // [snippet post]
     bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
+        if (from.size() > max_message) return false;              // the engine never asks for it
         if (!send(peer, {tag, rank_, false}, from)) return false; // «not now»: the engine comes again
         done_.push_back(
             {.token = token, .bytes = from.size(), .peer = peer, .what = herring::completion::sent});
@@ -305,6 +308,38 @@ TEST_CASE("local_socket passes the suite of its axis") {
     using namespace herring::conformance; // tests/conformance/transport_suite.hpp
     CHECK(text(transport_suite<local_socket>({.start = ranks_as::processes})) == "");
     CHECK(text(transport_suite<local_socket>()) == ""); // ranks as threads
+    // [end]
+}
+
+// [snippet rough]
+using rough = herring::transport::chaos<local_socket>; // herring/transport/chaos.hpp
+
+int sums(herring::world& world) {
+    herring::reducer<std::int64_t, rough, herring::update::sum> reduce(world, {{"a", 3}, {"b", 70'001}});
+    for (int step = 0; step < 5; ++step) {
+        for (std::size_t i = 0; i < reduce.size(); ++i) {
+            for (std::int64_t& x : reduce.tensor(i)) x = world.rank() + step;
+            reduce.ready(i);
+        }
+        reduce.wait();
+        std::int64_t const n = world.size(), due = n * (n - 1) / 2 + n * step;
+        for (std::size_t i = 0; i < reduce.size(); ++i)
+            for (std::int64_t const x : reduce.tensor(i))
+                if (x != due) {
+                    std::printf("again: HERRING_CHAOS_SEED=%llu\n",
+                                static_cast<unsigned long long>(reduce.transport().seed()));
+                    return 1;
+                }
+    }
+    return 0;
+}
+// [end]
+
+TEST_CASE("local_socket bears chaos") {
+    // [snippet chaos]
+    using namespace herring::conformance;
+    CHECK(text(transport_suite<rough>({.start = ranks_as::processes})) == "");
+    CHECK(herring::launch(3, sums, {.nodes = {"a", "b", "c"}}) == 0);
     // [end]
 }
 

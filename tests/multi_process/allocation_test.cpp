@@ -3,6 +3,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
+#include "herring/transport/chaos.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
@@ -80,4 +81,11 @@ TEST_CASE("allocations: none over nodes of two, with a progress thread") {
     CHECK(launch(4, work<reducer<float, transport::tcp, intra_node::shared_memory>>,
                  nodes({"a", "a", "b", "b"})) == 0);
     CHECK(launch(2, work<reducer<float, transport::tcp, progress::thread, waiting::block>>) == 0);
+}
+
+// A receive that is refused finds its message unexpected, which tcp allocates for; all else that chaos does allocates
+// nothing.
+TEST_CASE("allocations: none of chaos") {
+    using late = transport::chaos<transport::tcp, transport::chaos_tuning{.not_now_per_1000 = 0}>;
+    CHECK(launch(3, work<reducer<float, late>>) == 0);
 }

@@ -207,13 +207,12 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         need(p);
         return false;
     }
+    /// False: not now. Whether the peer is needed for what is being done is for the caller to say (`need`): a receive
+    /// may be for a message that nobody will send any more.
     bool receive(std::size_t from, message what, std::uint64_t number, std::span<std::byte> into,
                  std::size_t slot) noexcept {
-        peer& p = peers[from];
-        if (transport.post_receive(p.rank, tag_of(what, number), into, token{what, from, slot, 0}.packed()))
-            return true;
-        need(p);
-        return false;
+        return transport.post_receive(peers[from].rank, tag_of(what, number), into,
+                                      token{what, from, slot, 0}.packed());
     }
 
     /// Called when nothing moves without this peer. If it is lost, that is the end, unless there is better news: the

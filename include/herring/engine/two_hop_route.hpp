@@ -119,7 +119,10 @@ template <class Context> class two_hop_route {
         // First the receive for the push that this result allows.
         if (!p.reposted) {
             p.arrivals[p.served % shared_.window].here = false;
-            if (!expect(to, p.served + shared_.window)) return false;
+            if (!expect(to, p.served + shared_.window)) {
+                shared_.need(p);
+                return false;
+            }
             p.reposted = true;
         }
         if (!shared_.send(to, message::result, p.served, shared_.bytes(e, c), 0, serving_.at)) return false;
@@ -169,8 +172,10 @@ template <class Context> class two_hop_route {
         if (!p.prepared) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
             if (!shared_.receive(to, message::result, p.pushed,
-                                 std::as_writable_bytes(shared_.elements(e, c)), slot))
+                                 std::as_writable_bytes(shared_.elements(e, c)), slot)) {
+                shared_.need(p);
                 return false;
+            }
             p.flights[slot] = {c, p.push.at, false};
             ++e.open;
             shared_.make_part(e, c, p.stage(slot));

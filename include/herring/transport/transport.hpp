@@ -22,7 +22,8 @@ struct completion {
     enum kind : std::uint8_t {
         sent,     ///< the buffer of a send may be used again; says nothing about delivery
         received, ///< `bytes` bytes lie in the buffer of a receive
-        lost      ///< nothing more will come from or go to `peer`; `describe(peer)` says why. Once a peer
+        lost ///< nothing more will come from or go to `peer`; `describe(peer)` says why. Once a peer. What it had
+        ///< sent is reported before; a receive that is posted later may still find a message that had come
     };
     std::uint64_t token = 0; ///< what was given with the post
     std::size_t bytes = 0;
@@ -96,21 +97,40 @@ concept describes = requires(T const& t, int peer) {
 };
 } // namespace clauses::transport
 
+namespace detail {
+
+/// Whether a transport tells of every peer that leaves.
+template <class Transport> constexpr bool reports_lost() noexcept {
+    if constexpr (requires {
+                      { Transport::reports_lost } -> std::convertible_to<bool>;
+                  })
+        return Transport::reports_lost;
+    else
+        return true;
+}
+
+} // namespace detail
+
 /// Tagged, reliable, unordered messages.
 ///
 /// - `post_send(peer, tag, bytes, token)`, `post_receive(peer, tag, bytes, token)`: non-blocking, no allocation on
-///   the expected path, false for «not now». A message goes to the receive of the same peer and tag, leaving the
-///   `carried_bits` out; two posted at once with one tag match in any order. A receive may be larger than its
-///   message, never smaller.
+///   the expected path, false for «not now». What was announced at construction is taken in the end, receives also
+///   when nothing that was posted before them completes. A message goes to the receive of the same peer and tag,
+///   leaving the `carried_bits` out; two posted at once with one tag match in any order. A receive may be larger than
+///   its message, never smaller. A send above `max_message` is refused (false), every time, and nothing of it moves.
 /// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but the functor it is given.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
+/// - Destruction withdraws what is still posted: from then on its memory is neither read nor written, by anyone. What
+///   was reported as `sent` arrives all the same: a rank leaves when all is done for it, and others may still wait
+///   for its last messages.
 /// - `abandon()`, if there is one: called when a reduction has failed, before the caller hears of it. From then on
 ///   nothing that was posted is read or written, for its memory may go; nothing is posted or polled any more. A
 ///   transport that touches posted memory in `poll` alone needs none.
 /// - Facts: `max_message`, `tag_bits`, `keeps_order`, `registers_memory` (posts must use registered memory),
 ///   `device_memory`; `tuning`: the sizes that suit it; if given, `same_host_tuning`: those for a world whose ranks
-///   reach each other over the loopback interface.
+///   reach each other over the loopback interface; `reports_lost`: false where a peer that leaves or dies may go
+///   unnoticed, so that `lost` cannot be relied upon (left out: true). The world notices a rank that dies in any case.
 template <class T>
 concept transport_policy = std::same_as<typename T::axis, axes::transport> && clauses::transport::facts<T> &&
     clauses::transport::tuned<T> && clauses::transport::made<T> && clauses::transport::sends<T> &&

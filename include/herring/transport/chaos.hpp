@@ -1,0 +1,531 @@
+// herring: makes any transport a difficult one, by a schedule that a seed repeats; for tests.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_CHAOS_HPP
+#define HERRING_TRANSPORT_CHAOS_HPP
+
+#include "herring/detail/environment.hpp"
+#include "herring/detail/table.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/transport/transport.hpp"
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sched.h>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace herring::transport {
+
+/// A link between two ranks, either way.
+struct chaos_link {
+    int a = -1, b = -1;
+};
+
+/// What `chaos` does, and how much of it. As it stands it destroys nothing: a sound engine gives the same bits.
+struct chaos_tuning {
+    static constexpr int nobody = -1;
+    static constexpr int drawn = -2; ///< the seed chooses
+
+    std::uint64_t seed = 0; ///< 0: HERRING_CHAOS_SEED, or else one that nobody chose
+
+    std::uint32_t not_now_per_1000 = 60;    ///< posts that hear «not now»; below 1000
+    std::uint32_t delay_per_1000 = 250;     ///< sends that set out later
+    std::uint32_t hold_back_per_1000 = 250; ///< completions that are reported later
+    std::uint32_t longest = 12;             ///< polls that something is late, at most; at least 1
+    bool reorder = true;                    ///< what was late or came together comes in any order
+
+    // What destroys.
+    std::uint32_t flip_per_1000 = 0; ///< received messages that have one bit turned
+    int stop = nobody;               ///< this rank: nothing moves to or from it any more, and nobody is told
+    chaos_link cut{};                ///< this link breaks: either end finds the other `lost`; a = drawn: any
+    std::uint32_t after = 100; ///< the stop or the cut comes when the seed says, after so many sends at most
+};
+
+/// The seed of one transport, where it is not known when the program is compiled: the argument that follows the
+/// layout, `reducer<...> reduce(world, layout, transport::chaos_seed{7})`.
+struct chaos_seed {
+    std::uint64_t value = 0;
+};
+
+/// How often `chaos` has done what.
+struct chaos_counts {
+    std::uint64_t posts = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t delayed = 0;
+    std::uint64_t held_back = 0;
+    std::uint64_t flipped = 0;
+};
+
+} // namespace herring::transport
+
+namespace herring::detail {
+
+// As a need, so that a pack says it once.
+template <transport::chaos_tuning Tuning> struct chaos_numbers {
+    template <class Pack> struct check {
+        static constexpr bool value = Tuning.not_now_per_1000 < 1000 && Tuning.delay_per_1000 <= 1000 &&
+                                      Tuning.hold_back_per_1000 <= 1000 && Tuning.flip_per_1000 <= 1000 &&
+                                      Tuning.longest >= 1;
+        static_assert(
+            value, "[HRG-T20] transport: chaos needs shares of 0 to 1000 in 1000, refusals below 1000, and "
+                   "a delay of at least one poll; a common slip is to refuse every post, so that nothing "
+                   "ever moves; lower the share");
+    };
+};
+
+// The needs of the decorated transport, and one more.
+template <class Inner, class Need> struct needs_and { using type = needs<Need>; };
+template <class Need, class Of> struct appended;
+template <class Need, class... Those> struct appended<Need, needs<Those...>> {
+    using type = needs<Those..., Need>;
+};
+template <class Inner, class Need>
+requires requires { typename Inner::needs; }
+struct needs_and<Inner, Need> : appended<Need, typename Inner::needs> {};
+
+// Facts that a transport may have or not.
+template <class Inner> struct chaos_same_host {};
+template <class Inner>
+requires requires { Inner::same_host_tuning; }
+struct chaos_same_host<Inner> {
+    static constexpr exchange_tuning same_host_tuning = Inner::same_host_tuning;
+};
+
+// "chaos<tcp>"
+template <class Inner>
+inline constexpr auto chaos_name = [] {
+    constexpr std::string_view inner = Inner::name;
+    std::array<char, inner.size() + 8> made{'c', 'h', 'a', 'o', 's', '<'};
+    for (std::size_t i = 0; i < inner.size(); ++i) made[6 + i] = inner[i];
+    made[6 + inner.size()] = '>';
+    return made;
+}();
+
+/// Draws the same numbers from the same seed, everywhere. Source: Steele, Lea, Flood, OOPSLA'14 (SplitMix64).
+class draws {
+  public:
+    explicit draws(std::uint64_t seed = 0) noexcept : state_(seed) {}
+    std::uint64_t next() noexcept { return mixed(state_ += 0x9e3779b97f4a7c15u); }
+    /// 0 … below − 1
+    std::uint64_t operator()(std::uint64_t below) noexcept { return next() % below; }
+    bool chance(std::uint32_t per_1000) noexcept { return per_1000 > 0 && next() % 1000 < per_1000; }
+
+    static constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+/// Values that come out in another order than they went in. Room is made once, and more only where more come than were
+/// announced.
+template <class T> class bag {
+  public:
+    explicit bag(std::size_t room = 0) : room_(room) {}
+    std::size_t size() const noexcept { return size_; }
+    bool full() const noexcept { return size_ == room_.size(); }
+    T& operator[](std::size_t i) noexcept { return room_[i]; }
+    void push(T const& value) {
+        if (full()) grow();
+        room_[size_++] = value;
+    }
+    void clear() noexcept { size_ = 0; }
+    /// Keeps those for which `keep` holds, in their order.
+    template <class Keep> void keep_if(Keep&& keep) noexcept {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < size_; ++i)
+            if (keep(room_[i])) room_[kept++] = room_[i];
+        size_ = kept;
+    }
+    void shuffle(draws& random) noexcept {
+        for (std::size_t i = size_; i > 1; --i)
+            std::swap(room_[i - 1], room_[static_cast<std::size_t>(random(i))]);
+    }
+
+  private:
+    HERRING_SETUP void grow() {
+        table<T> larger(2 * size_ + 8);
+        for (std::size_t i = 0; i < size_; ++i) larger[i] = room_[i];
+        room_ = std::move(larger);
+    }
+
+    table<T> room_;
+    std::size_t size_ = 0;
+};
+
+} // namespace herring::detail
+
+namespace herring::transport {
+
+/// Another transport, made difficult: for tests of what is built on transports, and of transports.
+///
+/// Late:     sends set out, and completions are reported, some polls later and in any order; a post may hear «not now».
+///           That is within the concept, so that whatever runs over `Inner` must run over this with the same results.
+/// Destroys: on request: a bit of a received message is turned; a rank falls silent; a link is cut. A turned bit ends in
+///           a wrong result, in silence: Herring checks headers (`tcp`), sizes and fingerprints, not the elements.
+/// Seed:     of the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one for all.
+///           What happens is a function of the seed, the rank and the sequence of its posts, polls and completions; no
+///           clock is asked. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run by
+///           themselves have the same schedule, and meet it in another order. `seed()` tells it, `trace()` is a
+///           hash of all that was done.
+/// Facts:    of `Inner`; keeps no order. Threads: as `Inner`.
+/// Cost:     O(1) a post and a completion, and a pass over what is late at every poll; no allocation after construction
+///           that `Inner` does not make. `wait` sleeps only while nothing is late.
+/// Errors:   of `Inner`; `bad_argument` when HERRING_CHAOS_SEED is not a number.
+template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}>
+class chaos : public detail::chaos_same_host<Inner> {
+  public:
+    using axis = axes::transport;
+    using needs = typename detail::needs_and<Inner, detail::chaos_numbers<Tuning>>::type;
+    static constexpr char const* name = detail::chaos_name<Inner>.data();
+    static constexpr std::size_t max_message = Inner::max_message;
+    static constexpr int tag_bits = Inner::tag_bits;
+    static constexpr bool keeps_order = false;
+    static constexpr bool registers_memory = Inner::registers_memory;
+    static constexpr bool device_memory = Inner::device_memory && Tuning.flip_per_1000 == 0;
+    static constexpr bool reports_lost = detail::reports_lost<Inner>();
+    static constexpr exchange_tuning tuning = Inner::tuning;
+
+    /// What else `Inner` takes follows.
+    template <class... Arguments>
+    requires std::constructible_from<Inner, world&, transport_needs const&, Arguments...>
+    explicit chaos(world& ranks, transport_needs const& wanted, Arguments&&... arguments)
+        : chaos(ranks, wanted, chaos_seed{}, std::forward<Arguments>(arguments)...) {}
+    template <class... Arguments>
+    chaos(world& ranks, transport_needs const& wanted, chaos_seed seed, Arguments&&... arguments)
+        : inner_(ranks, wanted, std::forward<Arguments>(arguments)...), largest_(wanted.largest_message),
+          index_(static_cast<std::size_t>(ranks.size())) {
+        if (wanted.peers.empty()) return;
+        prepare(ranks, wanted, seed.value);
+    }
+    chaos(chaos const&) = delete;
+    chaos& operator=(chaos const&) = delete;
+
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
+        link& to = of(peer);
+        ++counts_.posts;
+        if (stopped_) return true; // as a network takes what nobody will read
+        if (to.is_cut || from.size() > max_message || refuses()) return note(did::refuse, peer, tag);
+        // What is larger than was announced, or goes to who is lost, is for Inner to take or refuse.
+        bool const lags = !Tuning.reorder && late_.size() > 0;
+        bool const may = from.size() <= largest_ && !late_.full() && !to.is_lost;
+        if (may && (random_.chance(Tuning.delay_per_1000) || lags)) {
+            late_.push({peer, tag, from, token, later()});
+            ++counts_.delayed;
+            note(did::delay, peer, tag);
+        } else if (inner_.post_send(peer, tag, from, token)) {
+            note(did::send, peer, tag);
+        } else {
+            return note(did::pass_refusal, peer, tag);
+        }
+        ++to.sends;
+        ++sends_;
+        return true;
+    }
+
+    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        link& from = of(peer);
+        ++counts_.posts;
+        if (stopped_) return true;
+        if (from.is_cut || free_receipts_ == 0 || refuses()) return note(did::refuse, peer, tag);
+        std::size_t const at = free_[free_receipts_ - 1];
+        receipts_[at] = {token, into};
+        if (!inner_.post_receive(peer, tag, into, at)) return note(did::pass_refusal, peer, tag);
+        --free_receipts_;
+        note(did::receive, peer, tag);
+        return true;
+    }
+
+    template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
+        ++polls_;
+        refused_ = false;
+        destroy();
+        if (!stopped_) set_out();
+        inner_.poll([this](completion const& done) noexcept { take(done); });
+        return stopped_ ? 0 : report(on_completion);
+    }
+
+    /// Returns at once while something is late or was refused: that is due after so many polls, not at a time.
+    void wait(time_point until) noexcept {
+        if (!stopped_ && (refused_ || held_.size() > 0 || sets_out_later())) {
+            ::sched_yield();
+            return;
+        }
+        // What Inner did not take is tried again by poll.
+        if (!stopped_ && late_.size() > 0)
+            until = std::min(until, clock::now() + std::chrono::milliseconds(1));
+        inner_.wait(until);
+    }
+
+    void wake() noexcept { inner_.wake(); }
+
+    /// Withdraws what was posted, late or not.
+    void abandon() noexcept {
+        late_.clear();
+        held_.clear();
+        if constexpr (requires { inner_.abandon(); }) inner_.abandon();
+    }
+
+    void register_memory(std::span<std::byte> memory) { inner_.register_memory(memory); }
+
+    /// Why a peer was lost, with the seed.
+    char const* describe(int peer) const noexcept {
+        char const* const mine = links_[place(peer)].reason;
+        return mine[0] != 0 ? mine : inner_.describe(peer);
+    }
+
+    /// That repeats the schedule, the same on every rank; 0 without peers.
+    std::uint64_t seed() const noexcept { return seed_; }
+    /// A hash of everything that was done so far on this rank.
+    std::uint64_t trace() const noexcept { return trace_; }
+    chaos_counts const& counts() const noexcept { return counts_; }
+    Inner& inner() noexcept { return inner_; }
+
+  private:
+    enum class did : std::uint64_t {
+        refuse,
+        pass_refusal,
+        send,
+        delay,
+        receive,
+        set_out,
+        hold,
+        report,
+        flip,
+        stop,
+        cut
+    };
+    static constexpr std::uint64_t never = ~std::uint64_t{0};
+
+    struct link {
+        int peer = -1;
+        std::uint64_t sends = 0;
+        std::uint64_t cut_at = never; // sends
+        std::size_t held = 0;         // completions that are not reported yet
+        bool is_cut = false;
+        bool is_lost = false; // Inner says
+        char reason[240] = "";
+    };
+    struct late_send {
+        int peer = -1;
+        std::uint64_t tag = 0;
+        std::span<std::byte const> from{};
+        std::uint64_t token = 0;
+        std::uint64_t due = 0; // poll
+    };
+    struct held_completion {
+        completion what{};
+        std::uint64_t due = 0;
+    };
+    struct receipt { // of a receive that Inner has, under its place as token
+        std::uint64_t token = 0;
+        std::span<std::byte> into{};
+    };
+
+    HERRING_SETUP void prepare(world& ranks, transport_needs const& wanted, std::uint64_t asked) {
+        std::uint64_t mine = asked != 0 ? asked : Tuning.seed;
+        if (mine == 0) mine = seed_of_environment(ranks.rank());
+        auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), wanted.timeout);
+        std::memcpy(&seed_, all[0].data(), std::min(all[0].size(), sizeof seed_));
+        random_ = detail::draws(detail::draws::mixed(seed_) + static_cast<std::uint64_t>(ranks.rank()));
+
+        links_ = detail::table<link>(wanted.peers.size());
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            links_[i].peer = wanted.peers[i];
+            index_[static_cast<std::size_t>(wanted.peers[i])] = i;
+        }
+        std::size_t const receives = links_.size() * wanted.receives_per_peer;
+        std::size_t const sends = links_.size() * wanted.sends_per_peer;
+        receipts_ = detail::table<receipt>(receives);
+        free_ = detail::table<std::size_t>(receives);
+        for (; free_receipts_ < receives; ++free_receipts_) free_[free_receipts_] = free_receipts_;
+        late_ = detail::bag<late_send>(sends);
+        held_ = detail::bag<held_completion>(receives + sends + links_.size());
+        due_ = detail::bag<completion>(receives + sends + links_.size());
+
+        // What is drawn here must be the same on every rank.
+        detail::draws common(seed_);
+        int const size = ranks.size();
+        int const victim = draw_rank(common, size);
+        int const a = draw_rank(common, size);
+        int const b = (a + 1 + draw_rank(common, size - 1)) % size;
+        std::uint64_t const when = common(std::uint64_t{Tuning.after} + 1);
+        if ((Tuning.stop == chaos_tuning::drawn ? victim : Tuning.stop) == ranks.rank()) stop_at_ = when;
+        bool const any = Tuning.cut.a == chaos_tuning::drawn;
+        chaos_link const cut = any ? chaos_link{a, b} : Tuning.cut;
+        for (int const peer : wanted.peers)
+            if ((cut.a == ranks.rank() && cut.b == peer) || (cut.b == ranks.rank() && cut.a == peer))
+                of(peer).cut_at = when;
+    }
+
+    static int draw_rank(detail::draws& from, int below) noexcept {
+        return static_cast<int>(from(static_cast<std::uint64_t>(below)));
+    }
+
+    HERRING_SETUP static std::uint64_t seed_of_environment(int rank) {
+        constexpr long long most = 999'999'999'999'999'999;
+        char const* const text = std::getenv("HERRING_CHAOS_SEED");
+        // Short ones, for they are typed in again.
+        if (text == nullptr || text[0] == 0) return detail::random_bits() % 999'999'999 + 1;
+        long long const given = detail::number_in(text, 1, most);
+        if (given < 0)
+            throw error(errc::bad_argument, rank, -1, "chaos",
+                        {"HERRING_CHAOS_SEED is '", text, "', which is not a number from 1 to ", most});
+        return static_cast<std::uint64_t>(given);
+    }
+
+    std::size_t place(int peer) const noexcept { return index_[static_cast<std::size_t>(peer)]; }
+    link& of(int peer) noexcept { return links_[place(peer)]; }
+
+    std::uint64_t later() noexcept { return polls_ + 1 + random_(Tuning.longest); }
+    bool refuses() noexcept {
+        if (!random_.chance(Tuning.not_now_per_1000)) return false;
+        ++counts_.refused;
+        return refused_ = true;
+    }
+    /// Returns false, for posts that end with it.
+    bool note(did what, int peer, std::uint64_t more) noexcept {
+        trace_ = detail::draws::mixed(trace_ ^ (static_cast<std::uint64_t>(what) << 56) ^
+                                      (static_cast<std::uint64_t>(peer) << 32) ^ polls_) +
+                 more;
+        return false;
+    }
+
+    bool sets_out_later() noexcept {
+        for (std::size_t i = 0; i < late_.size(); ++i)
+            if (late_[i].due > polls_) return true;
+        return false;
+    }
+
+    /// Hands over the sends that are due.
+    void set_out() noexcept {
+        if (Tuning.reorder) late_.shuffle(random_);
+        bool more = true; // without reorder: up to the first that stays
+        late_.keep_if([&](late_send const& one) noexcept {
+            bool const goes =
+                more && one.due <= polls_ && inner_.post_send(one.peer, one.tag, one.from, one.token);
+            more = more && (goes || Tuning.reorder);
+            if (goes) note(did::set_out, one.peer, one.tag);
+            return !goes;
+        });
+    }
+
+    /// What Inner reports.
+    void take(completion done) noexcept {
+        link& with = of(done.peer);
+        if (done.what == completion::received) {
+            auto const at = static_cast<std::size_t>(done.token);
+            receipt const& posted = receipts_[at];
+            done.token = posted.token;
+            if (!stopped_ && !with.is_cut) flip(done, posted.into);
+            free_[free_receipts_++] = at;
+        }
+        if (stopped_ || with.is_cut) return;
+        if (done.what == completion::lost) {
+            with.is_lost = true;
+            late_.keep_if([&](late_send const& one) noexcept { return one.peer != done.peer; });
+            std::snprintf(with.reason, sizeof with.reason, "%.180s (chaos, seed %llu)",
+                          inner_.describe(done.peer), static_cast<unsigned long long>(seed_));
+        } else {
+            ++with.held;
+        }
+        bool const holds = random_.chance(Tuning.hold_back_per_1000);
+        held_.push({done, holds ? later() : polls_});
+        if (!holds) return;
+        ++counts_.held_back;
+        note(did::hold, done.peer, done.tag);
+    }
+
+    void flip(completion const& done, std::span<std::byte> into) noexcept {
+        std::size_t const bytes = std::min(done.bytes, into.size());
+        if (bytes == 0 || !random_.chance(Tuning.flip_per_1000)) return;
+        std::uint64_t const bit = random_(std::uint64_t{bytes} * 8);
+        into[static_cast<std::size_t>(bit / 8)] ^= std::byte{1} << bit % 8;
+        ++counts_.flipped;
+        note(did::flip, done.peer, bit);
+    }
+
+    template <class OnCompletion> std::size_t report(OnCompletion& on_completion) noexcept {
+        bool more = true;
+        held_.keep_if([&](held_completion const& one) noexcept {
+            more = more && (Tuning.reorder || one.due <= polls_);
+            // That a peer is lost comes after all that it has sent.
+            bool const due = more && one.due <= polls_ &&
+                             (one.what.what != completion::lost || of(one.what.peer).held == 0);
+            if (due) due_.push(one.what);
+            return !due;
+        });
+        if (Tuning.reorder) due_.shuffle(random_);
+        std::size_t const count = due_.size();
+        for (std::size_t i = 0; i < count; ++i) {
+            completion const done = due_[i];
+            if (done.what != completion::lost) --of(done.peer).held;
+            note(did::report, done.peer, done.tag ^ done.bytes << 8 ^ done.what);
+            on_completion(done); // it may post
+        }
+        due_.clear();
+        return count;
+    }
+
+    void destroy() noexcept {
+        if (!stopped_ && sends_ >= stop_at_) {
+            stopped_ = true;
+            late_.clear();
+            held_.clear();
+            note(did::stop, -1, sends_);
+        }
+        if (Tuning.cut.a != chaos_tuning::nobody && !stopped_) cut_links();
+    }
+    void cut_links() noexcept {
+        for (link& one : links_)
+            if (!one.is_cut && one.sends >= one.cut_at) cut(one);
+    }
+    HERRING_SETUP void cut(link& one) noexcept {
+        one.is_cut = true;
+        one.held = 0;
+        late_.keep_if([&](late_send const& s) noexcept { return s.peer != one.peer; });
+        held_.keep_if([&](held_completion const& h) noexcept { return h.what.peer != one.peer; });
+        std::snprintf(one.reason, sizeof one.reason,
+                      "chaos cut the link after %llu sends, as was asked (seed %llu)",
+                      static_cast<unsigned long long>(one.sends), static_cast<unsigned long long>(seed_));
+        held_.push({completion{.peer = one.peer, .what = completion::lost, .why = errc::peer_lost}, polls_});
+        note(did::cut, one.peer, one.sends);
+    }
+
+    Inner inner_;
+    std::size_t largest_;
+    detail::table<std::size_t> index_; // rank → place in links_; only of those that are peers
+    detail::table<link> links_;
+    std::uint64_t seed_ = 0;
+    detail::draws random_;
+    std::uint64_t trace_ = 0;
+    std::uint64_t polls_ = 0;
+    std::uint64_t sends_ = 0;
+    std::uint64_t stop_at_ = never; // sends
+    bool stopped_ = false;
+    bool refused_ = false; // something since the last poll
+
+    detail::table<receipt> receipts_;
+    detail::table<std::size_t> free_; // the first free_receipts_: places without a receive
+    std::size_t free_receipts_ = 0;
+    detail::bag<late_send> late_; // posted, and not handed over
+    detail::bag<held_completion> held_;
+    detail::bag<completion> due_; // within report
+    chaos_counts counts_;
+};
+static_assert(transport_policy<chaos<inproc>>);
+
+} // namespace herring::transport
+
+#endif // HERRING_TRANSPORT_CHAOS_HPP
