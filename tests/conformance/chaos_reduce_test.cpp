@@ -421,7 +421,7 @@ std::vector<ending> until_it_ends(int ranks, std::uint64_t seed, int patient, mi
 
 } // namespace
 
-TEST_CASE("chaos: a rank that falls silent is named by all, within the deadline") {
+TEST_CASE("chaos: a rank that falls silent ends all ranks within the deadline, with one name") {
     using stops = chaos<small_inproc, chaos_tuning{.stop = 1, .after = 200}>;
     milliseconds const deadline(700 * (HERRING_TEST_SCALE > 1 ? 3 : 1));
     for (int const ranks : {2, 3})
@@ -432,7 +432,12 @@ TEST_CASE("chaos: a rank that falls silent is named by all, within the deadline"
                 INFO(one.why.message()
                      << "\nagain: " << replay(seed, " -tc='chaos: a rank that falls silent*'"));
                 CHECK(one.why.what == errc::timeout);
-                CHECK(one.why.peer == 1);
+                CHECK(one.why.peer == ends[0].why.peer);
+                // The silent one calls, and waits for others as they do for it: of ranks that wait in a circle the
+                // one that was accused first is named, and the text says so.
+                bool const circle =
+                    one.why.message().find("waits for a rank that waits for it") != std::string::npos;
+                CHECK((one.why.peer == 1 || (ranks > 2 && circle)));
                 CHECK(one.seconds < 10);
                 CHECK(one.seed == seed);
             }
