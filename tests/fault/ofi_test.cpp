@@ -4,6 +4,7 @@
 
 #include "herring/transport/ofi.hpp"
 
+#include <cmath>
 #include <sys/mount.h>
 #include <thread>
 
@@ -74,7 +75,7 @@ void live(world& w, board& b, phase at, int victim, int number, std::chrono::mic
             b.strike();
             ::kill(::getpid(), number);
         }
-        if (struck) fault_after(b, number, delay);
+        if (struck && (at == phase::in_wait || at == phase::in_flight)) fault_after(b, number, delay);
         if (at == phase::idle && number == SIGKILL) await(b.struck_ns, 1);
         if (at == phase::before_ready) {
             for (std::size_t i = 0; i < reduce.size(); ++i) {

@@ -142,6 +142,7 @@ class ofi_messenger {
     HERRING_SETUP void abandon() noexcept {
         if (!open_) return;
         open_ = false;
+        for (peer& p : peers_) p.is_lost = true; // nothing is posted any more
         endpoint_->close();
     }
 
@@ -261,6 +262,8 @@ class ofi_messenger {
 
     /// What is to be told of a completion; false: nothing.
     bool complete(fi_cq_tagged_entry const& entry, completion& done) noexcept {
+        if (entry.op_context == nullptr) [[unlikely]]
+            return false; // of no post
         operation& o = *static_cast<operation*>(entry.op_context);
         peer& p = peers_[o.peer];
         switch (o.what) {
