@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@ namespace herring::detail {
 class ofi_sleep {
   public:
     static constexpr std::chrono::microseconds shortest{20}, longest{1'000}, backstop{10'000};
+    static constexpr std::chrono::microseconds keen{
+        100}; ///< awake for so long after the descriptor told of something
 
     HERRING_SETUP explicit ofi_sleep(int rank) : waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
         if (waker_.get() < 0)
@@ -54,8 +57,13 @@ class ofi_sleep {
 
     /// One stretch of sleep. False: it is over for good, by `wake` or the time; the queue is to be read again else.
     bool doze(time_point until, fid_fabric* fabric, fid_cq* queue, int descriptor) noexcept {
-        auto left = until - clock::now();
+        time_point const now = clock::now();
+        auto const left = until - now;
         if (left <= left.zero()) return false;
+        if (now < busy_until_) { // bytes of a long message are coming in: the next ones are near
+            ::sched_yield();
+            return true;
+        }
         fid* what = queue == nullptr ? nullptr : &queue->fid;
         bool on_descriptor = descriptor >= 0 && !refused_;
         if (on_descriptor && fi_trywait(fabric, &what, 1) != 0) {
@@ -67,6 +75,7 @@ class ofi_sleep {
         nap_ = std::min<std::chrono::nanoseconds>(nap_ + nap_ / 4, longest);
         most = std::min<std::chrono::nanoseconds>(most, left);
         bool const woken = sleep(on_descriptor ? descriptor : -1, most);
+        if (heard_) busy_until_ = clock::now() + keen;
         if (!woken && !refused_) return true;
         refused_ = false;
         return false;
@@ -79,8 +88,9 @@ class ofi_sleep {
         auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
         timespec const time{static_cast<time_t>(seconds.count()),
                             static_cast<long>((most - seconds).count())};
-        if (::ppoll(waiting, descriptor >= 0 ? 2 : 1, &time, nullptr) <= 0 || waiting[0].revents == 0)
-            return false;
+        int const found = ::ppoll(waiting, descriptor >= 0 ? 2 : 1, &time, nullptr);
+        heard_ = found > 0 && waiting[1].revents != 0;
+        if (found <= 0 || waiting[0].revents == 0) return false;
         std::uint64_t count = 0;
         return ::read(waker_.get(), &count, sizeof count) > 0;
     }
@@ -88,6 +98,8 @@ class ofi_sleep {
     detail::descriptor waker_;
     std::chrono::nanoseconds nap_ = shortest;
     bool refused_ = false;
+    bool heard_ = false; // the last sleep ended by the descriptor
+    time_point busy_until_{};
     unsigned tries_ = 0;
 };
 
