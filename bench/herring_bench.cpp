@@ -5,6 +5,7 @@
 //     --node shared_memory|none   how ranks of one machine reduce: through memory, or over TCP like strangers
 //     --memory in_place|callers   where the gradients lie
 //     --links fast|slow           transport::tcp, or its preset for links of 1 Gbit/s
+//     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
@@ -14,6 +15,9 @@
 #include <herring/join.hpp>
 #include <herring/launch.hpp>
 #include <herring/transport/tcp.hpp>
+#ifdef BENCH_WITH_OFI
+#include <herring/transport/ofi.hpp>
+#endif
 
 #include <cstring>
 #include <unistd.h>
@@ -32,7 +36,8 @@ bench::team team_of(herring::world& world) {
             }};
 }
 
-template <class Reducer> void sweep(herring::world& world, bench::options const& opt) {
+template <class Reducer>
+void sweep(herring::world& world, bench::options const& opt, char const* name = "Herring, in place") {
     bool const in_place = opt.text("memory", "in_place") == "in_place";
     for (auto bytes : opt.sizes()) {
         std::size_t const n = bytes / sizeof(float);
@@ -43,7 +48,7 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
                 reduce.wait();
             };
             bench::measure(team_of(world), opt,
-                           {"Herring, in place", bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
+                           {name, bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
         } else {
             Reducer reduce{world};
             std::vector<float> memory(n);
@@ -127,7 +132,20 @@ int run(herring::world& world, bench::options const& opt) {
     using by_slow_tcp = herring::reducer<float, tcp_over_slow_links>;
     bool const slow = opt.text("links", "fast") == "slow";
     bool const shared = opt.text("node", "none") == "shared_memory";
-    if (double const seconds = opt.number("late", 0); seconds > 0) {
+    if (auto const provider = opt.text("provider"); !provider.empty()) {
+#ifdef BENCH_WITH_OFI
+        using herring::transport::ofi;
+        if (provider == "tcp")
+            sweep<herring::reducer<float, ofi<herring::provider::tcp>>>(world, opt, "Herring, ofi<tcp>");
+        else if (provider == "shm")
+            sweep<herring::reducer<float, ofi<herring::provider::shm>>>(world, opt, "Herring, ofi<shm>");
+        else
+            return 2;
+#else
+        std::fprintf(stderr, "herring_bench: built without libfabric\n");
+        return 2;
+#endif
+    } else if (double const seconds = opt.number("late", 0); seconds > 0) {
         late<by_memory>(world, opt, seconds, "shared_memory, adaptive");
         late<herring::reducer<float, tcp, memory, block>>(world, opt, seconds, "shared_memory, block");
         late<by_tcp>(world, opt, seconds, "tcp, adaptive");

@@ -35,7 +35,7 @@ for header in "${all[@]}"; do
     needs=
     case $header in
     */mpi.hpp) needs=mpi.h ;;
-    */ofi.hpp | */efa.hpp) needs=rdma/fabric.h ;;
+    */ofi.hpp | */ofi_*.hpp) needs=rdma/fabric.h ;;
     */tcp.hpp | */tcp_*.hpp) needs=boost/asio/io_context.hpp ;;
     */nvlink.hpp | */pcie_staging.hpp | herring/gpu/*) needs=cuda_runtime_api.h ;;
     esac
@@ -89,7 +89,7 @@ fi
 
 # What is paid for: the umbrella and the core reach no library, and only Asio's own headers reach Asio.
 reaches() { printf '#include "%s"\n' "$1" | "${compilers[0]}" -std=c++20 $mpi_flags -Iinclude -M -x c++ - | tr -d '\\' | tr ' ' '\n'; }
-for header in herring/herring.hpp herring/reducer.hpp herring/launch.hpp herring/transport/inproc.hpp herring/intra_node/shared_memory.hpp; do
+for header in herring/herring.hpp herring/reducer.hpp herring/launch.hpp herring/transport/inproc.hpp herring/intra_node/shared_memory.hpp herring/provider.hpp; do
     bad=$(reaches $header | grep -E 'boost/|/mpi\.h|rdma/|cuda|/(iostream|regex|functional|ranges)$' | head -n 3)
     if [ -n "$bad" ]; then echo "FAILED: $header reaches" $bad; result=1; fi
 done

@@ -20,8 +20,11 @@ result=0
 # No jump tables: a switch shall not look like a call through a pointer. With a line table, so that a call that was
 # inlined is put down to whose it is.
 build() { # compiler, source, program, flags...
-    "$1" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$2" -o "$3" "${@:4}" -pthread
+    local libraries
+    read -ra libraries < <(sed -n 's|^// link: ||p' "$2" | paste -sd' ')
+    "$1" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$2" -o "$3" "${@:4}" -pthread "${libraries[@]}"
 }
+has() { echo "#include <$1>" | "${compilers[0]}" -std=c++20 -E -x c++ - >/dev/null 2>&1; }
 walk() { python3 "$here/walk.py" "$@" --end herring::world::fail --end herring::world::accuse; }
 clean() { # what, program, options of the walk...
     local out
@@ -61,9 +64,15 @@ DYNAMIC_CAST SYMBOL: dynamic_cast
 KINDS
 
     # The reducer: every source here that is named hot*.cpp has hot_* functions, and options for the walk in lines that
-    # begin with "// walk: "; HOT_CONTROL gives it a policy that calls through a virtual function.
+    # begin with "// walk: "; HOT_CONTROL gives it a policy that calls through a virtual function. "// link: " and
+    # "// needs: " say which library it is linked with, and which header must be there.
     for source in "$here"/hot*.cpp; do
         name=$(basename "$source" .cpp)
+        needs=$(sed -n 's|^// needs: ||p' "$source")
+        if [ -n "$needs" ] && ! has "$needs"; then
+            echo "SKIPPED: zero_dispatch: $compiler: $name: <$needs> is not installed"
+            continue
+        fi
         read -ra options < <(sed -n 's|^// walk: ||p' "$source" | paste -sd' ')
         if build "$compiler" "$source" "$work/$name"; then
             clean "$compiler: $name" "$work/$name" "${options[@]}"

@@ -1,0 +1,199 @@
+// herring: libfabric's providers as tags: what each is called, can do and needs, known when a program is compiled.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_PROVIDER_HPP
+#define HERRING_PROVIDER_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/policy.hpp"
+#include "herring/units.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// Tags for `transport::ofi<Provider>`. Reaches no libfabric.
+///
+/// A tag says what is relied upon; what libfabric grants on the machine is compared with it at construction, and one
+/// that falls short is refused. A tag of one's own is a type that names its provider; the rest it has from `basic`:
+/// ```cpp
+/// struct psm3 : herring::provider::basic {
+///     static constexpr char const* name = "ofi<psm3>";
+///     static constexpr char const* libfabric = "psm3";
+/// };
+/// using gradients = herring::reducer<float, herring::transport::ofi<psm3>>;
+/// ```
+namespace herring::provider {
+
+/// How an endpoint of this rank's is told where to live.
+enum class located_by : std::uint8_t {
+    interface, ///< by the IP address of this rank: `world.local_address()`, or HERRING_INTERFACE
+    device,    ///< by the device: the local ranks of a node take turns with those that there are
+    name       ///< by a name that Herring makes; other ranks of the machine map what it names in /dev/shm
+};
+
+/// Facts that hold for any provider, for tags to start from: nothing is relied upon, everything is registered.
+struct basic {
+    static constexpr located_by where = located_by::interface;
+    static constexpr bool keeps_order = false; ///< two messages with one tag are matched in the order sent
+    static constexpr bool waits_on_descriptor =
+        false; ///< its queue has a descriptor to sleep on (FI_WAIT_FD)
+    static constexpr bool registers_memory =
+        true; ///< posts lie in memory that was registered, if it asks for it
+    static constexpr bool device_memory = false;   ///< FI_HMEM is asked for, and must be granted
+    static constexpr bool one_machine = false;     ///< all ranks must be processes of one machine
+    static constexpr bool tells_truncation = true; ///< a message longer than its receive ends in FI_ETRUNC
+    static constexpr std::size_t max_message = std::size_t{1} << 40; ///< bytes
+    static constexpr exchange_tuning tuning{
+        .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 256_KiB};
+
+    /// Why it cannot be used with this version of the library (major << 16 | minor), or nullptr.
+    static constexpr char const* unusable(std::uint32_t /*version*/) noexcept { return nullptr; }
+};
+
+/// TCP sockets with libfabric's messages on top: works everywhere, for tests and for networks without a better one.
+///
+/// Source: fi_tcp(7), fi_rxm(7). A killed or stopped peer may give no error at all: the world's control link tells.
+struct tcp : basic {
+    static constexpr char const* name = "ofi<tcp>";
+    static constexpr char const* libfabric = "tcp;ofi_rxm";
+    static constexpr bool keeps_order = true;
+    static constexpr bool waits_on_descriptor = true;
+    static constexpr bool registers_memory = false;
+    static constexpr exchange_tuning tuning{
+        .chunk_bytes = 512_KiB, .window_bytes = 1_MiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
+};
+
+/// Shared memory and process_vm_readv between processes of one machine.
+///
+/// Source: fi_shm(7). Ranks that are threads of one process are refused: its mappings are the process's, and go with
+/// the first of them that leaves. What a rank has sent and not yet got rid of is read by the receiver when it comes
+/// to it.
+struct shm : basic {
+    static constexpr char const* name = "ofi<shm>";
+    static constexpr char const* libfabric = "shm";
+    static constexpr located_by where = located_by::name;
+    static constexpr bool keeps_order = true;
+    static constexpr bool registers_memory = false;
+    static constexpr bool one_machine = true;
+    static constexpr bool tells_truncation = false; // 1.17: from 4 KiB on it reads for ever
+    static constexpr exchange_tuning tuning{
+        .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
+};
+
+/// InfiniBand, RoCE and iWARP adapters. Not run: no such adapter was at hand.
+///
+/// Source: fi_verbs(7), fi_rxm(7).
+struct verbs : basic {
+    static constexpr char const* name = "ofi<verbs>";
+    static constexpr char const* libfabric = "verbs;ofi_rxm";
+    static constexpr bool keeps_order = true;
+    static constexpr bool waits_on_descriptor = true;
+};
+
+/// Amazon's Elastic Fabric Adapter, whose SRD keeps no order. Not run: no such adapter was at hand.
+///
+/// Source: fi_efa(7): manual progress, and in several releases no wait objects, so waiting is by a bounded back-off.
+struct efa : basic {
+    static constexpr char const* name = "ofi<efa>";
+    static constexpr char const* libfabric = "efa";
+    static constexpr located_by where = located_by::device;
+
+    static constexpr char const* unusable(std::uint32_t version) noexcept {
+        return version < (1u << 16 | 11) ? "its SRD needs libfabric 1.11 or later" : nullptr;
+    }
+};
+
+/// The same provider with tensors in the memory of a GPU: FI_HMEM is asked for, and must be granted. Not run.
+template <class Tag> struct on_device : Tag { static constexpr bool device_memory = true; };
+
+} // namespace herring::provider
+
+namespace herring {
+
+namespace clauses::provider {
+template <class P>
+concept named = requires {
+    { P::name } -> std::convertible_to<char const*>;
+    { P::libfabric } -> std::convertible_to<char const*>;
+};
+template <class P>
+concept facts = requires {
+    { P::where } -> std::convertible_to<herring::provider::located_by>;
+    { P::keeps_order } -> std::convertible_to<bool>;
+    { P::waits_on_descriptor } -> std::convertible_to<bool>;
+    { P::registers_memory } -> std::convertible_to<bool>;
+    { P::device_memory } -> std::convertible_to<bool>;
+    { P::one_machine } -> std::convertible_to<bool>;
+    { P::tells_truncation } -> std::convertible_to<bool>;
+    { P::max_message } -> std::convertible_to<std::size_t>;
+    { P::tuning } -> std::convertible_to<exchange_tuning>;
+};
+template <class P>
+concept versioned = requires(std::uint32_t version) {
+    { P::unusable(version) }
+    noexcept->std::convertible_to<char const*>;
+};
+// One provider, and no other: libfabric takes a list, and the names that begin with '^' as those to leave out.
+template <class P> constexpr bool one_provider() noexcept {
+    if constexpr (named<P>) {
+        std::string_view const name(P::name), wanted(P::libfabric);
+        return !name.empty() && !wanted.empty() && wanted.find_first_of(",^ ") == std::string_view::npos;
+    } else
+        return false;
+}
+} // namespace clauses::provider
+
+/// What `transport::ofi` can be made of.
+template <class P>
+concept provider_tag = clauses::provider::named<P> && clauses::provider::facts<P> &&
+    clauses::provider::versioned<P> && clauses::provider::one_provider<P>();
+
+namespace detail {
+
+// As a need, so that a pack says it once.
+template <class P> struct provider_facts {
+    template <class Pack> struct check {
+        static constexpr int broken =
+            first_broken({clauses::provider::named<P>, clauses::provider::one_provider<P>(),
+                          clauses::provider::facts<P>, clauses::provider::versioned<P>});
+        static constexpr bool value = broken < 0;
+        static_assert(
+            broken != 0,
+            "[HRG-V01] provider: needs 'static constexpr char const* name', which ranks compare, and "
+            "'libfabric', which fi_info -p takes; a common slip is to leave one out");
+        static_assert(
+            broken != 1,
+            "[HRG-V02] provider: 'libfabric' must name one provider, for no other may take its "
+            "place; a common slip is a list, an exclusion with a caret, or an empty text; write it as "
+            "fi_info -l does, as in 'tcp;ofi_rxm'");
+        static_assert(broken != 2,
+                      "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
+                      "registers_memory, device_memory, one_machine, tells_truncation, max_message and "
+                      "tuning; a common slip is a "
+                      "tag that does not derive from herring::provider::basic, which has them all");
+        static_assert(
+            broken != 3,
+            "[HRG-V04] provider: needs 'static constexpr char const* unusable(std::uint32_t version) "
+            "noexcept', which returns why a version of libfabric will not do, or nullptr; a common "
+            "slip is to forget noexcept");
+    };
+};
+
+// What a transport of a wrong tag is made of, so that only the sentence is printed.
+struct no_provider : provider::basic {
+    static constexpr char const* name = "none";
+    static constexpr char const* libfabric = "none";
+};
+template <class P> struct sound_provider { using type = no_provider; };
+template <provider_tag P> struct sound_provider<P> { using type = P; };
+
+} // namespace detail
+
+static_assert(provider_tag<provider::tcp> && provider_tag<provider::shm> && provider_tag<provider::verbs> &&
+              provider_tag<provider::efa> && provider_tag<provider::on_device<provider::efa>>);
+
+} // namespace herring
+
+#endif // HERRING_PROVIDER_HPP

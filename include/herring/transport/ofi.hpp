@@ -1,0 +1,75 @@
+// herring: messages over libfabric: EFA, InfiniBand, shared memory, TCP, and whatever else has a provider.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_OFI_HPP
+#define HERRING_TRANSPORT_OFI_HPP
+
+#include "herring/detail/ofi_messenger.hpp"
+#include "herring/provider.hpp"
+#include "herring/transport/transport.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace herring::transport {
+
+/// Carries messages over one provider of libfabric, straight between the fabric and the memory that was posted.
+///
+/// Provider:  the one that the tag names, and no other: missing, without a device, or short of what the tag says, it
+///            is refused, with a list of those that there are.
+/// Facts:     the tag's. Nothing relies on the order of messages or completions, nor on «sent» for «arrived».
+/// Interface: providers with IP addresses bind to `world.local_address()`: what routes to the peers, or
+///            HERRING_INTERFACE.
+/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any.
+/// Progress:  manual, which one that is automatic satisfies: bytes move in `poll`, `wait` and the posts.
+/// Memory:    registered once where the provider asks for it (FI_MR_LOCAL), until the transport goes; no cache of the
+///            provider's is relied upon. 112 bytes a post and 400 a peer of its own.
+/// Waiting:   on the queue's descriptor after fi_trywait where the tag has one, else by naps of 20 µs to 1 ms.
+/// Lifetime:  the destructor tells its peers, which takes up to 200 ms where one does not listen, and withdraws what is
+///            still posted.
+/// Errors:    construction: `unsupported` (provider, device, version), `no_resources` (memory, registration, address
+///            vector), `unreachable` and `timeout` naming the peer. Later: `lost`, with libfabric's and the provider's
+///            text. A peer that is killed or stopped need not give an error here: the world tells.
+/// Source:    fi_endpoint(3), fi_tagged(3), fi_cq(3), fi_mr(3), fi_poll(3).
+template <class Provider> class ofi : private detail::ofi_messenger {
+    using tag = typename detail::sound_provider<Provider>::type;
+
+  public:
+    using axis = axes::transport;
+    using provider = Provider;
+    using needs = herring::needs<detail::provider_facts<Provider>>;
+    static constexpr char const* name = tag::name;
+    static constexpr std::size_t max_message = tag::max_message;
+    static constexpr int tag_bits = 64;
+    static constexpr bool keeps_order = tag::keeps_order;
+    static constexpr bool registers_memory = tag::registers_memory;
+    static constexpr bool device_memory = tag::device_memory;
+    static constexpr exchange_tuning tuning = tag::tuning;
+
+    HERRING_SETUP ofi(world& ranks, transport_needs const& wanted)
+        : ofi_messenger(ranks, wanted, detail::ofi_facts_of<tag>()) {}
+
+    using ofi_messenger::abandon;
+    using ofi_messenger::describe;
+    using ofi_messenger::poll;
+    using ofi_messenger::post_receive;
+    using ofi_messenger::post_send;
+    using ofi_messenger::unplaced;
+    using ofi_messenger::wait;
+    using ofi_messenger::wake;
+
+    void register_memory(std::span<std::byte> memory) { ofi_messenger::register_memory(memory); }
+    /// The same for memory of a CUDA device, with a tag that has `device_memory`. Not run: see the tag.
+    void register_device_memory(std::span<std::byte> memory, int device) requires device_memory {
+        ofi_messenger::register_memory(memory, device);
+    }
+};
+
+/// Amazon's Elastic Fabric Adapter (SRD).
+using efa = ofi<herring::provider::efa>;
+static_assert(transport_policy<efa>);
+static_assert(transport_policy<ofi<herring::provider::tcp>>);
+
+} // namespace herring::transport
+
+#endif // HERRING_TRANSPORT_OFI_HPP

@@ -1,0 +1,37 @@
+// herring: transport::ofi passes the suite of its axis, over each provider that needs no device.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/transport_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/transport/ofi.hpp"
+
+using namespace herring::conformance;
+namespace provider = herring::provider;
+namespace transport = herring::transport;
+
+namespace {
+
+/// The same provider with nothing relied upon: naps instead of a descriptor, memory offered for registration.
+struct cautious : provider::basic {
+    static constexpr char const* name = "ofi<tcp>, cautious";
+    static constexpr char const* libfabric = provider::tcp::libfabric;
+};
+
+} // namespace
+
+TEST_CASE("transport: ofi over tcp, between threads") {
+    CHECK(text(transport_suite<transport::ofi<provider::tcp>>()) == "");
+}
+
+TEST_CASE("transport: ofi over tcp, between processes") {
+    CHECK(text(transport_suite<transport::ofi<provider::tcp>>({.start = ranks_as::processes})) == "");
+}
+
+TEST_CASE("transport: ofi over tcp without a descriptor, between processes") {
+    CHECK(text(transport_suite<transport::ofi<cautious>>({.start = ranks_as::processes})) == "");
+}
+
+TEST_CASE("transport: ofi over shm, between processes") {
+    CHECK(text(transport_suite<transport::ofi<provider::shm>>({.start = ranks_as::processes})) == "");
+}

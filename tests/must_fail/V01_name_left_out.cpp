@@ -1,0 +1,15 @@
+// herring: must not compile: a provider without the name that ranks compare.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#include "herring/transport/ofi.hpp"
+
+struct own : herring::provider::basic {
+#ifdef HERRING_TWIN
+    static constexpr char const* name = "ofi<own>";
+#endif
+    static constexpr char const* libfabric = "own";
+};
+using mine = pack<float, herring::transport::ofi<own>>;
+
+#include "use.hpp"
