@@ -6,8 +6,6 @@
 #ifndef HERRING_BENCH_HARNESS_HPP
 #define HERRING_BENCH_HARNESS_HPP
 
-#include "meeting.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -17,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <span>
 #include <sstream>
@@ -191,7 +188,6 @@ inline std::pair<double, double> steal_ticks() {
 /// Measures one operation in isolated mode (barrier before each call; the slowest rank of each call counts),
 /// then back to back for the CPU seconds of a call, and lets rank 0 append one JSON line to `--out`.
 ///
-/// `--meet file`: the barrier before a timed call is a `meeting` there, the same for every program; else the program's.
 /// `--warm-up s` [0.5] or 20 calls, `--seconds s` [2] or `--samples n` [100] calls in at least a quarter of
 /// that time. Collective.
 inline void measure(team const& ranks, options const& opt, operation const& op) {
@@ -250,15 +246,12 @@ inline void measure(team const& ranks, options const& opt, operation const& op) 
     // Isolated calls. All ranks stop after the same batch.
     std::size_t const most = 4096;
     std::vector<double> starts, ends;
-    std::optional<meeting> place;
-    if (auto const path = opt.text("meet"); !path.empty()) place.emplace(path, ranks.size);
-    auto const meet = [&] { place ? (*place)() : ranks.barrier(); };
     auto const ticks_before = steal_ticks();
     double const timed_start = now_us();
     for (std::size_t batch = 1;;) {
         for (std::size_t k = 0; k < batch; ++k) {
             data.place_probes(++call);
-            meet();
+            ranks.barrier();
             starts.push_back(now_us());
             best->run();
             ends.push_back(now_us());

@@ -210,8 +210,8 @@ def tables(lines, facts_text, steal):
     judge(rows, bounds(lines, rows))
     print("\n" + facts_text.strip() + f"\n{'stolen CPU:':20}{steal:.1%} over the run")
     print("""
-Times in µs of one isolated call (before it the same barrier for all, in shared memory): the slowest rank of each call, all
-rounds together. skew: how far apart the ranks left the barrier, which the times contain. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
+Times in µs of one isolated call (barrier before it): the slowest rank of each call, all rounds together. skew: how far apart the
+ranks left the barrier, which the times contain. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
 ranks, back to back. x peer: how many times as fast as the fastest peer; cpu x: CPU seconds against that peer's.
 Bounds: memory: each rank's buffer read once and written once, by as many threads as ranks or cores, as measured in this run;
 loopback and unshaped hosts: 2(n-1) x bytes at the best two-way throughput in this run, of one connection alone or of any row, at
