@@ -41,8 +41,10 @@ struct basic {
         false; ///< its queue has a descriptor to sleep on (FI_WAIT_FD)
     static constexpr bool registers_memory =
         true; ///< posts lie in memory that was registered, if it asks for it
-    static constexpr bool device_memory = false;   ///< FI_HMEM is asked for, and must be granted
-    static constexpr bool one_machine = false;     ///< all ranks must be processes of one machine
+    static constexpr bool device_memory = false; ///< FI_HMEM is asked for, and must be granted
+    static constexpr bool one_machine = false;   ///< all ranks must be processes of one machine
+    static constexpr bool closes_in_flight =
+        true; ///< its endpoint may be closed while a send is not complete
     static constexpr bool tells_truncation = true; ///< a message longer than its receive ends in FI_ETRUNC
     static constexpr std::size_t max_message = std::size_t{1} << 40; ///< bytes
     static constexpr exchange_tuning tuning{
@@ -55,14 +57,18 @@ struct basic {
 /// TCP sockets with libfabric's messages on top: works everywhere, for tests and for networks without a better one.
 ///
 /// Source: fi_tcp(7), fi_rxm(7). A killed or stopped peer may give no error at all: the world's control link tells.
+///         Messages above 128 KiB go by its rendezvous (FI_OFI_RXM_SAR_LIMIT), in which the receiver reads the sender's
+///         memory: an endpoint that is closed then brings the process down (1.17). So chunks stay below, and one that
+///         has sends in flight when it goes is left as it is, which costs its descriptors until the process ends.
 struct tcp : basic {
     static constexpr char const* name = "ofi<tcp>";
     static constexpr char const* libfabric = "tcp;ofi_rxm";
     static constexpr bool keeps_order = true;
     static constexpr bool waits_on_descriptor = true;
     static constexpr bool registers_memory = false;
+    static constexpr bool closes_in_flight = false;
     static constexpr exchange_tuning tuning{
-        .chunk_bytes = 512_KiB, .window_bytes = 1_MiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
+        .chunk_bytes = 128_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
 };
 
 /// Shared memory and process_vm_readv between processes of one machine.
@@ -126,6 +132,7 @@ concept facts = requires {
     { P::registers_memory } -> std::convertible_to<bool>;
     { P::device_memory } -> std::convertible_to<bool>;
     { P::one_machine } -> std::convertible_to<bool>;
+    { P::closes_in_flight } -> std::convertible_to<bool>;
     { P::tells_truncation } -> std::convertible_to<bool>;
     { P::max_message } -> std::convertible_to<std::size_t>;
     { P::tuning } -> std::convertible_to<exchange_tuning>;
@@ -170,7 +177,8 @@ template <class P> struct provider_facts {
             "fi_info -l does, as in 'tcp;ofi_rxm'");
         static_assert(broken != 2,
                       "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
-                      "registers_memory, device_memory, one_machine, tells_truncation, max_message and "
+                      "registers_memory, device_memory, one_machine, closes_in_flight, tells_truncation, "
+                      "max_message and "
                       "tuning; a common slip is a "
                       "tag that does not derive from herring::provider::basic, which has them all");
         static_assert(

@@ -11,6 +11,7 @@
 #include "herring/error.hpp"
 #include "herring/gathered.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -81,6 +82,15 @@ class ofi_endpoint {
     void close() noexcept {
         endpoint_.close(); // before the memory that is bound to it
         for (ofi_handle<fid_mr>& mr : regions_held_) mr.close();
+    }
+
+    /// Leaves one as it is until the process ends, where closing it would do harm. With manual progress nothing moves
+    /// that is not called.
+    static void keep(ofi_endpoint* left) noexcept {
+        static std::atomic<ofi_endpoint*> kept{nullptr};
+        left->next_kept_ = kept.load();
+        while (!kept.compare_exchange_weak(left->next_kept_, left)) {
+        }
     }
 
     /// This rank's, for the others.
@@ -255,6 +265,7 @@ class ofi_endpoint {
                      taken < 0 ? ofi_text(taken) : "it is full, or the address cannot be resolved"});
     }
 
+    ofi_endpoint* next_kept_ = nullptr;
     int rank_ = -1;
     int descriptor_ = -1;
     ofi_info granted_{};

@@ -4,7 +4,6 @@
 #define HERRING_DETAIL_OFI_MESSENGER_HPP
 
 #include "herring/detail/config.hpp"
-#include "herring/detail/late.hpp"
 #include "herring/detail/ofi_endpoint.hpp"
 #include "herring/detail/ofi_handle.hpp"
 #include "herring/detail/ofi_select.hpp"
@@ -34,7 +33,8 @@ class ofi_messenger {
     HERRING_SETUP ofi_messenger(world& ranks, transport_needs const& wanted, ofi_facts const& tag)
         : ranks_(ranks), sleep_(ranks.rank()), index_(static_cast<std::size_t>(ranks.size())),
           largest_(wanted.largest_message),
-          spill_(tag.tells_truncation || wanted.peers.empty() ? 0 : wanted.largest_message) {
+          spill_(tag.tells_truncation || wanted.peers.empty() ? 0 : wanted.largest_message),
+          closes_in_flight_(tag.closes_in_flight) {
         if (wanted.peers.empty()) return;
         std::size_t const count = wanted.peers.size();
         std::size_t const posts = count * (wanted.sends_per_peer + wanted.receives_per_peer);
@@ -43,26 +43,26 @@ class ofi_messenger {
         if (tag.where == provider::located_by::interface) at.node = ranks.local_address();
         if (tag.where == provider::located_by::name)
             at.node = text({"fi_ns://herring-", ranks.job(), "-", ranks.rank(), "-", random_bits()});
-        endpoint_.emplace(tag, ofi_select(tag, at, wanted.largest_message, ranks.rank()), posts + 3 * count,
-                          count, ranks.rank());
-        make_room(wanted, posts);
-        ofi_address const here = endpoint_->address();
-        auto const addresses = ranks.all_gather(std::as_bytes(std::span(&here, 1)), wanted.timeout);
-        table<fi_addr_t> to(count);
-        endpoint_->enter(addresses, wanted.peers, tag, {to.data(), count});
-        for (std::size_t i = 0; i < count; ++i) peers_[i].address = to[i];
-        greet(tag, clock::now() + wanted.timeout);
-        ranks.barrier(wanted.timeout);
-        if (tag.where == provider::located_by::name) endpoint_->forget_name();
-        open_ = true;
+        endpoint_ = new ofi_endpoint(tag, ofi_select(tag, at, wanted.largest_message, ranks.rank()),
+                                     posts + 3 * count, count, ranks.rank());
+        try {
+            set_up(wanted, tag, posts);
+        } catch (...) { // this one's destructor does not run
+            delete endpoint_;
+            throw;
+        }
     }
     ofi_messenger(ofi_messenger const&) = delete;
     ofi_messenger& operator=(ofi_messenger const&) = delete;
-    ~ofi_messenger() { leave(); }
+    ~ofi_messenger() {
+        leave();
+        delete endpoint_;
+    }
 
     /// False for «not now»: the provider has no room, makes its connection, or the peer is lost.
     bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
         peer& p = of(to);
+        if (p.is_lost) return false;
         if (from.size() > largest_) return refused(p, -FI_EMSGSIZE, from.size());
         void const* const data = from.empty() ? &nothing_ : from.data();
         void* const memory = endpoint_->descriptor_of(data);
@@ -142,12 +142,18 @@ class ofi_messenger {
     HERRING_SETUP void abandon() noexcept {
         if (!open_) return;
         open_ = false;
-        for (peer& p : peers_) p.is_lost = true; // nothing is posted any more
-        endpoint_->close();
+        bool in_flight = false;
+        for (peer& p : peers_) {
+            p.is_lost = true; // nothing is posted any more
+            in_flight = in_flight || p.sending > 0;
+        }
+        if (closes_in_flight_ || !in_flight) return endpoint_->close();
+        ofi_endpoint::keep(endpoint_);
+        endpoint_ = nullptr;
     }
 
     HERRING_SETUP void register_memory(std::span<std::byte> memory, int device = -1) {
-        if (endpoint_) endpoint_->register_memory(memory, device);
+        if (endpoint_ != nullptr) endpoint_->register_memory(memory, device);
     }
 
     char const* describe(int rank) const noexcept {
@@ -205,6 +211,20 @@ class ofi_messenger {
         return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
     }
     std::size_t place(peer const& p) const noexcept { return static_cast<std::size_t>(&p - peers_.data()); }
+
+    HERRING_SETUP void set_up(transport_needs const& wanted, ofi_facts const& tag, std::size_t posts) {
+        std::size_t const count = wanted.peers.size();
+        make_room(wanted, posts);
+        ofi_address const here = endpoint_->address();
+        auto const addresses = ranks_.all_gather(std::as_bytes(std::span(&here, 1)), wanted.timeout);
+        table<fi_addr_t> to(count);
+        endpoint_->enter(addresses, wanted.peers, tag, {to.data(), count});
+        for (std::size_t i = 0; i < count; ++i) peers_[i].address = to[i];
+        greet(tag, clock::now() + wanted.timeout);
+        ranks_.barrier(wanted.timeout);
+        if (tag.where == provider::located_by::name) endpoint_->forget_name();
+        open_ = true;
+    }
 
     HERRING_SETUP void make_room(transport_needs const& wanted, std::size_t posts) {
         std::size_t const count = wanted.peers.size();
@@ -492,7 +512,7 @@ class ofi_messenger {
                 for (peer& p : peers_) {
                     if (p.is_lost || p.leaving) continue;
                     if (!p.parting) p.parting = send_note(p, note::goodbye);
-                    complete = complete && p.parting && !p.writing;
+                    complete = complete && p.parting && !p.writing && (closes_in_flight_ || p.sending == 0);
                 }
                 if (gather() == 0 && !complete) sleep_.nap();
             }
@@ -515,7 +535,8 @@ class ofi_messenger {
     bool open_ = false;
     int leaving_ = 0; // peers that said goodbye, and are not lost yet
     std::uint64_t unplaced_ = 0;
-    late<ofi_endpoint> endpoint_; // goes first
+    bool closes_in_flight_;
+    ofi_endpoint* endpoint_ = nullptr; // owned, until it is closed or kept
 };
 
 } // namespace herring::detail

@@ -27,6 +27,7 @@ struct ofi_facts {
     bool registers_memory;
     bool device_memory;
     bool one_machine;
+    bool closes_in_flight;
     bool tells_truncation;
     char const* (*unusable)(std::uint32_t) noexcept; ///< asked once, at construction
 };
@@ -39,6 +40,7 @@ template <class P> constexpr ofi_facts ofi_facts_of() noexcept {
             P::registers_memory,
             P::device_memory,
             P::one_machine,
+            P::closes_in_flight,
             P::tells_truncation,
             [](std::uint32_t version) noexcept -> char const* { return P::unusable(version); }};
 }

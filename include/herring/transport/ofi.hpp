@@ -26,7 +26,8 @@ namespace herring::transport {
 ///            provider's is relied upon. 112 bytes a post and 400 a peer of its own.
 /// Waiting:   on the queue's descriptor after fi_trywait where the tag has one, else by naps of 20 µs to 1 ms.
 /// Lifetime:  the destructor tells its peers, which takes up to 200 ms where one does not listen, and withdraws what is
-///            still posted.
+///            still posted. Where closing with sends in flight does harm (the tag's closes_in_flight), what a failed
+///            reduction leaves stays open, and is not touched, until the process ends.
 /// Errors:    construction: `unsupported` (provider, device, version), `no_resources` (memory, registration, address
 ///            vector), `unreachable` and `timeout` naming the peer. Later: `lost`, with libfabric's and the provider's
 ///            text. A peer that is killed or stopped need not give an error here: the world tells.
