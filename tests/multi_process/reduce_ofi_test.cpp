@@ -77,7 +77,7 @@ template <class Transport, class... Policies> int work(world& ranks) {
         other.wait();
         for (std::size_t i = 0; i < sizes.size(); ++i)
             failures += differing(reduce.tensor(i), other.tensor(i));
-        for (std::size_t const length : {1, 513, 5120, 65'537, 300'001}) {
+        for (std::size_t const length : std::vector<std::size_t>{1, 513, 5120, 65'537, 300'001}) {
             std::vector<float> mine(length), sum(length);
             for (std::size_t k = 0; k < length; ++k) {
                 mine[k] = static_cast<float>((k + static_cast<std::size_t>(ranks.rank() + step)) % 1000);

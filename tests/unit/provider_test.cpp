@@ -20,9 +20,7 @@ struct list : least {
 struct exclusion : least {
     static constexpr char const* libfabric = "^shm";
 };
-struct nameless : provider::basic {
-    static constexpr char const* libfabric = "tcp";
-};
+struct nameless : provider::basic {};
 struct throws : least {
     static constexpr char const* unusable(std::uint32_t) { return nullptr; }
 };
