@@ -58,8 +58,8 @@ struct basic {
 ///
 /// Source: fi_tcp(7), fi_rxm(7). A killed or stopped peer may give no error at all: the world's control link tells.
 ///         Messages above 128 KiB go by its rendezvous (FI_OFI_RXM_SAR_LIMIT), in which the receiver reads the sender's
-///         memory: an endpoint that is closed then brings the process down (1.17). So chunks stay below, and one that
-///         has sends in flight when it goes is left as it is, which costs its descriptors until the process ends.
+///         memory: an endpoint that is closed then brings the process down (1.17). So one that has sends in flight when
+///         it goes is left as it is, which costs its descriptors until the process ends.
 struct tcp : basic {
     static constexpr char const* name = "ofi<tcp>";
     static constexpr char const* libfabric = "tcp;ofi_rxm";
@@ -68,7 +68,7 @@ struct tcp : basic {
     static constexpr bool registers_memory = false;
     static constexpr bool closes_in_flight = false;
     static constexpr exchange_tuning tuning{
-        .chunk_bytes = 128_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
+        .chunk_bytes = 512_KiB, .window_bytes = 1_MiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
 };
 
 /// Shared memory and process_vm_readv between processes of one machine.
