@@ -367,11 +367,12 @@ class ofi_messenger {
         char text[120] = "";
         char const* const of_provider =
             fi_cq_strerror(endpoint_->queue(), e.prov_errno, e.err_data, text, sizeof text);
-        std::snprintf(p.reason, sizeof p.reason,
-                      "libfabric reports for a message %s it: %s (provider: %s, %d); its process ended, or the "
-                      "network between is broken",
-                      o->what == operation::send || o->what == operation::note_out ? "to" : "from",
-                      fi_strerror(e.err), of_provider == nullptr ? "nothing" : of_provider, e.prov_errno);
+        std::snprintf(
+            p.reason, sizeof p.reason,
+            "libfabric reports for a message %s it: %s (provider: %s, %d); its process ended, or the "
+            "network between is broken",
+            o->what == operation::send || o->what == operation::note_out ? "to" : "from", fi_strerror(e.err),
+            of_provider == nullptr ? "nothing" : of_provider, e.prov_errno);
         lose(p, errc::peer_lost);
         return true;
     }
