@@ -46,7 +46,9 @@ struct basic {
     static constexpr bool closes_in_flight =
         true; ///< its endpoint may be closed while a send is not complete
     static constexpr bool tells_truncation = true; ///< a message longer than its receive ends in FI_ETRUNC
-    static constexpr std::size_t max_message = std::size_t{1} << 40; ///< bytes
+    static constexpr bool withdraws = true; ///< nobody reads a send's memory once its endpoint is closed
+    static constexpr std::size_t most_receives = std::size_t{1} << 30; ///< posted at once, of all peers
+    static constexpr std::size_t max_message = std::size_t{1} << 40;   ///< bytes
     static constexpr exchange_tuning tuning{
         .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 256_KiB};
 
@@ -74,8 +76,9 @@ struct tcp : basic {
 /// Shared memory and process_vm_readv between processes of one machine.
 ///
 /// Source: fi_shm(7). Ranks that are threads of one process are refused: its mappings are the process's, and go with
-/// the first of them that leaves. What a rank has sent and not yet got rid of is read by the receiver when it comes
-/// to it.
+/// the first of them that leaves. From 4 KiB on a receiver reads the sender's memory by itself, when it comes to it: a
+/// rank that gives up gives the others 200 ms to do so. One that is stopped just then may read what was written over
+/// meanwhile, in a world that has failed, of which it hears next.
 struct shm : basic {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";
@@ -84,6 +87,8 @@ struct shm : basic {
     static constexpr bool registers_memory = false;
     static constexpr bool one_machine = true;
     static constexpr bool tells_truncation = false; // 1.17: from 4 KiB on it reads for ever
+    static constexpr bool withdraws = false;
+    static constexpr std::size_t most_receives = 1000;
     static constexpr exchange_tuning tuning{
         .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
 };
@@ -134,6 +139,8 @@ concept facts = requires {
     { P::one_machine } -> std::convertible_to<bool>;
     { P::closes_in_flight } -> std::convertible_to<bool>;
     { P::tells_truncation } -> std::convertible_to<bool>;
+    { P::withdraws } -> std::convertible_to<bool>;
+    { P::most_receives } -> std::convertible_to<std::size_t>;
     { P::max_message } -> std::convertible_to<std::size_t>;
     { P::tuning } -> std::convertible_to<exchange_tuning>;
 };
@@ -175,12 +182,12 @@ template <class P> struct provider_facts {
             "[HRG-V02] provider: 'libfabric' must name one provider, for no other may take its "
             "place; a common slip is a list, an exclusion with a caret, or an empty text; write it as "
             "fi_info -l does, as in 'tcp;ofi_rxm'");
-        static_assert(broken != 2,
-                      "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
-                      "registers_memory, device_memory, one_machine, closes_in_flight, tells_truncation, "
-                      "max_message and "
-                      "tuning; a common slip is a "
-                      "tag that does not derive from herring::provider::basic, which has them all");
+        static_assert(
+            broken != 2,
+            "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
+            "registers_memory, device_memory, one_machine, closes_in_flight, tells_truncation, "
+            "withdraws, most_receives, max_message and tuning; a common slip is a tag that does not derive "
+            "from herring::provider::basic, which has them all");
         static_assert(
             broken != 3,
             "[HRG-V04] provider: needs 'static constexpr char const* unusable(std::uint32_t version) "

@@ -34,9 +34,14 @@ class ofi_messenger {
         : ranks_(ranks), sleep_(ranks.rank()), index_(static_cast<std::size_t>(ranks.size())),
           largest_(wanted.largest_message),
           spill_(tag.tells_truncation || wanted.peers.empty() ? 0 : wanted.largest_message),
-          closes_in_flight_(tag.closes_in_flight) {
+          closes_in_flight_(tag.closes_in_flight), withdraws_(tag.withdraws) {
         if (wanted.peers.empty()) return;
         std::size_t const count = wanted.peers.size();
+        if (count * wanted.receives_per_peer > tag.most_receives)
+            throw error(errc::no_resources, ranks.rank(), -1, "libfabric",
+                        {"provider '", tag.libfabric, "' has at most ", tag.most_receives,
+                         " receives posted at once, and this plan needs ", count * wanted.receives_per_peer,
+                         " (", count, " peers): use a smaller window or larger chunks"});
         std::size_t const posts = count * (wanted.sends_per_peer + wanted.receives_per_peer);
         ofi_place at;
         if (tag.where == provider::located_by::device) at.turn = static_cast<std::size_t>(ranks.local_rank());
@@ -81,30 +86,21 @@ class ofi_messenger {
         return sleep_.not_now();
     }
 
-    /// The same.
+    /// False: the peer is lost, or more is posted than was announced. What the provider has no room for is given to it
+    /// as others complete, so a receive never waits for one that is posted after it.
     bool post_receive(int from, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
         peer& p = of(from);
         if (p.is_lost || free_ == nullptr) return false;
         operation& o = *free_;
-        void* const data = into.empty() ? &nothing_ : into.data();
-        void* const memory = endpoint_->descriptor_of(data);
-        ssize_t rc = 0;
-        if (into.size() >= spill_.size()) [[likely]] {
-            rc = fi_trecv(endpoint_->get(), data, into.size(), memory, p.address, tag & ~carried_bits,
-                          carried_bits, &o);
-        } else {
-            iovec const both[] = {{data, into.size()}, {spill_.data(), spill_.size()}};
-            void* memories[] = {memory, endpoint_->descriptor_of(spill_.data())};
-            rc = fi_trecvv(endpoint_->get(), both, memories, 2, p.address, tag & ~carried_bits, carried_bits,
-                           &o);
-        }
-        if (rc == 0) {
-            take(o, operation::receive, p, into.size(), token);
+        take(o, operation::receive, p, into.size(), token);
+        o.into = into.empty() ? &nothing_ : into.data();
+        o.tag = tag & ~carried_bits;
+        ssize_t const rc = queued_ == nullptr ? give(o) : -FI_EAGAIN;
+        if (rc == 0) [[likely]]
             return true;
-        }
-        if (rc != -FI_EAGAIN) return refused(p, rc, into.size());
-        gather();
-        return sleep_.not_now();
+        if (no_room(rc)) return queue(o);
+        release(o);
+        return refused(p, rc, into.size());
     }
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
@@ -121,6 +117,7 @@ class ofi_messenger {
                 ++count;
             }
         }
+        if (queued_ != nullptr) give_queued();
         if (leaving_ > 0) see_off();
         count += hand_out(on_completion);
         if (count > 0) sleep_.news();
@@ -138,16 +135,17 @@ class ofi_messenger {
     }
     void wake() noexcept { sleep_.wake(); }
 
-    /// From here on libfabric touches nothing that was posted.
+    /// From here on libfabric touches nothing that was posted. Where receivers read this rank's memory by themselves, it
+    /// gives them `farewell` to do so.
     HERRING_SETUP void abandon() noexcept {
         if (!open_) return;
+        time_point const until = clock::now() + farewell;
+        while (!withdraws_ && sends_in_flight() && clock::now() < until)
+            if (gather() == 0) sleep_.nap();
         open_ = false;
-        bool in_flight = false;
-        for (peer& p : peers_) {
-            p.is_lost = true; // nothing is posted any more
-            in_flight = in_flight || p.sending > 0;
-        }
-        if (closes_in_flight_ || !in_flight) return endpoint_->close();
+        queued_ = nullptr;
+        for (peer& p : peers_) p.is_lost = true; // nothing is posted any more
+        if (closes_in_flight_ || !sends_in_flight()) return endpoint_->close();
         ofi_endpoint::keep(endpoint_);
         endpoint_ = nullptr;
     }
@@ -189,6 +187,8 @@ class ofi_messenger {
         std::size_t bytes = 0;
         std::uint32_t peer = 0;
         kind what = send;
+        std::byte* into = nullptr; // of a receive
+        std::uint64_t tag = 0;
     };
     struct peer {
         int rank = -1;
@@ -254,6 +254,12 @@ class ofi_messenger {
                            static_cast<std::size_t>(what - operation::hello)];
     }
 
+    bool sends_in_flight() const noexcept {
+        for (peer const& p : peers_)
+            if (p.sending > 0) return true;
+        return false;
+    }
+
     // ---- posts and completions ------------------------------------------------------------------------------------
 
     void take(operation& o, operation::kind what, peer const& p, std::size_t bytes,
@@ -267,6 +273,39 @@ class ofi_messenger {
     void release(operation& o) noexcept {
         o.next = free_;
         free_ = &o;
+    }
+
+    /// Posts a receive. Not inlined: there is one place that calls fi_trecv.
+    [[gnu::noinline]] ssize_t give(operation& o) noexcept {
+        fi_addr_t const from = peers_[o.peer].address;
+        void* const memory = endpoint_->descriptor_of(o.into);
+        if (o.bytes >= spill_.size()) [[likely]]
+            return fi_trecv(endpoint_->get(), o.into, o.bytes, memory, from, o.tag, carried_bits, &o);
+        iovec const both[] = {{o.into, o.bytes}, {spill_.data(), spill_.size()}};
+        void* memories[] = {memory, endpoint_->descriptor_of(spill_.data())};
+        return fi_trecvv(endpoint_->get(), both, memories, 2, from, o.tag, carried_bits, &o);
+    }
+    /// Of a receive; shm has no memory where others are busy (1.17).
+    static bool no_room(ssize_t rc) noexcept { return rc == -FI_EAGAIN || rc == -FI_ENOMEM; }
+    bool queue(operation& o) noexcept {
+        o.next = nullptr;
+        (queued_ == nullptr ? queued_ : last_queued_->next) = &o;
+        last_queued_ = &o;
+        (void)sleep_.not_now();
+        return true;
+    }
+    HERRING_SETUP void give_queued() noexcept {
+        while (queued_ != nullptr) {
+            operation& o = *queued_;
+            operation* const next = o.next;
+            peer& p = peers_[o.peer];
+            ssize_t const rc = p.is_lost ? -FI_ECANCELED : give(o);
+            if (no_room(rc)) return;
+            queued_ = next;
+            if (rc == 0) continue;
+            release(o);
+            if (!p.is_lost) refused(p, rc, o.bytes);
+        }
     }
 
     /// Up to `batch` completions; errors are seen to.
@@ -325,6 +364,7 @@ class ofi_messenger {
                 if (complete(entries[i], done)) done_.push(done);
             }
         }
+        if (queued_ != nullptr) give_queued();
         if (leaving_ > 0) see_off();
         return found;
     }
@@ -528,6 +568,8 @@ class ofi_messenger {
     table<notes> notes_;
     table<operation> operations_;
     operation* free_ = nullptr;
+    operation* queued_ = nullptr; // receives that the provider has no room for, the oldest first
+    operation* last_queued_ = nullptr;
     pile<completion> done_;
     pile<completion> taken_;
     std::size_t largest_;    // message that was announced
@@ -537,6 +579,7 @@ class ofi_messenger {
     int leaving_ = 0; // peers that said goodbye, and are not lost yet
     std::uint64_t unplaced_ = 0;
     bool closes_in_flight_;
+    bool withdraws_;
     ofi_endpoint* endpoint_ = nullptr; // owned, until it is closed or kept
 };
 

@@ -29,6 +29,8 @@ struct ofi_facts {
     bool one_machine;
     bool closes_in_flight;
     bool tells_truncation;
+    bool withdraws;
+    std::size_t most_receives;
     char const* (*unusable)(std::uint32_t) noexcept; ///< asked once, at construction
 };
 template <class P> constexpr ofi_facts ofi_facts_of() noexcept {
@@ -42,6 +44,8 @@ template <class P> constexpr ofi_facts ofi_facts_of() noexcept {
             P::one_machine,
             P::closes_in_flight,
             P::tells_truncation,
+            P::withdraws,
+            P::most_receives,
             [](std::uint32_t version) noexcept -> char const* { return P::unusable(version); }};
 }
 

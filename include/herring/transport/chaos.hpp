@@ -194,6 +194,7 @@ class chaos : public detail::chaos_same_host<Inner> {
     static constexpr bool registers_memory = Inner::registers_memory;
     static constexpr bool device_memory = Inner::device_memory && Tuning.flip_per_1000 == 0;
     static constexpr bool reports_lost = detail::reports_lost<Inner>();
+    static constexpr bool withdraws = detail::withdraws<Inner>();
     static constexpr exchange_tuning tuning = Inner::tuning;
 
     /// What else `Inner` takes follows.

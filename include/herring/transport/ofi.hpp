@@ -23,7 +23,7 @@ namespace herring::transport {
 /// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any.
 /// Progress:  manual, which one that is automatic satisfies: bytes move in `poll`, `wait` and the posts.
 /// Memory:    registered once where the provider asks for it (FI_MR_LOCAL), until the transport goes; no cache of the
-///            provider's is relied upon. 112 bytes a post and 400 a peer of its own.
+///            provider's is relied upon. 192 bytes a post and 400 a peer of its own.
 /// Waiting:   on the queue's descriptor after fi_trywait where the tag has one, else by naps of 20 µs to 1 ms.
 /// Lifetime:  the destructor tells its peers, which takes up to 200 ms where one does not listen, and withdraws what is
 ///            still posted. Where closing with sends in flight does harm (the tag's closes_in_flight), what a failed
@@ -45,6 +45,8 @@ template <class Provider> class ofi : private detail::ofi_messenger {
     static constexpr bool keeps_order = tag::keeps_order;
     static constexpr bool registers_memory = tag::registers_memory;
     static constexpr bool device_memory = tag::device_memory;
+    static constexpr bool withdraws = tag::withdraws;
+    static constexpr std::size_t most_receives = tag::most_receives;
     static constexpr exchange_tuning tuning = tag::tuning;
 
     HERRING_SETUP ofi(world& ranks, transport_needs const& wanted)

@@ -108,6 +108,15 @@ template <class Transport> constexpr bool reports_lost() noexcept {
     else
         return true;
 }
+/// Whether nobody reads what a rank has withdrawn.
+template <class Transport> constexpr bool withdraws() noexcept {
+    if constexpr (requires {
+                      { Transport::withdraws } -> std::convertible_to<bool>;
+                  })
+        return Transport::withdraws;
+    else
+        return true;
+}
 
 } // namespace detail
 
@@ -131,6 +140,8 @@ template <class Transport> constexpr bool reports_lost() noexcept {
 ///   `device_memory`; `tuning`: the sizes that suit it; if given, `same_host_tuning`: those for a world whose ranks
 ///   reach each other over the loopback interface; `reports_lost`: false where a peer that leaves or dies may go
 ///   unnoticed, so that `lost` cannot be relied upon (left out: true). The world notices a rank that dies in any case.
+///   `withdraws`: false where a receiver may still read what another rank has withdrawn (left out: true);
+///   `most_receives`: of all peers that can be announced, where that is limited.
 template <class T>
 concept transport_policy = std::same_as<typename T::axis, axes::transport> && clauses::transport::facts<T> &&
     clauses::transport::tuned<T> && clauses::transport::made<T> && clauses::transport::sends<T> &&
