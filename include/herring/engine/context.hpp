@@ -64,6 +64,8 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     using accumulator = herring::accumulator<T>;
     using source = kernel::source;
 
+    /// Tensors lie on devices, and come to the host by the intra-node reducer.
+    static constexpr bool on_device = requires { requires bool(IntraNode::device_memory); };
     /// The node's ranks are summed by their devices, which leave this rank the sums of its chunks as one part.
     static constexpr bool sums_on_device = requires { requires bool(IntraNode::sums_on_device); };
 

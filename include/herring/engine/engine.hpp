@@ -110,7 +110,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     /// Sleeps until `poll` may find something, or `until`.
     void sleep(time_point until) noexcept {
-        if constexpr (IntraNode::device_memory) until = shared_.node.nap(until);
+        if constexpr (context::on_device) until = shared_.node.nap(until);
         if (!networked_) {
             std::uint32_t const heard = shared_.node.listen();
             shared_.node.sleep(heard, poll() > 0 ? time_point{} : until);
@@ -236,11 +236,11 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     std::size_t arrive() noexcept {
         std::size_t progress = 0;
-        if constexpr (IntraNode::device_memory)
+        if constexpr (context::on_device)
             if (failure const* const why = shared_.node.failed()) return shared_.fail(*why, true), progress;
         for (; arrived_ < submitted_; ++arrived_, ++progress) {
             execution& e = shared_.at(arrived_);
-            if constexpr (IntraNode::device_memory)
+            if constexpr (context::on_device)
                 if (!shared_.node.loaded(arrived_, submitted_)) break;
             if (e.path == route::mailbox && !on_node_.fill(e, arrived_)) break;
             e.open = e.path == route::two_hop ? two_hops_.cursors() : 1;
@@ -274,7 +274,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         while (done < finished_ &&
                (shared_.at(done).path == route::mailbox || shared_.node.unfinished(done) < 0)) {
             trace_(trace_event::bucket_reduced, shared_.at(done).label);
-            if constexpr (IntraNode::device_memory && !context::sums_on_device) shared_.node.store(done);
+            if constexpr (context::on_device && !context::sums_on_device) shared_.node.store(done);
             released_.store(++done, std::memory_order_release);
             ++progress;
         }
