@@ -499,7 +499,8 @@ struct policy_fact {
 /// `all`: those of a canonical pack, in its order.
 template <class Pack> struct policy_facts;
 template <class T, class... P> struct policy_facts<policies<T, P...>> {
-    static constexpr policy_fact all[] = {{P::axis::name, policy_name<P>(), P::axis::must_agree}...};
+    static constexpr policy_fact all[sizeof...(P)] = {
+        {P::axis::name, policy_name<P>(), P::axis::must_agree}...};
 };
 
 } // namespace herring

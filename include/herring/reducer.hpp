@@ -34,6 +34,8 @@
 
 namespace herring {
 
+template <class T> class device_span;
+
 namespace detail {
 
 /// The sizes for ranks that share a host: the transport's general ones, if it has no others.
@@ -119,6 +121,29 @@ template <class Pack> struct reducible {
 };
 template <class T> struct reducible<rejected<T>> { static constexpr bool value = true; };
 
+/// What a reducer's tensors are spans of, and what orders the work on them: nothing, on the host.
+template <class T, class IntraNode> struct tensor_memory {
+    static constexpr bool on_device = false;
+    using span = std::span<T>;
+    struct stream {};
+    struct copy {};
+};
+template <class T, class IntraNode>
+requires(bool(IntraNode::device_memory)) struct tensor_memory<T, IntraNode> {
+    static constexpr bool on_device = true;
+    using span = device_span<T>;
+    using stream = typename IntraNode::stream_handle;
+    using copy = typename IntraNode::copy;
+};
+
+template <bool OnDevice> struct only_on_host {
+    static constexpr bool value = true;
+    static_assert(
+        !OnDevice,
+        "[HRG-D02] reducer: its tensors lie on a device, and it has to be told in which stream; a common "
+        "slip is ready(i), wait() or all_reduce(span); call ready(i, stream) and wait(stream)");
+};
+
 template <class Pack> struct runnable { using type = rejected<typename Pack::element>; };
 template <class Pack>
 requires holds<reducible<Pack>>
@@ -153,6 +178,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     using element_type = T;
     using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress,
                           Waiting, Trace>;
+
+    /// Of `tensor(i)`: std::span, or device_span where the intra_node policy keeps tensors on devices.
+    using tensor_span = typename detail::tensor_memory<T, IntraNode>::span;
+    /// What orders work on a device: cudaStream_t.
+    using stream = typename detail::tensor_memory<T, IntraNode>::stream;
 
     static constexpr std::chrono::milliseconds default_timeout{30'000};
 
@@ -191,7 +221,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     ///
     /// Shape: layout[i].elements elements, 64-byte aligned. Lifetime: as the reducer; not to be touched between
     /// `ready(i)` and the end of `wait()`. Errors: `bad_argument` when i is out of range.
-    std::span<T> tensor(std::size_t i) {
+    tensor_span tensor(std::size_t i) {
         check_index(i, "tensor");
         return {memory() + plan_.tensors[i].offset, plan_.tensors[i].elements};
     }
@@ -200,19 +230,39 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     ///
     /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already; neither changes anything.
     void ready(std::size_t i) {
+        (void)holds<detail::only_on_host<on_device>>;
         check_ready(i);
         mark(i, {});
+    }
+
+    /// Of tensors on a device: tensor i is complete when what is in `written_in` now is. The host does not wait for it.
+    ///
+    /// Lifetime: the stream, until `wait` is called. Cost: an event a bucket and stream.
+    void ready(std::size_t i, stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+        check_ready(i);
+        note(written_in);
+        mark(i, {});
+    }
+    /// The same for memory of the caller's: it is packed with the rest of its bucket, and `wait(stream)` copies the result
+    /// back, both on the device. Lifetime: until what is put into that stream then is done.
+    void ready(std::size_t i, device_span<T> inout,
+               stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+        check_ready(i);
+        check_size(i, inout.size());
+        if (!inout.empty())
+            if (char const* const wrong = node_->device().check_tensor(inout.data()))
+                refuse(errc::bad_argument, "ready", {"tensor ", i, " ('", layout_[i].name, "'): ", wrong});
+        note(written_in);
+        mark(i, inout);
     }
 
     /// The same for memory of the caller's: it is packed now, and `wait()` copies the result back into it.
     ///
     /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned. Cost: two copies.
     void ready(std::size_t i, std::span<T> inout) {
+        (void)holds<detail::only_on_host<on_device>>;
         check_ready(i);
-        if (inout.size() != plan_.tensors[i].elements)
-            refuse(errc::bad_argument, "ready",
-                   {"tensor ", i, " ('", layout_[i].name, "') has ", plan_.tensors[i].elements,
-                    " elements, the span has ", inout.size()});
+        check_size(i, inout.size());
         if (!inout.empty()) std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
         mark(i, inout);
     }
@@ -227,20 +277,30 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// thrown. A passed deadline ends the world.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
     status wait(time_point deadline) {
-        if (failure const* const why = engine_->failed()) return status(*why);
-        if (ready_ != size())
-            refuse(errc::bad_state, "wait",
-                   {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
-                    "') is not ready: every tensor must be, once a step"});
-        trace_(trace_event::wait_begin, 0);
-        status const ended = finish(step_end_, deadline);
+        (void)holds<detail::only_on_host<on_device>>;
+        return end_step(deadline);
+    }
+
+    /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
+    /// ranks, not for the device's last copies or sums.
+    void wait(stream read_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+        wait(read_in, clock::now() + default_timeout).value();
+    }
+    status wait(stream read_in,
+                time_point deadline) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+        status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
-        for (std::size_t const i : borrowed_)
-            std::memcpy(callers_[i].data(), memory() + plan_.tensors[i].offset, callers_[i].size_bytes());
+        node_->results(read_in);
+        node_->unpack(read_in, copies([this](auto const& take) {
+                          for (std::size_t const i : borrowed_) take(i, true);
+                      }));
+        for (std::size_t const i : borrowed_) callers_[i] = {};
         borrowed_.clear();
-        start_step();
-        trace_(trace_event::wait_end, 0);
-        return {};
+        if (failure const* const why = node_->failed()) {
+            engine_->fail(*why);
+            return status(*why);
+        }
+        return ended;
     }
 
     /// Moves what can be moved now, between `ready` and `wait`. Errors: as `wait`.
@@ -264,6 +324,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         return all_reduce(inout, detail::deadline_in(timeout));
     }
     status all_reduce(std::span<T> inout, time_point deadline) {
+        (void)holds<detail::only_on_host<on_device>>;
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             refuse(
@@ -283,6 +344,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     Transport& transport() noexcept { return *transport_; }
 
   private:
+    static constexpr bool on_device = detail::tensor_memory<T, IntraNode>::on_device;
     using engine_type = engine<T, Transport, IntraNode, Update, Trace>;
     static constexpr bool background = requires { requires bool(Progress::background); };
     using driver_type = std::conditional_t<background, detail::thread_driver<engine_type, Waiting>,
@@ -313,8 +375,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::vector<int> const peers = detail::peers_of(map_, ranks_.rank());
 
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
-        std::size_t const tensors = detail::round_up(plan_.tensor_bytes(), 4096);
-        piece_ = needs_ring() ? ring_piece() : 0;
+        std::size_t const tensors = on_device ? 0 : detail::round_up(plan_.tensor_bytes(), 4096);
+        piece_ = needs_ring() && !on_device ? ring_piece() : 0;
         std::size_t const ring = ring_pieces * piece_ * sizeof(T);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
         if (executions >= detail::token::low || peers.size() > detail::token::low)
@@ -323,8 +385,21 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                          " of each; use a larger bucket (herring::fusion::balanced_buffer)"});
         std::size_t const flags =
             map_.largest_node() > 1 ? engine_type::local_bytes(executions, plan_.tuning.mailbox_bytes) : 0;
-        std::size_t const region = detail::round_up(tensors + ring + flags, 64);
-        node_.emplace(ranks_, region);
+        std::size_t region = detail::round_up(tensors + ring + flags, 64);
+        if constexpr (on_device) {
+            std::size_t largest = 0;
+            for (bucket const& b : plan_.buckets) largest = std::max(largest, b.elements * sizeof(T));
+            node_.emplace(ranks_, region,
+                          typename IntraNode::needs_of_device{.tensor_bytes = plan_.tensor_bytes(),
+                                                              .bucket_bytes = largest,
+                                                              .wide_bytes = plan_.partial_bytes / sizeof(T),
+                                                              .executions = executions,
+                                                              .tensors = size(),
+                                                              .nodes = plan_.nodes});
+            region = node_->memory_bytes();
+        } else {
+            node_.emplace(ranks_, region);
+        }
         ring_ = node_->memory() + tensors;
         staging_ = detail::private_memory(plan_.staging_bytes(peers.size()), ranks_.rank());
 
@@ -347,8 +422,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         scratch_.reserve(static_cast<std::size_t>(plan_.nodes) + 8);
         if (piece_ > 0) divide(piece_, whole_piece_, piece_shards_);
         is_ready_ = detail::table<std::uint8_t>(size());
-        callers_ = detail::table<std::span<T>>(size());
+        callers_ = detail::table<tensor_span>(size());
         borrowed_ = detail::pile<std::size_t>(size());
+        if constexpr (on_device) copies_ = decltype(copies_)(size());
         missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
         start_step();
         ranks_.barrier(default_timeout);
@@ -378,7 +454,31 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     // ---- a step ---------------------------------------------------------------------------------------------------
 
-    T* memory() noexcept { return reinterpret_cast<T*>(node_->memory()); }
+    T* memory() noexcept {
+        if constexpr (on_device)
+            return reinterpret_cast<T*>(node_->tensors());
+        else
+            return reinterpret_cast<T*>(node_->memory());
+    }
+
+    status end_step(time_point deadline) {
+        if (failure const* const why = engine_->failed()) return status(*why);
+        if (ready_ != size())
+            refuse(errc::bad_state, "wait",
+                   {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
+                    "') is not ready: every tensor must be, once a step"});
+        trace_(trace_event::wait_begin, 0);
+        status const ended = finish(step_end_, deadline);
+        if (!ended.ok()) return ended;
+        if constexpr (!on_device) {
+            for (std::size_t const i : borrowed_)
+                std::memcpy(callers_[i].data(), memory() + plan_.tensors[i].offset, callers_[i].size_bytes());
+            borrowed_.clear();
+        }
+        start_step();
+        trace_(trace_event::wait_end, 0);
+        return {};
+    }
 
     void start_step() noexcept {
         std::fill(is_ready_.begin(), is_ready_.end(), std::uint8_t{0});
@@ -404,11 +504,25 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (failure const* const why = engine_->failed()) throw error(*why);
     }
 
+    void check_size(std::size_t i, std::size_t given) {
+        if (given != plan_.tensors[i].elements)
+            refuse(errc::bad_argument, "ready",
+                   {"tensor ", i, " ('", layout_[i].name, "') has ", plan_.tensors[i].elements,
+                    " elements, the span has ", given});
+    }
+
+    // What is ready was written in this stream. The node is told once a bucket, and when the stream changes.
+    void note(stream written_in) noexcept {
+        if (untold_ && !(written_in == stream_)) node_->after(stream_);
+        stream_ = written_in;
+        untold_ = true;
+    }
+
     std::size_t first_unready() const noexcept {
         return static_cast<std::size_t>(std::find(is_ready_.begin(), is_ready_.end(), 0) - is_ready_.begin());
     }
 
-    void mark(std::size_t i, std::span<T> callers) noexcept {
+    void mark(std::size_t i, tensor_span callers) noexcept {
         is_ready_[i] = 1;
         ++ready_;
         if (!callers.empty()) {
@@ -425,11 +539,37 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                 continue;
             }
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
-            step_end_ =
-                submit(full, plan_.shards.data(), reinterpret_cast<std::byte*>(memory() + full.offset),
-                       next_bucket_, fingerprint_of(full.elements, next_bucket_));
+            std::byte* own = nullptr;
+            if constexpr (on_device)
+                own = load(full);
+            else
+                own = reinterpret_cast<std::byte*>(memory() + full.offset);
+            step_end_ = submit(full, plan_.shards.data(), own, next_bucket_,
+                               fingerprint_of(full.elements, next_bucket_));
             ++next_bucket_;
         }
+    }
+
+    /// Has the device bring the next execution, of this bucket; returns where it will lie on the host.
+    std::byte* load(bucket const& of) noexcept {
+        if (untold_) node_->after(stream_);
+        untold_ = false;
+        node_->pack(of.first_tensor, copies([this, &of](auto const& take) {
+                        for (std::size_t i = of.first_tensor; i < of.first_tensor + of.tensors; ++i)
+                            if (!callers_[i].empty()) take(i, false);
+                    }));
+        return node_->load(engine_->requested(), of.offset * sizeof(T), of.elements * sizeof(T));
+    }
+
+    // Copies between the callers' tensors and the reducer's, back or forth; `which` takes tensors.
+    template <class Which> auto copies(Which const& which) noexcept {
+        std::size_t count = 0;
+        which([&](std::size_t i, bool back) {
+            void* const own = memory() + plan_.tensors[i].offset;
+            void* const theirs = callers_[i].data();
+            copies_[count++] = {back ? theirs : own, back ? own : theirs, callers_[i].size_bytes()};
+        });
+        return std::span(std::as_const(copies_).data(), count);
     }
 
     /// Returns how many executions are submitted with this one.
@@ -527,9 +667,12 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::size_t ready_ = 0;
     std::size_t next_bucket_ = 0;
     std::uint64_t step_end_ = 0;
-    detail::table<std::span<T>> callers_;
+    detail::table<tensor_span> callers_;
     detail::pile<std::size_t> borrowed_;
-    failure misuse_{}; // the last one
+    detail::table<typename detail::tensor_memory<T, IntraNode>::copy> copies_;
+    [[no_unique_address]] stream stream_{}; // of tensors that are ready and whose bucket has not left
+    bool untold_ = false;                   // the node has not been told of it
+    failure misuse_{};                      // the last one
 
     // all_reduce
     std::byte* ring_ = nullptr;

@@ -49,7 +49,7 @@ for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
 done
 if at no-such "$minor" "carrier_pigeon" ""; then
     failed "a component that does not exist must be refused"
-elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp and mpi, not 'carrier_pigeon'"; then
+elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, mpi, ofi and cuda, not 'carrier_pigeon'"; then
     echo "consumer: a component that does not exist: refused by name"
 else
     failed "the refusal of a component does not name it"

@@ -37,7 +37,6 @@ for header in "${all[@]}"; do
     */mpi.hpp) needs=mpi.h ;;
     */ofi.hpp | */ofi_*.hpp) needs=rdma/fabric.h ;;
     */tcp.hpp | */tcp_*.hpp) needs=boost/asio/io_context.hpp ;;
-    */nvlink.hpp | */pcie_staging.hpp | herring/gpu/*) needs=cuda_runtime_api.h ;;
     esac
     if [ -n "$needs" ] && ! has "$needs"; then
         echo "SKIPPED: headers: $header: <$needs> is not installed"
@@ -82,9 +81,11 @@ if command -v nvcc >/dev/null; then
     work=$(mktemp -d)
     while read -r header; do
         printf '#include "%s"\n' "$header" >"$work/alone.cu"
-        nvcc -std=c++20 -c -o /dev/null -Iinclude "$work/alone.cu" || { echo "FAILED: nvcc: $header does not compile alone"; result=1; }
+        nvcc -std=c++20 -arch=sm_90 -c -o /dev/null -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude "$work/alone.cu" || { echo "FAILED: nvcc: $header does not compile alone"; result=1; }
     done < <(cd include && find . -name '*.cuh' | cut -c3-)
     rm -rf "$work"
+else
+    echo "SKIPPED: headers: no nvcc for the headers of language CUDA (.cuh)"
 fi
 
 # What is paid for: the umbrella and the core reach no library, and only Asio's own headers reach Asio.

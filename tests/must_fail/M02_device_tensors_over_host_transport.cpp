@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-struct on_device : herring::intra_node::none {
-    using none::none;
-    static constexpr bool device_memory = true;
-};
-struct staged : on_device {
-    using on_device::on_device;
-    static constexpr bool host_staging = true;
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/staging.hpp"
+
+using staged = herring::gpu::basic_pcie_staging<herring::gpu::host_runtime>;
+struct on_device : staged {
+    using staged::staged;
+    static constexpr bool host_staging = false;
 };
 
 #ifndef HERRING_TWIN

@@ -64,6 +64,11 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     using accumulator = herring::accumulator<T>;
     using source = kernel::source;
 
+    /// Tensors lie on devices, and come to the host by the intra-node reducer.
+    static constexpr bool on_device = requires { requires bool(IntraNode::device_memory); };
+    /// The node's ranks are summed by their devices, which leave this rank the sums of its chunks as one part.
+    static constexpr bool sums_on_device = requires { requires bool(IntraNode::sums_on_device); };
+
     HERRING_SETUP engine_context(world& all, topology const& where, plan const& made, Transport& messages,
                                  IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
                                  std::span<std::byte> staging)
@@ -135,14 +140,25 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
 
     std::span<source const> local_sources(execution const& e, chunk const& c) noexcept {
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
-        for (int l = 0; l < local_size; ++l) group[static_cast<std::size_t>(l)] = {node.peer(l, own), false};
-        return {group.data(), group.size()};
+        if constexpr (sums_on_device) {
+            group[0] = {node.part(own), wide};
+            return {group.data(), 1};
+        } else {
+            for (int l = 0; l < local_size; ++l)
+                group[static_cast<std::size_t>(l)] = {node.peer(l, own), false};
+            return {group.data(), group.size()};
+        }
     }
     std::span<T* const> local_targets(execution const& e, chunk const& c) noexcept {
-        auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
-        for (int l = 0; l < local_size; ++l)
-            targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(node.peer(l, own));
-        return {targets.data(), targets.size()};
+        if constexpr (sums_on_device) {
+            targets[0] = element(e, c.offset);
+            return {targets.data(), 1};
+        } else {
+            auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
+            for (int l = 0; l < local_size; ++l)
+                targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(node.peer(l, own));
+            return {targets.data(), targets.size()};
+        }
     }
 
     /// Sums the local ranks' parts into all local memories: the whole world is one node.
@@ -158,10 +174,14 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
 
     /// This node's part of a chunk as it travels: where it lies, or summed into `stage`.
     std::span<std::byte const> part(execution const& e, chunk const& c, std::byte* stage) noexcept {
-        return staged ? std::span<std::byte const>(stage, c.elements * partial_bytes()) : bytes(e, c);
+        if constexpr (sums_on_device)
+            return {node.part(reinterpret_cast<std::byte*>(element(e, c.offset))),
+                    c.elements * partial_bytes()};
+        else
+            return staged ? std::span<std::byte const>(stage, c.elements * partial_bytes()) : bytes(e, c);
     }
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
-        if (staged)
+        if (staged && !sums_on_device)
             kernel::fold_partial<Update, T>(local_sources(e, c), reinterpret_cast<accumulator*>(stage),
                                             c.elements);
     }
@@ -179,11 +199,18 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
                                 local_targets(e, c), c.elements, map.size());
     }
 
+    /// Whether the devices have summed execution `gathered`; has them sum what all local ranks have arrived at.
+    bool sum_on_device(std::uint64_t arrived) noexcept {
+        return node.template summed<Update, T>(gathered, arrived, map.size(),
+                                               [this](std::uint64_t e) -> execution const& { return at(e); });
+    }
+
     /// Where a one-hop part of this node's is made: one for all peers.
     std::byte* hop_stage(std::size_t slot) const noexcept { return hop_stages_ + slot * hop_stage_size_; }
 
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {
+        if (sums_on_device) return; // which spread it themselves
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
         for (int l = 0; l < local_size; ++l)
             if (l != local) std::memcpy(node.peer(l, own), own, c.elements * sizeof(T));

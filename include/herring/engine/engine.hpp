@@ -110,6 +110,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     /// Sleeps until `poll` may find something, or `until`.
     void sleep(time_point until) noexcept {
+        if constexpr (context::on_device) until = shared_.node.nap(until);
         if (!networked_) {
             std::uint32_t const heard = shared_.node.listen();
             shared_.node.sleep(heard, poll() > 0 ? time_point{} : until);
@@ -235,33 +236,45 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
 
     std::size_t arrive() noexcept {
         std::size_t progress = 0;
+        if constexpr (context::on_device)
+            if (failure const* const why = shared_.node.failed()) return shared_.fail(*why, true), progress;
         for (; arrived_ < submitted_; ++arrived_, ++progress) {
             execution& e = shared_.at(arrived_);
+            if constexpr (context::on_device)
+                if (!shared_.node.loaded(arrived_, submitted_)) break;
             if (e.path == route::mailbox && !on_node_.fill(e, arrived_)) break;
             e.open = e.path == route::two_hop ? two_hops_.cursors() : 1;
             on_node_.declare(e, arrived_);
             shared_.node.arrive(arrived_);
         }
-        for (; shared_.gathered < arrived_ && shared_.node.absent(shared_.gathered) < 0;
+        for (; arrived_ > shared_.gathered && shared_.node.absent(shared_.gathered) < 0;
              ++shared_.gathered, ++progress) {
             execution const& e = shared_.at(shared_.gathered);
-            int const other = on_node_.differs(e, shared_.gathered);
-            if (other < 0) continue;
-            shared_.mismatch_on_node(other, e);
-            break;
+            if (int const other = on_node_.differs(e, shared_.gathered); other >= 0) {
+                shared_.mismatch_on_node(other, e);
+                break;
+            }
+            if constexpr (context::sums_on_device)
+                if (!shared_.sum_on_device(arrived_)) break;
         }
         return progress;
     }
 
     std::size_t finish() noexcept {
         std::size_t progress = 0;
-        for (; finished_ < arrived_ && shared_.at(finished_).open == 0; ++finished_, ++progress)
+        for (; finished_ < arrived_ && shared_.at(finished_).open == 0; ++finished_, ++progress) {
+            if constexpr (context::sums_on_device) {
+                shared_.node.template spread<T>(finished_, shared_.at(finished_));
+                if (shared_.node.failed() != nullptr) break; // nobody may take this for finished
+            }
             shared_.node.finish(finished_, shared_.at(finished_).path != route::mailbox);
+        }
         std::uint64_t done = released_.load(std::memory_order_relaxed);
         // A result by mailbox is complete when this rank has made it.
         while (done < finished_ &&
                (shared_.at(done).path == route::mailbox || shared_.node.unfinished(done) < 0)) {
             trace_(trace_event::bucket_reduced, shared_.at(done).label);
+            if constexpr (context::on_device && !context::sums_on_device) shared_.node.store(done);
             released_.store(++done, std::memory_order_release);
             ++progress;
         }

@@ -107,6 +107,7 @@ template <class Context> class local_routes {
     }
 
     void sum_in_place(execution const& e) noexcept {
+        if (Context::sums_on_device) return;
         chunk_cursor mine(shared_.own_chunks(), 0);
         for (; mine.settle(e); mine.next_chunk()) shared_.fold_local(e, mine.here(e));
     }

@@ -59,6 +59,26 @@ concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
 };
 template <class P>
 concept sums = P::tuning.local_chunk_bytes >= 4096;
+template <class P>
+concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_handle s, std::uint64_t e,
+                                                     std::size_t n, time_point until) {
+    typename P::needs_of_device;
+    typename P::copy;
+    { p.tensors() }
+    noexcept->std::same_as<std::byte*>;
+    { p.load(e, n, n) }
+    noexcept->std::same_as<std::byte*>;
+    { p.loaded(e, e) }
+    noexcept->std::same_as<bool>;
+    { p.nap(until) }
+    noexcept->std::same_as<time_point>;
+    { p.after(s) }
+    noexcept;
+    { p.results(s) }
+    noexcept;
+    p.failed();
+    p.memory_bytes();
+};
 } // namespace clauses::intra_node
 
 /// The ranks of a node as one contributor.
@@ -74,15 +94,17 @@ concept sums = P::tuning.local_chunk_bytes >= 4096;
 /// - `gone(l)`: local rank l has left, and neither arrives nor finishes any more than it has.
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
+/// - with `device_memory` tensors lie on devices, and the engine asks for more: gpu::basic_pcie_staging says what.
 template <class P>
 concept intra_node_policy = std::same_as<typename P::axis, axes::intra_node> &&
     clauses::intra_node::facts<P> && clauses::intra_node::made<P> && clauses::intra_node::maps<P> &&
     clauses::intra_node::tells<P> && clauses::intra_node::sleeps<P>;
 
 template <class P> struct check<axes::intra_node, P> {
-    static constexpr int broken = first_broken(
-        {clauses::intra_node::facts<P>, clauses::intra_node::made<P>, clauses::intra_node::maps<P>,
-         clauses::intra_node::tells<P>, clauses::intra_node::sleeps<P>, clauses::intra_node::sums<P>});
+    static constexpr int broken = first_broken({clauses::intra_node::facts<P>, clauses::intra_node::made<P>,
+                                                clauses::intra_node::maps<P>, clauses::intra_node::tells<P>,
+                                                clauses::intra_node::sleeps<P>, clauses::intra_node::sums<P>,
+                                                clauses::intra_node::stages<P>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "
@@ -103,6 +125,11 @@ template <class P> struct check<axes::intra_node, P> {
         broken != 5,
         "[HRG-I06] intra_node: needs a tuning with 'local_chunk_bytes' of at least 4 KiB; a common slip is 0 "
         "for as it likes; start with 64 KiB");
+    static_assert(
+        broken != 6,
+        "[HRG-I07] intra_node: with device_memory it needs what brings tensors to the host and back "
+        "('tensors', 'load', 'loaded', 'after', 'results', ...); a common slip is to set device_memory "
+        "alone; start from herring::gpu::basic_pcie_staging");
 };
 
 } // namespace herring

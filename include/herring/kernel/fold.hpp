@@ -69,7 +69,7 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 template <class Update, class T, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
-    if constexpr (Update::takes_vectors) {
+    if constexpr (Update::takes_vectors && takes_vectors) {
         switch (k) {
         // clang-format off
         case 1: i = blocks<Update, T, 1>(sources, k, count, sink); break;

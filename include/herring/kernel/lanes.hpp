@@ -35,6 +35,14 @@ inline constexpr std::size_t vector_bytes = 32;
 inline constexpr std::size_t vector_bytes = 16;
 #endif
 
+/// False in the pass of nvcc that makes code for devices: it reads host functions too, refuses vectors in them, and emits
+/// none of them.
+#if defined(__CUDA_ARCH__)
+inline constexpr bool takes_vectors = false;
+#else
+inline constexpr bool takes_vectors = true;
+#endif
+
 template <class T> struct vector_of { using type [[gnu::vector_size(vector_bytes)]] = T; };
 /// As many lanes of T as fit a register.
 template <class T> using vector = typename vector_of<T>::type;

@@ -40,7 +40,7 @@ struct average {
     };
     /// Calls `kernel` with the cheaper of the two, decided once; ranks = 0 leaves the total as it is.
     template <class Number, class Kernel>
-    HERRING_HOST_DEVICE static constexpr void with_finish(int ranks, Kernel&& kernel) noexcept {
+    static constexpr void with_finish(int ranks, Kernel&& kernel) noexcept {
         if ((ranks & (ranks - 1)) == 0)
             kernel(scaled<Number>{Number(1) / static_cast<Number>(ranks == 0 ? 1 : ranks)});
         else

@@ -27,8 +27,7 @@ struct max {
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept {
         return total;
     }
-    template <class Number, class Kernel>
-    HERRING_HOST_DEVICE static constexpr void with_finish(int, Kernel&& kernel) noexcept {
+    template <class Number, class Kernel> static constexpr void with_finish(int, Kernel&& kernel) noexcept {
         kernel(as_is{});
     }
 };

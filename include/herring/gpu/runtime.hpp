@@ -1,0 +1,144 @@
+// herring: what the pipelines of GPUs ask of a device: memory, queues, events, copies, one kernel.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_RUNTIME_HPP
+#define HERRING_GPU_RUNTIME_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/element.hpp"
+#include "herring/error.hpp"
+#include "herring/gpu/slices.hpp"
+#include "herring/update/sum.hpp"
+#include "herring/world.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace herring::gpu {
+
+/// The most buffers that one kernel reads, or writes: local ranks that share sums.
+inline constexpr int most_buffers = 16;
+
+/// What one k-way sum reads and writes: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
+///
+/// Shape:    sources of T; targets of T, rounded once, or of accumulator<T> if `wide`.
+/// Lifetime: a target may be a source, in place. Passed to kernels by value.
+struct fold_work {
+    void const* sources[most_buffers] = {};
+    void* targets[most_buffers] = {};
+    int source_count = 0;
+    int target_count = 0;
+    bool wide = false;
+    int ranks = 0; ///< contributions that the result is finished for; 0: it is not finished
+    slices where{};
+};
+
+namespace detail {
+// Every NaN becomes the one quiet NaN. By their bits: what compilers do to a NaN in arithmetic differs. No templates, for
+// nvcc 13.0 falls over a bit_cast of a type that it does not know yet.
+HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
+    bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
+    return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
+}
+HERRING_HOST_DEVICE inline double canonical(double value) noexcept {
+    bool const none =
+        (__builtin_bit_cast(std::uint64_t, value) & 0x7fff'ffff'ffff'ffffu) > 0x7ff0'0000'0000'0000u;
+    return none ? __builtin_bit_cast(double, std::uint64_t{0x7ff8'0000'0000'0000u}) : value;
+}
+HERRING_HOST_DEVICE inline std::int32_t canonical(std::int32_t value) noexcept { return value; }
+HERRING_HOST_DEVICE inline std::int64_t canonical(std::int64_t value) noexcept { return value; }
+} // namespace detail
+
+/// The result of a sum as it is stored: rounded once, every NaN the one quiet NaN, as the host has it.
+template <class T> HERRING_HOST_DEVICE inline T stored(accumulator<T> value) noexcept {
+    return static_cast<T>(detail::canonical(value));
+}
+
+/// One of many copies within a device.
+struct copy_item {
+    void* to = nullptr;
+    void const* from = nullptr;
+    std::size_t bytes = 0;
+
+    friend bool operator==(copy_item const&, copy_item const&) = default;
+};
+
+namespace clauses {
+template <class R>
+concept types = requires {
+    typename R::stream_handle;
+    typename R::memory;
+    typename R::pinned;
+    typename R::stream;
+    typename R::event;
+    typename R::batch;
+    typename R::export_of_memory;
+    typename R::export_of_event;
+    typename R::imported_memory;
+    typename R::imported_event;
+};
+template <class R>
+concept made =
+    std::constructible_from<R, world&> && std::constructible_from<typename R::memory, R&, std::size_t> &&
+    std::constructible_from<typename R::pinned, R&, std::span<std::byte>> &&
+    std::constructible_from<typename R::stream, R&> &&
+    std::constructible_from<typename R::batch, R&, std::size_t> &&
+    std::constructible_from<typename R::event, R&, bool>;
+template <class R>
+concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e, std::byte* to,
+                         std::byte const* from, std::size_t bytes, fold_work const& work,
+                         typename R::batch& many, std::span<copy_item const> copies) {
+    { r.record(e, s) }
+    noexcept;
+    { r.wait(s, e) }
+    noexcept;
+    { r.done(e) }
+    noexcept->std::same_as<bool>;
+    { r.to_host(s, to, from, bytes) }
+    noexcept;
+    { r.to_device(s, to, from, bytes) }
+    noexcept;
+    { r.template fold<herring::update::sum, float>(s, work) }
+    noexcept;
+    { r.copy_many(s, many, bytes, copies) }
+    noexcept;
+    { r.failed() }
+    noexcept->std::same_as<failure const*>;
+    { r.check_tensor(static_cast<void const*>(from)) }
+    noexcept->std::same_as<char const*>;
+};
+} // namespace clauses
+
+/// A device as the pipelines see it. Queues (streams) run what is put into them in order; queues of one device run beside
+/// each other, and only events order them.
+///
+/// - Made from the world: takes the device that is current in the calling thread. `memory` (zeroed), `pinned` (locks pages
+///   of the host's), `stream`, `event(r, shared)` own what they name and throw `error` when there is none to be had.
+/// - `record(event, stream)`: the event is done when what is in the stream now is. `wait(stream, event)`: what is put into
+///   the stream from now on waits for the last record of the event. `done(event)`: asked by the host.
+/// - `to_host`, `to_device`, `fold<Update, T>` go into a stream and return at once; so does `copy_many(stream, batch, at,
+///   copies)`, which keeps its list at place `at` of the batch and waits for the last use of that place if it changes.
+/// - `check_tensor(p)`: what is wrong with a caller's pointer as device memory, or nullptr.
+/// - Nothing of this blocks the host, throws or returns an error: the first one is kept, `failed()` tells it, and later
+///   calls do nothing.
+/// - Exports are plain bytes for a rank of the same node, which imports them, in this process or another.
+///
+/// Threads: any; streams and events are used by one thread at a time each.
+template <class R>
+concept runtime_policy = clauses::types<R> && clauses::made<R> && clauses::moves<R>;
+
+/// What a reducer asks of an intra-node policy whose tensors lie on devices.
+struct device_needs {
+    std::size_t tensor_bytes = 0; ///< device memory of a rank
+    std::size_t bucket_bytes = 0; ///< the largest bucket
+    std::size_t wide_bytes = 1;   ///< size of a partial sum for each size of an element
+    std::size_t executions = 1;   ///< outstanding at once, at most
+    std::size_t tensors = 0;
+    int nodes = 1;
+};
+
+} // namespace herring::gpu
+
+#endif // HERRING_GPU_RUNTIME_HPP

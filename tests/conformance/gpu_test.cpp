@@ -1,0 +1,329 @@
+// herring: the pipelines of GPUs on the model of a device: the same bits as on the host, whatever the order of its queues.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/intra_node_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/peer_sums.hpp"
+#include "herring/gpu/staging.hpp"
+#include "herring/herring.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/launch.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/transport/inproc.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace herring;
+using namespace herring::conformance;
+
+namespace {
+
+using staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2}>;
+using peer_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2}>;
+using fusion_of_little = fusion::balanced_buffer<8_KiB, 1>;
+using names = std::vector<std::string>;
+
+std::vector<std::size_t> const sizes{700, 0, 3, 5001, 17, 1024, 2333, 1, 900, 33, 6000};
+
+// Any bits: most are numbers between -8 and 8, some are zeroes, infinities and NaNs.
+template <class T> T value(int rank, std::size_t tensor, std::size_t i, int step) {
+    std::uint64_t mixed =
+        (static_cast<std::uint64_t>(rank) << 48 ^ tensor << 40 ^ static_cast<std::uint64_t>(step) << 32 ^ i) *
+        0x9e3779b97f4a7c15u;
+    mixed ^= mixed >> 29;
+    mixed *= 0xbf58476d1ce4e5b9u;
+    mixed ^= mixed >> 32;
+    if constexpr (std::is_integral_v<T>) {
+        return static_cast<T>(mixed);
+    } else {
+        if (mixed % 1000 == 0) return static_cast<T>(-0.0f);
+        if (mixed % 1000 == 1) return static_cast<T>(__builtin_inff());
+        if (mixed % 1000 == 2) return static_cast<T>(-__builtin_inff());
+        if (mixed % 1000 == 3) return static_cast<T>(__builtin_nanf(""));
+        return static_cast<T>(
+            static_cast<float>(static_cast<std::int32_t>(mixed >> 8 & 0xffffff) - 0x800000) * 0x1p-20f);
+    }
+}
+
+// What a rank puts into its device's queue, in place of kernels.
+template <class T> struct kernels {
+    struct fill {
+        T* to;
+        std::size_t count, tensor;
+        int rank, step;
+        static void run(void* self) {
+            auto const& me = *static_cast<fill*>(self);
+            for (std::size_t i = 0; i < me.count; ++i) me.to[i] = value<T>(me.rank, me.tensor, i, me.step);
+        }
+    };
+    struct keep {
+        T const* from;
+        std::size_t count;
+        T* to;
+        static void run(void* self) {
+            auto const& me = *static_cast<keep*>(self);
+            if (me.count > 0) std::memcpy(static_cast<void*>(me.to), me.from, me.count * sizeof(T));
+        }
+    };
+    std::deque<fill> fills; // queues hold pointers to them
+    std::deque<keep> keeps;
+};
+
+constexpr int steps = 4;
+
+template <class T> std::size_t place(int rank, int step) {
+    std::size_t all = 0;
+    for (std::size_t const s : sizes) all += s;
+    return (static_cast<std::size_t>(rank) * steps + static_cast<std::size_t>(step)) * all;
+}
+
+// All results of all ranks and steps, by the host.
+template <class T, class Update> std::vector<T> on_host(names const& nodes) {
+    std::vector<T> out(place<T>(static_cast<int>(nodes.size()), 0));
+    launch_options options;
+    options.nodes = nodes;
+    launch_threads(
+        static_cast<int>(nodes.size()),
+        [&](world& ranks) {
+            reducer<T, Update, transport::inproc, intra_node::shared_memory, fusion_of_little> reduce(
+                ranks, layout::of(sizes));
+            for (int step = 0; step < steps; ++step) {
+                for (std::size_t t = 0; t < sizes.size(); ++t) {
+                    auto const at = reduce.tensor(t);
+                    for (std::size_t i = 0; i < at.size(); ++i) at[i] = value<T>(ranks.rank(), t, i, step);
+                    reduce.ready(t);
+                }
+                reduce.wait();
+                T* to = out.data() + place<T>(ranks.rank(), step);
+                for (std::size_t t = 0; t < sizes.size(); ++t)
+                    for (T const v : reduce.tensor(t)) *to++ = v;
+            }
+            return 0;
+        },
+        options);
+    return out;
+}
+
+// The same on the model of a device: the host never waits for it between steps.
+template <class Node, class T, class Update, class... More>
+std::vector<T> on_device(names const& nodes, std::uint64_t seed) {
+    std::vector<T> out(place<T>(static_cast<int>(nodes.size()), 0));
+    launch_options options;
+    options.nodes = nodes;
+    launch_threads(
+        static_cast<int>(nodes.size()),
+        [&](world& ranks) {
+            kernels<T> mine;
+            using reducing = reducer<T, Update, transport::inproc, Node, fusion_of_little, More...>;
+            reducing reduce(ranks, layout::of(sizes));
+            gpu::host_runtime device(ranks);
+            // The tensors 3, 6 and 8 are the caller's, at odd places.
+            gpu::host_runtime::memory elsewhere(device, (sizes[3] + sizes[6] + sizes[8] + 3) * sizeof(T));
+            T* const first = reinterpret_cast<T*>(elsewhere.data()) + 1;
+            auto const mine_or_its = [&](std::size_t t) -> device_span<T> {
+                if (t == 3) return {first, sizes[3]};
+                if (t == 6) return {first + sizes[3], sizes[6]};
+                if (t == 8) return {first + sizes[3] + sizes[6] + 1, sizes[8]};
+                return reduce.tensor(t);
+            };
+            gpu::host_runtime::stream one(device), two(device);
+            gpu::host_runtime::event joined(device, false);
+            dice roll(seed * 64 + static_cast<std::uint64_t>(ranks.rank()));
+            std::vector<std::size_t> order;
+            for (std::size_t t = 0; t < sizes.size(); ++t) order.push_back(t);
+            for (int step = 0; step < steps; ++step) {
+                roll.shuffle(order);
+                // The second stream follows the first: what it writes was read there.
+                device.record(joined, one.handle());
+                device.wait(two.handle(), joined);
+                for (std::size_t const t : order) {
+                    device_span<T> const at = mine_or_its(t);
+                    auto const stream = roll(3) == 0 ? two.handle() : one.handle();
+                    mine.fills.push_back({at.data(), at.size(), t, ranks.rank(), step});
+                    gpu::host_runtime::launch(stream, kernels<T>::fill::run, &mine.fills.back());
+                    t == 3 || t == 6 || t == 8 ? reduce.ready(t, at, stream) : reduce.ready(t, stream);
+                    if (roll(4) == 0) reduce.poll();
+                }
+                reduce.wait(one.handle());
+                T* to = out.data() + place<T>(ranks.rank(), step);
+                for (std::size_t t = 0; t < sizes.size(); ++t) {
+                    device_span<T> const at = mine_or_its(t);
+                    mine.keeps.push_back({at.data(), at.size(), to});
+                    gpu::host_runtime::launch(one.handle(), kernels<T>::keep::run, &mine.keeps.back());
+                    to += at.size();
+                }
+            }
+            // A stream ends with what is in it; the reducer goes after it, as its memory must.
+            return 0;
+        },
+        options);
+    return out;
+}
+
+// Everything in one thread: what each rank does next, and what its device does, is drawn. A seed gives one order, always.
+template <class Node, class T, class Update> std::vector<T> by_turns(names const& nodes, std::uint64_t seed) {
+    using reducing = reducer<T, Update, transport::inproc, Node, fusion_of_little>;
+    struct rank_state {
+        explicit rank_state(world& made) : ranks(made), device(made), stream(device) {}
+        world& ranks;
+        kernels<T> work;
+        std::optional<reducing> reduce;
+        gpu::host_runtime device;
+        gpu::host_runtime::stream stream;
+        std::size_t ready = 0;
+        int step = 0;
+        std::uint64_t submitted = 0; // operations, with those of this step
+    };
+    std::vector<T> out(place<T>(static_cast<int>(nodes.size()), 0));
+    launch_options options;
+    options.nodes = nodes;
+    std::vector<world> worlds = thread_worlds(static_cast<int>(nodes.size()), options);
+    std::deque<rank_state> all;
+    for (world& w : worlds) all.emplace_back(w);
+    auto const each_in_a_thread = [&](auto const& function) {
+        std::vector<std::thread> threads;
+        for (rank_state& one : all) threads.emplace_back([&] { function(one); });
+        for (std::thread& t : threads) t.join();
+    };
+    each_in_a_thread([](rank_state& one) { one.reduce.emplace(one.ranks, layout::of(sizes)); });
+
+    dice roll(seed);
+    std::uint64_t a_step = 0;
+    for (bucket const& b : all[0].reduce->plan().buckets) a_step += b.elements > 0;
+    std::size_t left = all.size();
+    for (std::uint64_t turns = 0; left > 0 && turns < 3'000'000; ++turns) {
+        if (roll(3) == 0) {
+            gpu::host_machine::current()->turn();
+            continue;
+        }
+        rank_state& one = all[roll(all.size())];
+        if (one.step == steps) {
+            one.reduce->poll(); // others may need it still
+        } else if (one.ready < sizes.size() && roll(2) == 0) {
+            std::size_t const t = one.ready++;
+            device_span<T> const at = one.reduce->tensor(t);
+            one.work.fills.push_back({at.data(), at.size(), t, one.ranks.rank(), one.step});
+            gpu::host_runtime::launch(one.stream.handle(), kernels<T>::fill::run, &one.work.fills.back());
+            one.reduce->ready(t, one.stream.handle());
+        } else if (one.ready == sizes.size() && one.reduce->counters().operations == one.submitted + a_step) {
+            one.reduce->wait(one.stream.handle());
+            T* to = out.data() + place<T>(one.ranks.rank(), one.step);
+            for (std::size_t t = 0; t < sizes.size(); to += sizes[t], ++t) {
+                one.work.keeps.push_back({one.reduce->tensor(t).data(), sizes[t], to});
+                gpu::host_runtime::launch(one.stream.handle(), kernels<T>::keep::run, &one.work.keeps.back());
+            }
+            one.submitted += a_step;
+            one.ready = 0;
+            if (++one.step == steps) --left;
+        } else {
+            one.reduce->poll();
+        }
+    }
+    if (left > 0) out.clear();
+    for (rank_state& one : all) gpu::host_machine::current()->drain(*one.stream.handle());
+    each_in_a_thread([](rank_state& one) { one.reduce.reset(); });
+    return out;
+}
+
+template <class T> std::size_t differing(std::vector<T> const& a, std::vector<T> const& b) {
+    std::size_t count = 0;
+    if (a.size() != b.size()) return a.size() + b.size();
+    for (std::size_t i = 0; i < a.size(); ++i) count += std::memcmp(&a[i], &b[i], sizeof(T)) != 0;
+    return count;
+}
+
+template <class T, class Update, class Node, class... More>
+void same_bits(names const& nodes, std::uint64_t seeds) {
+    std::vector<T> const want = on_host<T, Update>(nodes);
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        CAPTURE(seed);
+        CAPTURE(nodes.size());
+        gpu::host_machine machine({.seed = seed, .workers = 1 + static_cast<int>(seed % 2)});
+        CHECK(differing(want, on_device<Node, T, Update, More...>(nodes, seed)) == 0);
+        CHECK(machine.device_used == 0);
+        CHECK(machine.pinned_used == 0);
+    }
+}
+
+template <class Node> void every_world_and_type() {
+    for (names const& nodes : {names{"a"}, names{"a", "a"}, names{"a", "a", "a"}, names{"a", "b"},
+                               names{"a", "a", "b", "b"}, names{"a", "b", "a", "a", "b"}})
+        same_bits<float, update::average, Node>(nodes, static_cast<std::uint64_t>(times(6)));
+    same_bits<bfloat16, update::average, Node>({"a", "a", "a"}, 1);
+    same_bits<bfloat16, update::average, Node>({"a", "a", "b", "b"}, 2);
+    same_bits<bfloat16, update::sum, Node>({"a", "b", "b"}, 1);
+    same_bits<float16, update::average, Node>({"a", "a", "b", "b"}, 1);
+    same_bits<double, update::max, Node>({"a", "a", "b"}, 1);
+    same_bits<std::int32_t, update::sum, Node>({"a", "a", "b"}, 1);
+    same_bits<float, update::average, Node, progress::thread>({"a", "a", "b", "b"}, 2);
+}
+
+} // namespace
+
+TEST_CASE("gpu: pcie_staging on the model of a device, the same bits as shared_memory") {
+    every_world_and_type<staging>();
+}
+
+TEST_CASE("gpu: nvlink on the model of a device, the same bits as shared_memory") {
+    every_world_and_type<peer_sums>();
+}
+
+TEST_CASE("gpu: every order of a device's work, drawn") {
+    for (names const& nodes : {names{"a", "a", "a"}, names{"a", "a", "b"}, names{"a", "a", "b", "b"}}) {
+        auto const want = on_host<bfloat16, update::average>(nodes);
+        for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(24)); ++seed) {
+            CAPTURE(seed);
+            CAPTURE(nodes.size());
+            gpu::host_machine machine({.seed = seed, .workers = 0});
+            CHECK(differing(want, by_turns<staging, bfloat16, update::average>(nodes, seed)) == 0);
+            CHECK(differing(want, by_turns<peer_sums, bfloat16, update::average>(nodes, seed)) == 0);
+            CHECK(machine.device_used == 0);
+        }
+    }
+}
+
+// A runtime whose streams wait for nothing, and one that takes everything for done: the tests above must see it.
+struct forgetful : gpu::host_runtime {
+    using host_runtime::host_runtime;
+    void wait(stream_handle, event&) noexcept {}
+};
+struct hasty : gpu::host_runtime {
+    using host_runtime::host_runtime;
+    bool done(event&) noexcept { return true; }
+};
+
+TEST_CASE("gpu: what is out of order gives other bits") {
+    names const nodes{"a", "a", "b", "b"};
+    auto const want = on_host<float, update::average>(nodes);
+    auto const caught = [&](auto const& run) {
+        std::size_t found = 0;
+        for (std::uint64_t seed = 1; seed <= 10 && found == 0; ++seed) {
+            gpu::host_machine machine({.seed = seed, .workers = 0});
+            found = differing(want, run(seed));
+        }
+        return found > 0;
+    };
+    using staging_that_forgets = gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slots = 2}>;
+    using hasty_staging = gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slots = 2}>;
+    using sums_that_forget = gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slots = 2}>;
+    using hasty_sums = gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slots = 2}>;
+    CHECK(caught(
+        [&](auto seed) { return by_turns<staging_that_forgets, float, update::average>(nodes, seed); }));
+    CHECK(caught([&](auto seed) { return by_turns<hasty_staging, float, update::average>(nodes, seed); }));
+    CHECK(caught([&](auto seed) { return by_turns<sums_that_forget, float, update::average>(nodes, seed); }));
+    CHECK(caught([&](auto seed) { return by_turns<hasty_sums, float, update::average>(nodes, seed); }));
+}
+
+TEST_CASE("gpu: both pass the suite of their axis") {
+    gpu::host_machine machine;
+    CHECK(text(intra_node_suite<staging>()) == "");
+    CHECK(text(intra_node_suite<peer_sums>()) == "");
+}

@@ -1,0 +1,18 @@
+// herring: must not compile: an intra-node reducer that says that its tensors lie on a device, and does no more about it.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/staging.hpp"
+
+#ifndef HERRING_TWIN
+struct mine_alone : herring::intra_node::none {
+    using none::none;
+    static constexpr bool device_memory = true;
+};
+#else
+using mine_alone = herring::gpu::basic_pcie_staging<herring::gpu::host_runtime>;
+#endif
+using mine = pack<float, line, mine_alone>;
+
+#include "use.hpp"

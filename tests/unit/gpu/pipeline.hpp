@@ -1,0 +1,99 @@
+// herring: what the tests of both pipelines share: a step of every rank on the model of a device, and how it ended.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_UNIT_GPU_PIPELINE_HPP
+#define HERRING_TESTS_UNIT_GPU_PIPELINE_HPP
+
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/herring.hpp"
+#include "herring/launch.hpp"
+#include "herring/transport/inproc.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gpu_test {
+
+using namespace herring;
+
+/// Two steps of each rank; ended[r] is what rank r threw, or empty. A step's values are ranks and step numbers.
+template <class Node>
+std::vector<std::string> run(std::vector<std::string> const& nodes, bool leave_early = false) {
+    std::vector<std::string> ended(nodes.size());
+    launch_options options;
+    options.nodes = nodes;
+    auto const body = [&](world& ranks) {
+        std::string& mine = ended[static_cast<std::size_t>(ranks.rank())];
+        struct job {
+            float* at;
+            float value;
+            std::size_t count;
+            bool good;
+        } jobs[4] = {};
+        try {
+            reducer<float, update::sum, transport::inproc, Node, fusion::balanced_buffer<4096, 1>> reduce(
+                ranks, {{"a", 3000}, {"b", 500}, {"c", 2500}});
+            gpu::host_runtime device(ranks);
+            gpu::host_runtime::stream in(device);
+            auto const write = [](void* what) {
+                auto const& j = *static_cast<job*>(what);
+                for (std::size_t i = 0; i < j.count; ++i) j.at[i] = j.value;
+            };
+            auto const read = [](void* what) {
+                auto& j = *static_cast<job*>(what);
+                j.good = true;
+                for (std::size_t i = 0; i < j.count; ++i) j.good = j.good && j.at[i] == j.value;
+            };
+            for (int step = 0; step < 2; ++step) {
+                for (std::size_t t = 0; t < 3; ++t) {
+                    if (t == 2) {
+                        job& j = jobs[step * 2];
+                        j = {reduce.tensor(t).data(), static_cast<float>(ranks.rank() + step), 2500, false};
+                        gpu::host_runtime::launch(in.handle(), write, &j);
+                    }
+                    reduce.ready(t, in.handle());
+                }
+                reduce.wait(in.handle());
+                int const n = ranks.size();
+                job& j = jobs[step * 2 + 1];
+                j = {reduce.tensor(2).data(), static_cast<float>(n * (n - 1) / 2 + n * step), 2500, false};
+                gpu::host_runtime::launch(in.handle(), read, &j);
+            }
+            if (leave_early && ranks.rank() == 0) return 0; // its queues are still full
+        } catch (error const& why) {
+            mine = why.what();
+            ranks.fail(why.why());
+            return 0;
+        }
+        if (!jobs[1].good || !jobs[3].good) mine = "a wrong sum";
+        return 0;
+    };
+    launch_threads(static_cast<int>(nodes.size()), body, options);
+    return ended;
+}
+
+inline bool all_well(std::vector<std::string> const& ended) {
+    for (std::string const& one : ended)
+        if (!one.empty()) return false;
+    return true;
+}
+
+/// The call with this number fails, on whatever rank that is: nobody hangs, every rank ends well or with the device's error.
+/// Returns what is wrong with that, or nothing.
+template <class Node> std::string fail_at(std::uint64_t number, std::vector<std::string> const& nodes) {
+    gpu::host_machine machine(
+        {.seed = number, .fail_at = number, .fail_rank = static_cast<int>(number % 3) - 1});
+    std::vector<std::string> const ended = run<Node>(nodes);
+    std::string wrong;
+    bool any = false;
+    for (std::string const& one : ended) {
+        any = any || !one.empty();
+        if (!one.empty() && one.find("device error") == std::string::npos) wrong += one + "\n";
+    }
+    if (!any && number <= 4) wrong += "nobody noticed";
+    if (machine.device_used != 0 || machine.pinned_used != 0) wrong += "memory is left\n";
+    return wrong;
+}
+
+} // namespace gpu_test
+
+#endif // HERRING_TESTS_UNIT_GPU_PIPELINE_HPP
