@@ -9,8 +9,8 @@
 using namespace herring::gpu;
 
 TEST_CASE("slices: the ranks of a node share all elements, each once") {
-    for (std::size_t const elements : {0, 1, 5, 16, 17, 1000})
-        for (std::size_t const chunk : {1, 3, 16, 1000, 5000})
+    for (std::size_t const elements : {0u, 1u, 5u, 16u, 17u, 1000u})
+        for (std::size_t const chunk : {1u, 3u, 16u, 1000u, 5000u})
             for (std::uint32_t const ranks : {1u, 2u, 3u, 8u}) {
                 std::vector<int> seen(elements + 7);
                 for (std::uint32_t l = 0; l < ranks; ++l) {
@@ -28,7 +28,7 @@ TEST_CASE("slices: the ranks of a node share all elements, each once") {
 }
 
 TEST_CASE("cut_for_vectors: head, accesses and tail make the run; accesses are aligned") {
-    for (std::size_t const size : {2, 4, 8})
+    for (std::size_t const size : {2u, 4u, 8u})
         for (std::uintptr_t address = 4096; address < 4096 + 32; address += size)
             for (std::size_t count = 0; count < 40; ++count) {
                 std::size_t const lanes = access_bytes / size;
