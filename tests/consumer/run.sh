@@ -38,6 +38,13 @@ at() { # name, version, components, what is linked
 }
 if at installed "$minor" tcp tcp; then runs "find_package(herring $minor COMPONENTS tcp)" "$work/installed"; else failed "find_package(herring $minor COMPONENTS tcp)"; fi
 if at any "" "" tcp; then echo "consumer: find_package(herring), herring::tcp linked: found"; else failed "find_package(herring), herring::tcp linked"; fi
+if ! command -v nvcc >/dev/null; then
+    echo "SKIPPED: consumer: herring::cuda: no CUDA toolkit"
+elif at cuda "$minor" cuda cuda; then
+    echo "consumer: find_package(herring $minor COMPONENTS cuda), herring::cuda linked: found"
+else
+    failed "find_package(herring $minor COMPONENTS cuda)"
+fi
 for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
     if at "wrong-$wrong" "$wrong" "" ""; then
         failed "find_package(herring $wrong) must be refused by version $version"
