@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -24,7 +25,7 @@ template <class Runtime> class region {
     region(world& ranks, Runtime& device, std::size_t bytes, std::size_t slot_bytes, std::size_t slots)
         // A page between: the first slot's page is locked from its start.
         : slots_at_(up(bytes) + page), slot_bytes_(up(slot_bytes)), slots_(slots),
-          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page : 0)), shared_(ranks, bytes_) {
+          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page : 0)), shared_(alike(ranks), bytes_) {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
         auto const over = reinterpret_cast<std::uintptr_t>(first) % page;
@@ -58,6 +59,21 @@ template <class Runtime> class region {
     static constexpr std::size_t page = 4096;
     static constexpr std::chrono::microseconds longest{200};
     static std::size_t up(std::size_t bytes) noexcept { return (bytes + page - 1) / page * page; }
+
+    // Local ranks find each other's slots by their own.
+    HERRING_SETUP world& alike(world& ranks) const {
+        std::uint64_t const mine[] = {slots_at_, slot_bytes_, slots_};
+        gathered const all = ranks.all_gather(std::as_bytes(std::span(mine)));
+        for (int const rank : ranks.map().members(ranks.node())) {
+            auto const theirs = all[static_cast<std::size_t>(rank)];
+            if (theirs.size() != sizeof mine || std::memcmp(theirs.data(), mine, sizeof mine) != 0)
+                throw error(
+                    errc::mismatch, ranks.rank(), rank, "construction",
+                    "it has other slots in pinned memory; give the intra-node reducer the same tuning on "
+                    "every rank");
+        }
+        return ranks;
+    }
 
     std::size_t slots_at_;
     std::size_t slot_bytes_;

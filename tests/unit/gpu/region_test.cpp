@@ -8,7 +8,7 @@
 #include "doctest/doctest.h"
 
 #include <cstdint>
-#include <vector>
+#include <string>
 
 using namespace herring;
 
@@ -38,6 +38,31 @@ TEST_CASE("region: slots do not touch what others lock") {
         }
         return 0;
     });
+    CHECK(machine.pinned_used == 0);
+}
+
+TEST_CASE("region: local ranks with other slots are told of each other") {
+    gpu::host_machine machine;
+    launch_options options;
+    options.nodes = {"a", "a", "b"};
+    launch_threads(
+        3,
+        [](world& ranks) {
+            gpu::host_runtime device(ranks);
+            std::string said = "nothing";
+            try {
+                gpu::region<gpu::host_runtime> mine(ranks, device, 64, 10000, ranks.rank() == 0 ? 3 : 2);
+            } catch (error const& why) {
+                said = why.what();
+                ranks.fail(why.why());
+            }
+            bool const told =
+                said.find("other slots") != std::string::npos && said.find("mismatch") != std::string::npos;
+            if (ranks.node() == 0 && !told)
+                throw error(errc::internal, ranks.rank(), -1, "region_test", said);
+            return 0;
+        },
+        options);
     CHECK(machine.pinned_used == 0);
 }
 
