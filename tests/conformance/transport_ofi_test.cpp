@@ -16,6 +16,7 @@ namespace {
 struct cautious : provider::basic {
     static constexpr char const* name = "ofi<tcp>, cautious";
     static constexpr char const* libfabric = provider::tcp::libfabric;
+    static constexpr bool closes_in_flight = provider::tcp::closes_in_flight; // or 1.17 ends the process
 };
 
 } // namespace
