@@ -291,6 +291,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
         node_->results(read_in);
+        node_->template count_not_finite<T>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
                           for (std::size_t const i : borrowed_) take(i, true);
                       }));
@@ -342,6 +343,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     herring::counters counters() const noexcept { return engine_->counters(); }
     Trace& trace() noexcept { return trace_; }
     Transport& transport() noexcept { return *transport_; }
+    IntraNode& intra_node() noexcept { return *node_; }
 
   private:
     static constexpr bool on_device = detail::tensor_memory<T, IntraNode>::on_device;
@@ -714,6 +716,7 @@ template <class T> class basic_reducer<rejected<T>> {
     };
     inert& trace() noexcept { return inert_; }
     inert& transport() noexcept { return inert_; }
+    inert& intra_node() noexcept { return inert_; }
 
   private:
     herring::plan plan_;

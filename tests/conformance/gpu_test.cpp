@@ -13,6 +13,7 @@
 #include "herring/progress/thread.hpp"
 #include "herring/transport/inproc.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -114,7 +115,7 @@ template <class T, class Update> std::vector<T> on_host(names const& nodes) {
 
 // The same on the model of a device: the host never waits for it between steps.
 template <class Node, class T, class Update, class... More>
-std::vector<T> on_device(names const& nodes, std::uint64_t seed) {
+std::vector<T> on_device(names const& nodes, std::uint64_t seed, std::atomic<std::uint64_t>* seen = nullptr) {
     std::vector<T> out(place<T>(static_cast<int>(nodes.size()), 0));
     launch_options options;
     options.nodes = nodes;
@@ -160,6 +161,10 @@ std::vector<T> on_device(names const& nodes, std::uint64_t seed) {
                     gpu::host_runtime::launch(one.handle(), kernels<T>::keep::run, &mine.keeps.back());
                     to += at.size();
                 }
+            }
+            if (seen != nullptr) {
+                gpu::host_machine::current()->drain(*one.handle());
+                seen->fetch_add(reduce.intra_node().not_finite());
             }
             // A stream ends with what is in it; the reducer goes after it, as its memory must.
             return 0;
@@ -320,6 +325,29 @@ TEST_CASE("gpu: what is out of order gives other bits") {
     CHECK(caught([&](auto seed) { return by_turns<hasty_staging, float, update::average>(nodes, seed); }));
     CHECK(caught([&](auto seed) { return by_turns<sums_that_forget, float, update::average>(nodes, seed); }));
     CHECK(caught([&](auto seed) { return by_turns<hasty_sums, float, update::average>(nodes, seed); }));
+}
+
+TEST_CASE("gpu: what is infinite or no number in the results is counted, where that is asked for") {
+    using counting_staging =
+        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.count_not_finite = true}>;
+    using counting_sums =
+        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.count_not_finite = true}>;
+    names const nodes{"a", "a", "b"};
+    std::uint64_t want = 0;
+    for (float const v : on_host<float, update::sum>(nodes)) want += gpu::detail::not_finite(v);
+    CHECK(want > 0);
+    auto const counted = [&](auto const& run) {
+        gpu::host_machine machine;
+        std::atomic<std::uint64_t> seen{0};
+        (void)run(&seen);
+        return seen.load();
+    };
+    CHECK(counted([&](auto* seen) {
+              return on_device<counting_staging, float, update::sum>(nodes, 1, seen);
+          }) == want);
+    CHECK(counted([&](auto* seen) { return on_device<counting_sums, float, update::sum>(nodes, 1, seen); }) ==
+          want);
+    CHECK(counted([&](auto* seen) { return on_device<staging, float, update::sum>(nodes, 1, seen); }) == 0);
 }
 
 TEST_CASE("gpu: both pass the suite of their axis") {

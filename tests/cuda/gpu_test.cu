@@ -259,6 +259,24 @@ TEST_CASE("both pass the suite of their axis, by processes and by threads") {
     }));
 }
 
+TEST_CASE("what is infinite or no number in the results is counted, where that is asked for") {
+    CHECK(apart([](world& alone) {
+        gpu::use_device(alone);
+        using counting =
+            gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.count_not_finite = true}>;
+        reducer<float, transport::inproc, counting> reduce(alone, {{"a", 1000}, {"b", 7}});
+        std::vector<float> values(1000, 1.0f);
+        values[0] = values[999] = __builtin_inff();
+        values[500] = __builtin_nanf("");
+        must(cudaMemcpy(reduce.tensor(0).data(), values.data(), 4000, cudaMemcpyHostToDevice), "cudaMemcpy");
+        reduce.ready(0, nullptr);
+        reduce.ready(1, nullptr);
+        reduce.wait(nullptr);
+        must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        return reduce.intra_node().not_finite() == 3;
+    }));
+}
+
 TEST_CASE("bad input: memory of the host, a size that differs, more than there is") {
     CHECK(apart([](world& alone) {
         gpu::use_device(alone);

@@ -293,6 +293,29 @@ class cuda_runtime {
         std::size_t* bytes_ = nullptr;
     };
 
+    /// A count on the device, and where the host finds it.
+    class counter {
+      public:
+        HERRING_SETUP explicit counter(cuda_runtime& on) : device_(on, sizeof(unsigned long long)) {
+            detail::current_device const current(on.device_);
+            on.set_up(cudaHostAlloc(&seen_, sizeof(unsigned long long), cudaHostAllocPortable),
+                      "cudaHostAlloc", sizeof(unsigned long long),
+                      "raise the limit of locked memory (ulimit -l)");
+            *static_cast<unsigned long long*>(seen_) = 0;
+        }
+        counter(counter const&) = delete;
+        counter& operator=(counter const&) = delete;
+        ~counter() { (void)cudaFreeHost(seen_); }
+        std::uint64_t value() const noexcept {
+            return *static_cast<unsigned long long const volatile*>(seen_);
+        }
+
+      private:
+        friend class cuda_runtime;
+        memory device_;
+        void* seen_ = nullptr;
+    };
+
     // ---- what ranks of a node share ---------------------------------------------------------------------------------
 
     struct export_of_memory {
@@ -432,6 +455,15 @@ class cuda_runtime {
                                               many.bytes_ + at, static_cast<std::int64_t>(items.size()), in);
         });
         record(many.used_, in);
+    }
+
+    template <class T>
+    void count_not_finite(cudaStream_t in, T const* from, std::size_t count, counter& into) noexcept {
+        auto* const total = reinterpret_cast<unsigned long long*>(into.device_.data());
+        checked("launch of a count", [&] { return count_on_device(from, count, total, in, processors_); });
+        checked("cudaMemcpyAsync of a count", [&] {
+            return cudaMemcpyAsync(into.seen_, total, sizeof *total, cudaMemcpyDeviceToHost, in);
+        });
     }
 
     char const* check_tensor(void const* place) const noexcept {

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_RUNTIME_HPP
 #define HERRING_GPU_HOST_RUNTIME_HPP
 
+#include "herring/gpu/finite.hpp"
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/runtime.hpp"
 
@@ -334,6 +335,13 @@ class host_runtime {
         std::vector<copy_item> items;
     };
 
+    class counter {
+      public:
+        explicit counter(host_runtime&) {}
+        std::uint64_t value() const noexcept { return count.load(std::memory_order_acquire); }
+        std::atomic<std::uint64_t> count{0};
+    };
+
     // Threads of one process: what is exported is a pointer.
     struct export_of_memory {
         std::byte* data;
@@ -395,6 +403,22 @@ class host_runtime {
     void copy_many(stream_handle in, batch&, std::size_t, std::span<copy_item const> copies) noexcept {
         for (copy_item const& c : copies)
             copy(in, static_cast<std::byte*>(c.to), static_cast<std::byte const*>(c.from), c.bytes);
+    }
+    template <class T>
+    void count_not_finite(stream_handle in, T const* from, std::size_t count, counter& into) noexcept {
+        if (refused()) return;
+        detail::host_work work;
+        work.what = detail::host_work::kind::fold;
+        work.sum.sources[0] = from;
+        work.sum.targets[0] = &into.count;
+        work.sum.where.elements = count;
+        work.run = [](fold_work const& what) {
+            static_cast<std::atomic<std::uint64_t>*>(what.targets[0])
+                ->fetch_add(
+                    gpu::count_not_finite(static_cast<T const*>(what.sources[0]), what.where.elements, 0, 1),
+                    std::memory_order_release);
+        };
+        in->put(std::move(work));
     }
     static char const* check_tensor(void const* place) noexcept {
         return place == nullptr ? "it is null" : nullptr;

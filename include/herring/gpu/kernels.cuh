@@ -3,11 +3,13 @@
 #ifndef HERRING_GPU_KERNELS_CUH
 #define HERRING_GPU_KERNELS_CUH
 
+#include "herring/gpu/finite.hpp"
 #include "herring/gpu/fold.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
+#include <cub/block/block_reduce.cuh>
 #include <cuda_runtime_api.h>
 
 namespace herring::gpu {
@@ -53,6 +55,31 @@ cudaError_t fold_on_device(fold_work const& work, cudaStream_t in, int processor
     detail::choose_share<Update, T>(
         work, [&](auto const& share) { result = detail::launch(share, in, processors); });
     return result;
+}
+
+/// Adds to `*total`, in device memory, how many elements are infinite or NaN.
+template <class T>
+__global__ void __launch_bounds__(threads_of_block)
+    finite_kernel(T const* from, std::size_t count, unsigned long long* total) {
+    using reduce = cub::BlockReduce<unsigned long long, threads_of_block>;
+    __shared__ typename reduce::TempStorage room;
+    std::size_t const thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    unsigned long long const found =
+        reduce(room).Sum(count_not_finite(from, count, thread, std::size_t{gridDim.x} * blockDim.x));
+    if (threadIdx.x == 0 && found > 0) atomicAdd(total, found);
+}
+
+/// Puts that into a stream of the current device, which has `processors` multiprocessors.
+template <class T>
+cudaError_t count_on_device(T const* from, std::size_t count, unsigned long long* total, cudaStream_t in,
+                            int processors) noexcept {
+    if (count == 0) return cudaSuccess;
+    std::size_t const useful = (count * sizeof(T) / access_bytes + threads_of_block - 1) / threads_of_block;
+    std::size_t const blocks =
+        std::clamp<std::size_t>(useful, 1, std::size_t{4} * static_cast<std::size_t>(processors));
+    void* arguments[] = {&from, &count, &total};
+    return cudaLaunchKernel(finite_kernel<T>, dim3(static_cast<unsigned>(blocks)), dim3(threads_of_block),
+                            arguments, 0, in);
 }
 
 } // namespace herring::gpu

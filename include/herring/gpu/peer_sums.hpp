@@ -25,6 +25,8 @@ namespace herring::gpu {
 /// What may be tuned about sums on devices.
 struct peer_sums_tuning {
     std::size_t slots = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
+    bool count_not_finite =
+        false; ///< results are read once more, and what is infinite or NaN in them is counted
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
 };
@@ -71,6 +73,7 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
           jobs_(needs.executions), now_(device_, false), done_(device_, true),
           gather_(std::in_place, device_), work_(std::in_place, device_), out_(std::in_place, device_) {
         for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, true);
+        if constexpr (Tuning.count_not_finite) counter_.emplace(device_);
         for (std::size_t i = 0; i < region_.slots(); ++i) {
             summed_.emplace_back(device_, false);
             stored_.emplace_back(device_, false);
@@ -167,6 +170,14 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
         device_.wait(stream, done_);
         for (neighbour& n : others_) device_.wait(stream, n.done);
     }
+
+    /// After `results`: counts what is infinite or NaN among the first `elements` of this rank's tensors, in the stream.
+    template <class T> void count_not_finite(stream_handle stream, std::size_t elements) noexcept {
+        if constexpr (Tuning.count_not_finite)
+            device_.count_not_finite(stream, reinterpret_cast<T const*>(tensors()), elements, *counter_);
+    }
+    /// How many that were, in all steps whose streams have got past `wait`. Always 0 without `count_not_finite`.
+    std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value() : 0; }
 
   private:
     struct job {
@@ -326,6 +337,7 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
     Runtime device_;
     typename Runtime::memory tensors_;
     typename Runtime::batch packing_, unpacking_;
+    std::optional<typename Runtime::counter> counter_;
     region<Runtime> region_;
     herring::detail::table<job> jobs_;
     std::vector<event> produced_;        // of execution e: number e mod executions

@@ -74,6 +74,7 @@ concept types = requires {
     typename R::stream;
     typename R::event;
     typename R::batch;
+    typename R::counter;
     typename R::export_of_memory;
     typename R::export_of_event;
     typename R::imported_memory;
@@ -89,7 +90,8 @@ concept made =
 template <class R>
 concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e, std::byte* to,
                          std::byte const* from, std::size_t bytes, fold_work const& work,
-                         typename R::batch& many, std::span<copy_item const> copies) {
+                         typename R::batch& many, std::span<copy_item const> copies,
+                         typename R::counter& counted) {
     { r.record(e, s) }
     noexcept;
     { r.wait(s, e) }
@@ -104,6 +106,10 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
     noexcept;
     { r.copy_many(s, many, bytes, copies) }
     noexcept;
+    { r.count_not_finite(s, static_cast<float const*>(nullptr), bytes, counted) }
+    noexcept;
+    { counted.value() }
+    noexcept->std::same_as<std::uint64_t>;
     { r.failed() }
     noexcept->std::same_as<failure const*>;
     { r.check_tensor(static_cast<void const*>(from)) }
@@ -120,6 +126,7 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
 ///   the stream from now on waits for the last record of the event. `done(event)`: asked by the host.
 /// - `to_host`, `to_device`, `fold<Update, T>` go into a stream and return at once; so does `copy_many(stream, batch, at,
 ///   copies)`, which keeps its list at place `at` of the batch and waits for the last use of that place if it changes.
+/// - `count_not_finite(stream, from, n, counter)` adds to what `counter.value()` tells the host, some time later.
 /// - `check_tensor(p)`: what is wrong with a caller's pointer as device memory, or nullptr.
 /// - Nothing of this blocks the host, throws or returns an error: the first one is kept, `failed()` tells it, and later
 ///   calls do nothing.

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct staging_tuning {
         4; ///< buckets of a rank's in pinned memory: one on its way in, one out, others being summed
     std::size_t local_chunk_bytes = 64_KiB; ///< as of shared_memory
     std::size_t mailbox_bytes = 4_KiB;
+    bool count_not_finite =
+        false; ///< results are read once more, and what is infinite or NaN in them is counted
 
     friend constexpr bool operator==(staging_tuning const&, staging_tuning const&) = default;
 };
@@ -62,6 +65,7 @@ template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_p
           jobs_(needs.executions), now_(device_, false), results_(device_, false), gather_(device_),
           in_(device_), out_(device_) {
         for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, false);
+        if constexpr (Tuning.count_not_finite) counter_.emplace(device_);
         for (std::size_t i = 0; i < Tuning.slots; ++i) {
             loaded_.emplace_back(device_, false);
             stored_.emplace_back(device_, false);
@@ -139,6 +143,14 @@ template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_p
         device_.wait(stream, results_);
     }
 
+    /// After `results`: counts what is infinite or NaN among the first `elements` of this rank's tensors, in the stream.
+    template <class T> void count_not_finite(stream_handle stream, std::size_t elements) noexcept {
+        if constexpr (Tuning.count_not_finite)
+            device_.count_not_finite(stream, reinterpret_cast<T const*>(tensors()), elements, *counter_);
+    }
+    /// How many that were, in all steps whose streams have got past `wait`. Always 0 without `count_not_finite`.
+    std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value() : 0; }
+
   private:
     struct job {
         std::size_t offset = 0;
@@ -158,6 +170,7 @@ template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_p
     Runtime device_;
     typename Runtime::memory tensors_;
     typename Runtime::batch packing_, unpacking_;
+    std::optional<typename Runtime::counter> counter_;
     region<Runtime> region_;
     herring::detail::table<job> jobs_;
     std::vector<event> produced_;        // of execution e: number e mod executions

@@ -76,6 +76,7 @@ concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_h
     noexcept;
     { p.results(s) }
     noexcept;
+    p.template count_not_finite<float>(s, n);
     p.failed();
     p.memory_bytes();
 };

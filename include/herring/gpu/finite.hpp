@@ -1,0 +1,58 @@
+// herring: which elements are infinite or no number, counted as one thread of a kernel counts its share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_FINITE_HPP
+#define HERRING_GPU_FINITE_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/element.hpp"
+#include "herring/gpu/fold.hpp"
+#include "herring/gpu/slices.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace herring::gpu {
+
+namespace detail {
+// By their bits: whatever flags the file is compiled with. An exponent of ones.
+HERRING_HOST_DEVICE inline bool not_finite(bfloat16 value) noexcept {
+    return (value.bits & 0x7f80u) == 0x7f80u;
+}
+HERRING_HOST_DEVICE inline bool not_finite(float16 value) noexcept {
+    return (value.bits & 0x7c00u) == 0x7c00u;
+}
+HERRING_HOST_DEVICE inline bool not_finite(float value) noexcept {
+    return (__builtin_bit_cast(std::uint32_t, value) & 0x7f80'0000u) == 0x7f80'0000u;
+}
+HERRING_HOST_DEVICE inline bool not_finite(double value) noexcept {
+    constexpr std::uint64_t ones = 0x7ff0'0000'0000'0000u;
+    return (__builtin_bit_cast(std::uint64_t, value) & ones) == ones;
+}
+HERRING_HOST_DEVICE inline bool not_finite(std::int32_t) noexcept { return false; }
+HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false; }
+} // namespace detail
+
+/// How many of a thread's share of `count` elements are infinite or NaN. Cost: each read once, 16 bytes at a time.
+template <class T>
+HERRING_HOST_DEVICE std::uint64_t count_not_finite(T const* from, std::size_t count, std::size_t thread,
+                                                   std::size_t threads) noexcept {
+    constexpr std::size_t lanes = access_bytes / sizeof(T);
+    vector_cut const cut = cut_for_vectors(detail::address(from), count, sizeof(T), true);
+    std::size_t const rest = cut.head + cut.vectors * lanes;
+    std::uint64_t found = 0;
+    for (std::size_t i = thread; i < cut.head; i += threads) found += detail::not_finite(from[i]);
+    for (std::size_t v = thread; v < cut.vectors; v += threads) {
+        detail::quad const got = detail::load_quad(from + cut.head + v * lanes);
+        T some[lanes];
+        std::memcpy(static_cast<void*>(some), &got, sizeof some);
+        HERRING_UNROLL
+        for (std::size_t l = 0; l < lanes; ++l) found += detail::not_finite(some[l]);
+    }
+    for (std::size_t i = rest + thread; i < count; i += threads) found += detail::not_finite(from[i]);
+    return found;
+}
+
+} // namespace herring::gpu
+
+#endif // HERRING_GPU_FINITE_HPP
