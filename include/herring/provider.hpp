@@ -76,9 +76,10 @@ struct tcp : basic {
 /// Shared memory and process_vm_readv between processes of one machine.
 ///
 /// Source: fi_shm(7). Ranks that are threads of one process are refused: its mappings are the process's, and go with
-/// the first of them that leaves. From 4 KiB on a receiver reads the sender's memory by itself, when it comes to it: a
-/// rank that gives up gives the others 200 ms to do so. One that is stopped just then may read what was written over
-/// meanwhile, in a world that has failed, of which it hears next.
+/// the first of them that leaves. From 4 KiB on a receiver reads the sender's memory by itself, when it comes
+/// to it: also after the sender has given up, in a world that has failed, of which the receiver hears next.
+/// A rank that is killed while it is inside libfabric may hold a lock of a peer's region, and that peer then spins in
+/// libfabric (1.17), where no deadline reaches it: `launch` ends it after its grace, `join` does not.
 struct shm : basic {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";

@@ -34,7 +34,7 @@ class ofi_messenger {
         : ranks_(ranks), sleep_(ranks.rank()), index_(static_cast<std::size_t>(ranks.size())),
           largest_(wanted.largest_message),
           spill_(tag.tells_truncation || wanted.peers.empty() ? 0 : wanted.largest_message),
-          closes_in_flight_(tag.closes_in_flight), withdraws_(tag.withdraws) {
+          closes_in_flight_(tag.closes_in_flight) {
         if (wanted.peers.empty()) return;
         std::size_t const count = wanted.peers.size();
         if (count * wanted.receives_per_peer > tag.most_receives)
@@ -135,13 +135,9 @@ class ofi_messenger {
     }
     void wake() noexcept { sleep_.wake(); }
 
-    /// From here on libfabric touches nothing that was posted. Where receivers read this rank's memory by themselves, it
-    /// gives them `farewell` to do so.
+    /// From here on libfabric touches nothing that was posted.
     HERRING_SETUP void abandon() noexcept {
         if (!open_) return;
-        time_point const until = clock::now() + farewell;
-        while (!withdraws_ && sends_in_flight() && clock::now() < until)
-            if (gather() == 0) sleep_.nap();
         open_ = false;
         queued_ = nullptr;
         for (peer& p : peers_) p.is_lost = true; // nothing is posted any more
@@ -579,7 +575,6 @@ class ofi_messenger {
     int leaving_ = 0; // peers that said goodbye, and are not lost yet
     std::uint64_t unplaced_ = 0;
     bool closes_in_flight_;
-    bool withdraws_;
     ofi_endpoint* endpoint_ = nullptr; // owned, until it is closed or kept
 };
 
