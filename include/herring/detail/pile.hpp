@@ -30,7 +30,7 @@ template <class T> class pile {
         size_ = std::exchange(other.size_, size_);
     }
 
-  private:
+  protected:
     HERRING_SETUP void grow() {
         table<T> larger(2 * size_ + 8);
         for (std::size_t i = 0; i < size_; ++i) larger[i] = room_[i];

@@ -4,6 +4,7 @@
 #define HERRING_TRANSPORT_CHAOS_HPP
 
 #include "herring/detail/environment.hpp"
+#include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
@@ -127,40 +128,24 @@ class draws {
     std::uint64_t state_;
 };
 
-/// Values that come out in another order than they went in. Room is made once, and more only where more come than were
-/// announced.
-template <class T> class bag {
+/// A pile whose values come out in another order than they went in.
+template <class T> class bag : public pile<T> {
   public:
-    explicit bag(std::size_t room = 0) : room_(room) {}
-    std::size_t size() const noexcept { return size_; }
-    bool full() const noexcept { return size_ == room_.size(); }
-    T& operator[](std::size_t i) noexcept { return room_[i]; }
-    void push(T const& value) {
-        if (full()) grow();
-        room_[size_++] = value;
-    }
-    void clear() noexcept { size_ = 0; }
+    using pile<T>::pile;
+    std::size_t size() const noexcept { return this->size_; }
+    bool full() const noexcept { return this->size_ == this->room_.size(); }
+    T& operator[](std::size_t i) noexcept { return this->room_[i]; }
     /// Keeps those for which `keep` holds, in their order.
     template <class Keep> void keep_if(Keep&& keep) noexcept {
         std::size_t kept = 0;
-        for (std::size_t i = 0; i < size_; ++i)
-            if (keep(room_[i])) room_[kept++] = room_[i];
-        size_ = kept;
+        for (std::size_t i = 0; i < this->size_; ++i)
+            if (keep(this->room_[i])) this->room_[kept++] = this->room_[i];
+        this->size_ = kept;
     }
     void shuffle(draws& random) noexcept {
-        for (std::size_t i = size_; i > 1; --i)
-            std::swap(room_[i - 1], room_[static_cast<std::size_t>(random(i))]);
+        for (std::size_t i = this->size_; i > 1; --i)
+            std::swap(this->room_[i - 1], this->room_[static_cast<std::size_t>(random(i))]);
     }
-
-  private:
-    HERRING_SETUP void grow() {
-        table<T> larger(2 * size_ + 8);
-        for (std::size_t i = 0; i < size_; ++i) larger[i] = room_[i];
-        room_ = std::move(larger);
-    }
-
-    table<T> room_;
-    std::size_t size_ = 0;
 };
 
 } // namespace herring::detail
