@@ -247,7 +247,7 @@ struct narrow : transport::inproc {
     static constexpr int tag_bits = 32;
 };
 using turning = transport::chaos<transport::inproc, transport::chaos_tuning{.flip_per_1000 = 10}>;
-using cutting = transport::chaos<transport::inproc, transport::chaos_tuning{.cut = {0, 1}, .after = 50}>;
+using cutting = transport::chaos<transport::inproc, transport::chaos_tuning{.cut = {0, 1}, .after = 40}>;
 using stopping = transport::chaos<transport::inproc, transport::chaos_tuning{.stop = 1, .after = 50}>;
 
 constexpr milliseconds short_patience{300 * (HERRING_TEST_SCALE > 1 ? 4 : 1)};
