@@ -46,6 +46,8 @@ struct basic {
     static constexpr bool closes_in_flight =
         true; ///< its endpoint may be closed while a send is not complete
     static constexpr bool tells_truncation = true; ///< a message longer than its receive ends in FI_ETRUNC
+    static constexpr bool always_returns =
+        true; ///< its calls return whatever becomes of a peer; if not, they are left by a signal once the world failed
     static constexpr bool withdraws = true; ///< nobody reads a send's memory once its endpoint is closed
     static constexpr std::size_t most_receives = std::size_t{1} << 30; ///< posted at once, of all peers
     static constexpr std::size_t max_message = std::size_t{1} << 40;   ///< bytes
@@ -78,8 +80,9 @@ struct tcp : basic {
 /// Source: fi_shm(7). Ranks that are threads of one process are refused: its mappings are the process's, and go with
 /// the first of them that leaves. From 4 KiB on a receiver reads the sender's memory by itself, when it comes
 /// to it: also after the sender has given up, in a world that has failed, of which the receiver hears next.
-/// A rank that is killed while it is inside libfabric may hold a lock of a peer's region, and that peer then spins in
-/// libfabric (1.17), where no deadline reaches it: `launch` ends it after its grace, `join` does not.
+/// Its locks lie in shared memory (1.17): of a rank that is killed or stopped while it holds one, the others would never
+/// come back from fi_tsend. `detail::way_out` brings them back once the world has failed, by a thread that wakes four
+/// times a second, and at need by a real-time signal; the endpoint's memory then stays until the process ends.
 struct shm : basic {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";
@@ -89,6 +92,7 @@ struct shm : basic {
     static constexpr bool one_machine = true;
     static constexpr bool tells_truncation = false; // 1.17: from 4 KiB on it reads for ever
     static constexpr bool withdraws = false;
+    static constexpr bool always_returns = false;
     static constexpr std::size_t most_receives = 1000;
     static constexpr exchange_tuning tuning{
         .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
@@ -140,6 +144,7 @@ concept facts = requires {
     { P::one_machine } -> std::convertible_to<bool>;
     { P::closes_in_flight } -> std::convertible_to<bool>;
     { P::tells_truncation } -> std::convertible_to<bool>;
+    { P::always_returns } -> std::convertible_to<bool>;
     { P::withdraws } -> std::convertible_to<bool>;
     { P::most_receives } -> std::convertible_to<std::size_t>;
     { P::max_message } -> std::convertible_to<std::size_t>;
@@ -183,12 +188,12 @@ template <class P> struct provider_facts {
             "[HRG-V02] provider: 'libfabric' must name one provider, for no other may take its "
             "place; a common slip is a list, an exclusion with a caret, or an empty text; write it as "
             "fi_info -l does, as in 'tcp;ofi_rxm'");
-        static_assert(
-            broken != 2,
-            "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
-            "registers_memory, device_memory, one_machine, closes_in_flight, tells_truncation, "
-            "withdraws, most_receives, max_message and tuning; a common slip is a tag that does not derive "
-            "from herring::provider::basic, which has them all");
+        static_assert(broken != 2,
+                      "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
+                      "registers_memory, device_memory, one_machine, closes_in_flight, tells_truncation, "
+                      "always_returns, withdraws, most_receives, max_message and tuning; a common slip is a "
+                      "tag that does not derive "
+                      "from herring::provider::basic, which has them all");
         static_assert(
             broken != 3,
             "[HRG-V04] provider: needs 'static constexpr char const* unusable(std::uint32_t version) "

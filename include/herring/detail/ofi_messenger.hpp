@@ -10,6 +10,7 @@
 #include "herring/detail/ofi_sleep.hpp"
 #include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
+#include "herring/detail/way_out.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <rdma/fi_tagged.h>
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <utility>
 
 namespace herring::detail {
 
@@ -34,7 +36,8 @@ class ofi_messenger {
         : ranks_(ranks), sleep_(ranks.rank()), index_(static_cast<std::size_t>(ranks.size())),
           largest_(wanted.largest_message),
           spill_(tag.tells_truncation || wanted.peers.empty() ? 0 : wanted.largest_message),
-          closes_in_flight_(tag.closes_in_flight) {
+          closes_in_flight_(tag.closes_in_flight),
+          calls_(ranks, !tag.always_returns && !wanted.peers.empty()) {
         if (wanted.peers.empty()) return;
         std::size_t const count = wanted.peers.size();
         if (count * wanted.receives_per_peer > tag.most_receives)
@@ -53,6 +56,7 @@ class ofi_messenger {
         try {
             set_up(wanted, tag, posts);
         } catch (...) { // this one's destructor does not run
+            shut();
             delete endpoint_;
             throw;
         }
@@ -74,7 +78,9 @@ class ofi_messenger {
         // A queue that is full empties when completions are read: then once more.
         for (bool again = true; !p.is_lost && free_ != nullptr; again = false) {
             operation& o = *free_;
-            ssize_t const rc = fi_tsend(endpoint_->get(), data, from.size(), memory, p.address, tag, &o);
+            long const rc = call([&]() noexcept {
+                return fi_tsend(endpoint_->get(), data, from.size(), memory, p.address, tag, &o);
+            });
             if (rc == 0) {
                 ++p.sending;
                 take(o, operation::send, p, from.size(), token);
@@ -95,7 +101,7 @@ class ofi_messenger {
         take(o, operation::receive, p, into.size(), token);
         o.into = into.empty() ? &nothing_ : into.data();
         o.tag = tag & ~carried_bits;
-        ssize_t const rc = queued_ == nullptr ? give(o) : -FI_EAGAIN;
+        long const rc = queued_ == nullptr ? give(o) : -FI_EAGAIN;
         if (rc == 0) [[likely]]
             return true;
         if (no_room(rc)) return queue(o);
@@ -137,13 +143,7 @@ class ofi_messenger {
 
     /// From here on libfabric touches nothing that was posted.
     HERRING_SETUP void abandon() noexcept {
-        if (!open_) return;
-        open_ = false;
-        queued_ = nullptr;
-        for (peer& p : peers_) p.is_lost = true; // nothing is posted any more
-        if (closes_in_flight_ || !sends_in_flight()) return endpoint_->close();
-        ofi_endpoint::keep(endpoint_);
-        endpoint_ = nullptr;
+        if (open_) shut();
     }
 
     HERRING_SETUP void register_memory(std::span<std::byte> memory, int device = -1) {
@@ -250,6 +250,29 @@ class ofi_messenger {
                            static_cast<std::size_t>(what - operation::hello)];
     }
 
+    HERRING_SETUP void shut() noexcept {
+        forsake();
+        if (endpoint_ == nullptr) return;
+        auto const close = [this]() noexcept -> long { return endpoint_->close(), 0; };
+        if ((closes_in_flight_ || !sends_in_flight()) && calls_(close) == 0) return;
+        ofi_endpoint::keep(std::exchange(endpoint_, nullptr));
+    }
+    /// Nothing is posted or read any more.
+    HERRING_SETUP void forsake() noexcept {
+        open_ = false;
+        queued_ = nullptr;
+        for (peer& p : peers_) p.is_lost = true;
+    }
+    /// What a call of libfabric's returns. Once it has not returned, the endpoint is never used again.
+    template <class Call> long call(Call const& one) noexcept {
+        long const rc = calls_(one);
+        if (rc == way_out::none_returned) [[unlikely]] {
+            forsake();
+            ofi_endpoint::keep(std::exchange(endpoint_, nullptr));
+        }
+        return rc;
+    }
+
     bool sends_in_flight() const noexcept {
         for (peer const& p : peers_)
             if (p.sending > 0) return true;
@@ -272,17 +295,21 @@ class ofi_messenger {
     }
 
     /// Posts a receive. Not inlined: there is one place that calls fi_trecv.
-    [[gnu::noinline]] ssize_t give(operation& o) noexcept {
+    [[gnu::noinline]] long give(operation& o) noexcept {
         fi_addr_t const from = peers_[o.peer].address;
         void* const memory = endpoint_->descriptor_of(o.into);
         if (o.bytes >= spill_.size()) [[likely]]
-            return fi_trecv(endpoint_->get(), o.into, o.bytes, memory, from, o.tag, carried_bits, &o);
+            return call([&]() noexcept {
+                return fi_trecv(endpoint_->get(), o.into, o.bytes, memory, from, o.tag, carried_bits, &o);
+            });
         iovec const both[] = {{o.into, o.bytes}, {spill_.data(), spill_.size()}};
         void* memories[] = {memory, endpoint_->descriptor_of(spill_.data())};
-        return fi_trecvv(endpoint_->get(), both, memories, 2, from, o.tag, carried_bits, &o);
+        return call([&]() noexcept {
+            return fi_trecvv(endpoint_->get(), both, memories, 2, from, o.tag, carried_bits, &o);
+        });
     }
     /// Of a receive; shm has no memory where others are busy (1.17).
-    static bool no_room(ssize_t rc) noexcept { return rc == -FI_EAGAIN || rc == -FI_ENOMEM; }
+    static bool no_room(long rc) noexcept { return rc == -FI_EAGAIN || rc == -FI_ENOMEM; }
     bool queue(operation& o) noexcept {
         o.next = nullptr;
         (queued_ == nullptr ? queued_ : last_queued_->next) = &o;
@@ -295,8 +322,8 @@ class ofi_messenger {
             operation& o = *queued_;
             operation* const next = o.next;
             peer& p = peers_[o.peer];
-            ssize_t const rc = p.is_lost ? -FI_ECANCELED : give(o);
-            if (no_room(rc)) return;
+            long const rc = p.is_lost ? -FI_ECANCELED : give(o);
+            if (no_room(rc) || rc == way_out::none_returned) return;
             queued_ = next;
             if (rc == 0) continue;
             release(o);
@@ -307,10 +334,10 @@ class ofi_messenger {
     /// Up to `batch` completions; errors are seen to.
     std::size_t read(fi_cq_tagged_entry* entries) noexcept {
         for (;;) {
-            ssize_t const got = fi_cq_read(endpoint_->queue(), entries, batch);
+            long const got = call([&]() noexcept { return fi_cq_read(endpoint_->queue(), entries, batch); });
             if (got > 0) [[likely]]
                 return static_cast<std::size_t>(got);
-            if (got == 0 || got == -FI_EAGAIN) return 0;
+            if (got == 0 || got == -FI_EAGAIN || got == way_out::none_returned) return 0;
             if (!read_error(got)) return 0;
         }
     }
@@ -377,7 +404,7 @@ class ofi_messenger {
     // ---- errors ---------------------------------------------------------------------------------------------------
 
     /// After an error from fi_cq_read. False: there is nothing more to read now.
-    HERRING_SETUP bool read_error(ssize_t why) noexcept {
+    HERRING_SETUP bool read_error(long why) noexcept {
         if (why != -FI_EAVAIL) {
             for (peer& p : peers_) {
                 std::snprintf(p.reason, sizeof p.reason, "libfabric's completion queue broke: %s",
@@ -425,7 +452,8 @@ class ofi_messenger {
     }
 
     /// A post was refused for good.
-    HERRING_SETUP bool refused(peer& p, ssize_t rc, std::size_t bytes) noexcept {
+    HERRING_SETUP bool refused(peer& p, long rc, std::size_t bytes) noexcept {
+        if (p.is_lost) return false;
         bool const too_long = rc == -FI_EMSGSIZE;
         if (too_long)
             std::snprintf(p.reason, sizeof p.reason,
@@ -456,8 +484,10 @@ class ofi_messenger {
         for (; p.expected < 2; ++p.expected) {
             note& one = p.expected == 0 ? into.hello : into.goodbye;
             operation& o = note_operation(p, p.expected == 0 ? operation::hello : operation::goodbye);
-            ssize_t const rc =
-                fi_recv(endpoint_->get(), &one, sizeof one, endpoint_->descriptor_of(&one), p.address, &o);
+            long const rc = call([&]() noexcept {
+                return fi_recv(endpoint_->get(), &one, sizeof one, endpoint_->descriptor_of(&one), p.address,
+                               &o);
+            });
             if (rc == 0) continue;
             if (rc != -FI_EAGAIN) refused(p, rc, sizeof one);
             return false;
@@ -467,8 +497,10 @@ class ofi_messenger {
     HERRING_SETUP bool send_note(peer& p, note::kind what) noexcept {
         note& from = notes_[place(p)].out;
         from = {ranks_.job(), what, static_cast<std::uint32_t>(ranks_.rank()), p.sent};
-        ssize_t const rc = fi_send(endpoint_->get(), &from, sizeof from, endpoint_->descriptor_of(&from),
-                                   p.address, &note_operation(p, operation::note_out));
+        long const rc = call([&]() noexcept {
+            return fi_send(endpoint_->get(), &from, sizeof from, endpoint_->descriptor_of(&from), p.address,
+                           &note_operation(p, operation::note_out));
+        });
         if (rc != 0 && rc != -FI_EAGAIN) refused(p, rc, sizeof from);
         return p.writing = rc == 0;
     }
@@ -575,7 +607,8 @@ class ofi_messenger {
     int leaving_ = 0; // peers that said goodbye, and are not lost yet
     std::uint64_t unplaced_ = 0;
     bool closes_in_flight_;
-    ofi_endpoint* endpoint_ = nullptr; // owned, until it is closed or kept
+    way_out calls_;
+    ofi_endpoint* endpoint_ = nullptr; // owned, until it is kept
 };
 
 } // namespace herring::detail

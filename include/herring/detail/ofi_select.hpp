@@ -29,6 +29,7 @@ struct ofi_facts {
     bool one_machine;
     bool closes_in_flight;
     bool tells_truncation;
+    bool always_returns;
     std::size_t most_receives;
     char const* (*unusable)(std::uint32_t) noexcept; ///< asked once, at construction
 };
@@ -43,6 +44,7 @@ template <class P> constexpr ofi_facts ofi_facts_of() noexcept {
             P::one_machine,
             P::closes_in_flight,
             P::tells_truncation,
+            P::always_returns,
             P::most_receives,
             [](std::uint32_t version) noexcept -> char const* { return P::unusable(version); }};
 }

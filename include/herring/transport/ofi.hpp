@@ -20,14 +20,15 @@ namespace herring::transport {
 /// Facts:     the tag's. Nothing relies on the order of messages or completions, nor on «sent» for «arrived».
 /// Interface: providers with IP addresses bind to `world.local_address()`: what routes to the peers, or
 ///            HERRING_INTERFACE.
-/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any.
+/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any. One more that looks on, without always_returns.
 /// Progress:  manual, which one that is automatic satisfies: bytes move in `poll`, `wait` and the posts.
 /// Memory:    registered once where the provider asks for it (FI_MR_LOCAL), until the transport goes; no cache of the
 ///            provider's is relied upon. 192 bytes a post and 400 a peer of its own.
 /// Waiting:   on the queue's descriptor after fi_trywait where the tag has one, else by naps of 20 µs to 1 ms.
 /// Lifetime:  the destructor tells its peers, which takes up to 200 ms where one does not listen, and withdraws what is
 ///            still posted. Where closing with sends in flight does harm (the tag's closes_in_flight), what a failed
-///            reduction leaves stays open, and is not touched, until the process ends.
+///            reduction leaves stays open, and is not touched, until the process ends; so does what a call was about that
+///            had to be left (the tag's always_returns).
 /// Errors:    construction: `unsupported` (provider, device, version), `no_resources` (memory, registration, address
 ///            vector), `unreachable` and `timeout` naming the peer. Later: `lost`, with libfabric's and the provider's
 ///            text. A peer that is killed or stopped need not give an error here: the world tells.

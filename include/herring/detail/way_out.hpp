@@ -1,0 +1,208 @@
+// herring: a way out of calls into another library that do not return, once the world has failed.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_WAY_OUT_HPP
+#define HERRING_DETAIL_WAY_OUT_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/monitor.hpp"
+#include "herring/detail/timespec.hpp"
+#include "herring/error.hpp"
+#include "herring/world.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <time.h>
+
+namespace herring::detail {
+
+/// Calls that go through it end, also where the library spins for ever on a lock that a dead rank holds.
+///
+/// Some libraries put their locks into memory that processes share, as libfabric's shm does: a rank that is killed
+/// or stopped while it holds one leaves the others spinning inside the library, where no deadline reaches them. A
+/// thread of this looks on. When one call has burnt `patience` of CPU time, its thread is sent a signal: the handler
+/// naps, so that no core is burnt, and goes back to the call; or, once the world has failed, jumps out of it. What the
+/// library was about is then half done, and its objects are not to be touched again.
+///
+/// The signal is the highest real-time one that the program does not handle. It is taken for the moment that this lasts;
+/// as long as calls return, there is none.
+///
+/// Threads:  calls from one thread at a time, any one.
+/// Cost:     a call: what sigsetjmp takes, some ns; and a thread that wakes ten times a second. Not needed: a branch.
+/// Errors:   `no_resources` where there is no thread.
+class way_out {
+  public:
+    static constexpr long none_returned = -1'000'000; ///< in place of the call's own result
+
+    /// Without `needed`, calls are what they are.
+    HERRING_SETUP way_out(world const& ranks, bool needed) : ranks_(ranks) {
+        if (needed) start();
+    }
+    way_out(way_out const&) = delete;
+    way_out& operator=(way_out const&) = delete;
+    ~way_out() {
+        if (watched_) end();
+    }
+
+    /// What `call()` returns, or `none_returned`. Nothing that `call` itself does may need a destructor.
+    template <class Call> [[gnu::noinline]] long operator()(Call const& call) noexcept {
+        if (watched_) {
+            // Without the mask: that would cost a system call each time, and the handler blocks nothing.
+            if (sigsetjmp(out_, 0) != 0) return none_returned;
+            who_.store(::pthread_self(), std::memory_order_relaxed);
+            calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+        }
+        long const result = call();
+        if (watched_) calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+        return result;
+    }
+
+  private:
+    // Between two looks at calls that return, and at one that does not; CPU time of a call; of the handler; for a signal
+    // to be heard.
+    static constexpr std::chrono::milliseconds seldom{100}, often{20}, patience{100}, nap{200},
+        delivery{1'000};
+
+    HERRING_SETUP void start() {
+        sigset_t every, before;
+        ::sigfillset(&every);
+        ::pthread_sigmask(SIG_SETMASK, &every, &before);
+        int const refused = ::pthread_create(
+            &thread_, nullptr,
+            +[](void* self) -> void* {
+                static_cast<way_out*>(self)->watch();
+                return nullptr;
+            },
+            this);
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        if (refused != 0)
+            throw error(errc::no_resources, ranks_.rank(), -1, "connect",
+                        {"no thread to look after calls that may not return: ", std::strerror(refused),
+                         "; raise ulimit -u"});
+        watched_ = true;
+    }
+    HERRING_SETUP void end() noexcept {
+        {
+            monitor::guard const held(changed_);
+            ending_ = true;
+            changed_.notify_all();
+        }
+        ::pthread_join(thread_, nullptr);
+    }
+
+    HERRING_SETUP void watch() noexcept {
+        monitor::guard const held(changed_);
+        std::uint64_t seen = 0;
+        std::chrono::nanoseconds at_first{-1}; // CPU time when the call was seen for the second time
+        while (!ending_) {
+            bool const stays = calls_.load(std::memory_order_acquire) == seen && seen % 2 != 0;
+            changed_.wait_until(clock::now() + (stays || ranks_.failed() != nullptr ? often : seldom));
+            std::uint64_t const call = calls_.load(std::memory_order_acquire);
+            if (call != seen || call % 2 == 0) { // even: in none
+                seen = call;
+                at_first = std::chrono::nanoseconds(-1);
+                continue;
+            }
+            std::chrono::nanoseconds const now = burnt();
+            if (at_first.count() < 0) at_first = now;
+            if (now - at_first >= patience) knock();
+        }
+    }
+
+    /// CPU time of the thread that is in a call.
+    std::chrono::nanoseconds burnt() const noexcept {
+        clockid_t its_clock{};
+        timespec now{};
+        if (::pthread_getcpuclockid(who_.load(std::memory_order_relaxed), &its_clock) != 0 ||
+            ::clock_gettime(its_clock, &now) != 0)
+            return std::chrono::nanoseconds(0);
+        return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+    }
+
+    /// Sends the signal, and waits until its handler is through.
+    HERRING_SETUP void knock() noexcept {
+        static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+        ::pthread_mutex_lock(&one_at_a_time);
+        struct sigaction before {};
+        int const number = free_signal(before);
+        bool answered = false;
+        if (number > 0) {
+            struct sigaction ours {};
+            ours.sa_handler = answer;
+            ours.sa_flags = SA_NODEFER; // or a jump would leave it blocked
+            ::sigaction(number, &ours, nullptr);
+            std::uint64_t const before_it = answers_.load(std::memory_order_acquire);
+            wanted_.store(this, std::memory_order_release);
+            ::pthread_kill(who_.load(std::memory_order_relaxed), number);
+            for (time_point const until = clock::now() + delivery; !answered && clock::now() < until;) {
+                sleep(often / 4);
+                answered = answers_.load(std::memory_order_acquire) != before_it;
+            }
+            wanted_.store(nullptr, std::memory_order_release);
+            // One that is blocked, and would come later, must not end the program.
+            ours.sa_handler = SIG_IGN;
+            ::sigaction(number, &ours, nullptr);
+            ::sigaction(number, &before, nullptr);
+        }
+        ::pthread_mutex_unlock(&one_at_a_time);
+        if (answered || said_) return;
+        said_ = true;
+        std::fprintf(
+            stderr,
+            "herring: rank %d: a call into a library does not return, and no real-time signal is free "
+            "and not blocked by which to leave it: end this process\n",
+            ranks_.rank());
+    }
+    static int free_signal(struct sigaction& found) noexcept {
+        for (int number = SIGRTMAX; number >= SIGRTMIN; --number)
+            if (::sigaction(number, nullptr, &found) == 0 && (found.sa_flags & SA_SIGINFO) == 0 &&
+                found.sa_handler == SIG_DFL)
+                return number;
+        return -1;
+    }
+    static void sleep(std::chrono::milliseconds time) noexcept {
+        timespec const left = timespec_of(time);
+        ::nanosleep(&left, nullptr);
+    }
+
+    // The handler: nothing here but what may be called in one.
+    static void answer(int) noexcept {
+        way_out* const of = wanted_.load(std::memory_order_acquire);
+        if (of == nullptr || ::pthread_equal(of->who_.load(std::memory_order_relaxed), ::pthread_self()) == 0)
+            return;
+        int const code = errno;
+        std::uint64_t const call = of->calls_.load(std::memory_order_relaxed);
+        bool const inside = call % 2 != 0; // else it has returned after all
+        for (auto left = nap; inside && left.count() > 0 && of->ranks_.failed() == nullptr; left -= often)
+            sleep(often);
+        bool const leaves = inside && of->ranks_.failed() != nullptr;
+        if (leaves) of->calls_.store(call + 1, std::memory_order_release);
+        of->answers_.store(of->answers_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+        if (leaves) siglongjmp(of->out_, 1);
+        errno = code;
+    }
+
+    static inline std::atomic<way_out*> wanted_{nullptr}; // whose call is to be left
+
+    world const& ranks_;
+    bool watched_ = false;
+    std::atomic<std::uint64_t> calls_{0}; // odd: in one
+    std::atomic<pthread_t> who_{};        // is in it
+    std::atomic<std::uint64_t> answers_{0};
+    sigjmp_buf out_{};
+    monitor changed_;
+    bool ending_ = false;
+    bool said_ = false;
+    pthread_t thread_{};
+};
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_WAY_OUT_HPP
