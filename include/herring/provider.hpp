@@ -47,7 +47,7 @@ struct basic {
         true; ///< its endpoint may be closed while a send is not complete
     static constexpr bool tells_truncation = true; ///< a message longer than its receive ends in FI_ETRUNC
     static constexpr bool always_returns =
-        true; ///< its calls return whatever becomes of a peer; if not, they are left by a signal once the world failed
+        true; ///< posts and reads return whatever becomes of a peer; if not, a signal ends them once the world failed
     static constexpr bool withdraws = true; ///< nobody reads a send's memory once its endpoint is closed
     static constexpr std::size_t most_receives = std::size_t{1} << 30; ///< posted at once, of all peers
     static constexpr std::size_t max_message = std::size_t{1} << 40;   ///< bytes
@@ -81,8 +81,9 @@ struct tcp : basic {
 /// the first of them that leaves. From 4 KiB on a receiver reads the sender's memory by itself, when it comes
 /// to it: also after the sender has given up, in a world that has failed, of which the receiver hears next.
 /// Its locks lie in shared memory (1.17): of a rank that is killed or stopped while it holds one, the others would never
-/// come back from fi_tsend. `detail::way_out` brings them back once the world has failed, by a thread that wakes four
-/// times a second, and at need by a real-time signal; the endpoint's memory then stays until the process ends.
+/// come back from a post or a read of the queue. `detail::way_out` brings them back once the world has failed, by a thread
+/// that wakes ten times a second, and at need by a real-time signal; the endpoint's memory then stays until the process
+/// ends. Calls of set-up alone (fi_enable, fi_av_insert) do not go through it.
 struct shm : basic {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";

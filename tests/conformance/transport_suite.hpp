@@ -14,6 +14,7 @@
 #include <optional>
 
 #include <pthread.h>
+#include <unistd.h>
 
 namespace herring::conformance {
 
@@ -887,6 +888,46 @@ template <class Transport> struct transport_cases {
         on.meet(0, [&] { here.poll(); });
     }
 
+    /// A rank that leaves while the other is busy with something else for a while, and has not posted all of its
+    /// receives: they are met all the same.
+    static void last_words(stage& on) {
+        constexpr std::uint64_t count = 40, window = 8;
+        constexpr std::size_t size = up_to(1000);
+        at here(on, {.receives = window, .sends = count, .memory = 1 << 20});
+        if (on.rank() == 1) {
+            for (std::uint64_t n = 0; n < count; ++n) {
+                auto const out = here.take(size);
+                pattern(seed(1, 0, n)).fill(out);
+                here.send(0, at::tag(n), out);
+            }
+            here.until_all_done("the last words of a rank that leaves");
+            here.destroy();
+            on.meet(0);
+            return;
+        }
+        time_point const soon = clock::now() + std::chrono::milliseconds(50);
+        while (clock::now() < soon) {
+            here.poll();
+            ::sched_yield();
+        }
+        ::usleep(400'000); // waits for nothing: is away
+        bool all = true;
+        for (std::uint64_t n = 0; all && n < count; n += window) {
+            std::vector<std::span<std::byte>> in;
+            std::vector<typename at::ticket> got;
+            for (std::uint64_t i = n; i < n + window; ++i) {
+                in.push_back(here.take(size));
+                got.push_back(here.receive(1, at::tag(i), in.back()));
+            }
+            for (std::size_t i = 0; all && i < window; ++i) {
+                all = here.until([&] { return here.done(got[i]); },
+                                 "message " + std::to_string(n + i) + ", sent before its sender left") &&
+                      right(on, in[i], seed(1, 0, n + i), "last words");
+            }
+        }
+        on.meet(0, [&] { here.poll(); });
+    }
+
     /// Destruction with posts that were never met, at both ends; then a new one on the same world works, and hears
     /// nothing of what was under way in the old one.
     static void destroy_in_flight(stage& on) {
@@ -1112,6 +1153,7 @@ template <class Transport> struct transport_cases {
         entry{"wait_ends", 2, wait_ends},
         entry{"wake", 2, wake},
         entry{"leave", 3, leave},
+        entry{"last_words", 2, last_words},
         entry{"destroy_in_flight", 2, destroy_in_flight},
         entry{"abandon", 2, abandon},
         entry{"destroy", 2, destroy},

@@ -47,6 +47,7 @@ enum class fault {
     no_wake,     // wake() does nothing
     unstuck,     // wake() is forgotten when nobody waits just then
     keeps_quiet, // about peers that left
+    forgets,     // what came from a rank that has left
     turns,       // the order of messages with one tag
     spills,      // a byte past the end of a receive
     chatters,    // reports something where there are no peers
@@ -86,6 +87,7 @@ class faulty {
     }
     ~faulty() {
         if (first_[rank_] == this) first_[rank_] = nullptr;
+        gone_[rank_].store(true);
         if (present == fault::haunts)
             for (held const& one : unsent_)
                 left_behind_[rank_].push_back({one.peer, one.tag, {one.from.begin(), one.from.end()}});
@@ -130,6 +132,7 @@ class faulty {
     }
     bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
         if (present == fault::one_way && polling_) return true;
+        if (present == fault::forgets && gone_[static_cast<std::size_t>(peer)].load()) return false;
         if (present == fault::stingy && receives_.size() >= 256) return false;
         ++awaited_[rank_][static_cast<std::size_t>(peer)];
         receives_.push_back({token, into});
@@ -202,11 +205,13 @@ class faulty {
     static inline std::array<faulty*, 16> first_{};
     static inline std::array<std::vector<left_behind>, 16> left_behind_{};
     static inline std::array<std::array<std::atomic<int>, 16>, 16> awaited_{};
+    static inline std::array<std::atomic<bool>, 16> gone_{};
     static inline std::mutex guard_;
     static inline std::vector<std::unique_ptr<transport::inproc>> graveyard_;
 
     std::unique_ptr<transport::inproc> make(world& ranks, transport_needs const& needs) {
         for (auto& count : awaited_[rank_]) count.store(0);
+        gone_[rank_].store(false);
         return std::make_unique<transport::inproc>(ranks, needs); // ends with a barrier
     }
 
@@ -277,6 +282,7 @@ constexpr std::array slips{
     slip{fault::no_wake, "wake"},
     slip{fault::unstuck, "wake"},
     slip{fault::keeps_quiet, "leave"},
+    slip{fault::forgets, "last_words"},
     slip{fault::haunts, "destroy_in_flight"},
     slip{fault::clings, "abandon"},
     slip{fault::lingers, "destroy"},

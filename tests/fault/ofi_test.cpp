@@ -21,8 +21,9 @@ using over = herring::reducer<float, herring::transport::ofi<Provider>, herring:
 /// A rank that stops is dead after 5 s; the rest is slack for busy machines.
 constexpr milliseconds noticed{7'500};
 
-enum class phase { idle, before_ready, in_wait, in_flight };
-constexpr phase phases[] = {phase::idle, phase::before_ready, phase::in_wait, phase::in_flight};
+enum class phase { idle, before_ready, in_wait, in_flight, coming_and_going };
+constexpr phase phases[] = {phase::idle, phase::before_ready, phase::in_wait, phase::in_flight,
+                            phase::coming_and_going};
 
 constexpr char const* to_string(phase p) {
     switch (p) {
@@ -34,6 +35,8 @@ constexpr char const* to_string(phase p) {
         return "in wait, small steps";
     case phase::in_flight:
         return "64 MiB in flight";
+    case phase::coming_and_going:
+        return "construction and destruction in turn";
     }
     return "?";
 }
@@ -67,6 +70,13 @@ void live(world& w, board& b, phase at, int victim, int number, std::chrono::mic
     bool const struck = w.rank() == victim;
     double before = 0;
     try {
+        if (at == phase::coming_and_going) {
+            if (struck) fault_after(b, number, delay);
+            for (;;) {
+                over<Provider> reduce(w, layout{{"one", 1000}});
+                step(reduce, w, 0);
+            }
+        }
         over<Provider> reduce(w, layout_for(at));
         step(reduce, w, 0);
         w.barrier();
@@ -121,7 +131,7 @@ template <class Provider> void killed(char const* name) {
 
 template <class Provider> void stopped(char const* name) {
     int turn = 0;
-    for (phase const at : {phase::idle, phase::in_flight}) {
+    for (phase const at : {phase::idle, phase::in_flight, phase::in_wait, phase::coming_and_going}) {
         setup s;
         s.how = turn % 2 == 0 ? start::join : start::launch;
         s.ranks = 3;

@@ -6,6 +6,7 @@
 #include "herring/detail/config.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/ofi_handle.hpp"
+#include "herring/detail/ofi_regions.hpp"
 #include "herring/detail/ofi_select.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/error.hpp"
@@ -18,9 +19,7 @@
 #include <span>
 #include <string>
 
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 namespace herring::detail {
 
@@ -36,6 +35,18 @@ struct ofi_address {
 };
 static_assert(sizeof(ofi_address) <= 256);
 
+/// Throws, unless `taken` says that an address vector took the addresses of all `peers`; `to` marks those that it did not.
+HERRING_SETUP inline void ofi_entered(int rank, int taken, std::span<fi_addr_t const> to,
+                                      std::span<int const> peers) {
+    if (taken == static_cast<int>(peers.size())) return;
+    std::size_t first = 0;
+    while (taken > 0 && first + 1 < peers.size() && to[first] != FI_ADDR_NOTAVAIL) ++first;
+    throw error(errc::no_resources, rank, peers[first], "libfabric",
+                {"the address vector took ", taken < 0 ? 0 : taken, " of ", peers.size(),
+                 " addresses, and not that rank's: ",
+                 taken < 0 ? ofi_text(taken) : "it is full, or the address cannot be resolved"});
+}
+
 /// An endpoint, open and enabled. Threads: one at a time (FI_THREAD_DOMAIN).
 ///
 /// Errors: `unsupported`, `no_resources`, `unreachable` with the call that failed and libfabric's text.
@@ -44,7 +55,7 @@ class ofi_endpoint {
     ofi_endpoint() = default;
     HERRING_SETUP ofi_endpoint(ofi_facts const& tag, ofi_info granted, std::size_t posts, std::size_t peers,
                                int rank)
-        : rank_(rank), granted_(std::move(granted)) {
+        : rank_(rank), granted_(std::move(granted)), regions_(granted_->domain_attr->mr_mode) {
         fi_info* const info = granted_.get();
         must(fi_fabric(info->fabric_attr, fabric_.out(), nullptr), "fi_fabric");
         must(fi_domain(fabric_.get(), info, domain_.out(), nullptr), "fi_domain");
@@ -81,7 +92,7 @@ class ofi_endpoint {
     /// Nothing that was posted is touched after it.
     void close() noexcept {
         endpoint_.close(); // before the memory that is bound to it
-        for (ofi_handle<fid_mr>& mr : regions_held_) mr.close();
+        regions_.close();
     }
 
     /// Leaves one as it is until the process ends, where closing it would do harm. With manual progress nothing moves
@@ -145,79 +156,26 @@ class ofi_endpoint {
             for (std::size_t i = 0; i < peers.size(); ++i) {
                 char name[2 * sizeof(ofi_address)] = {}; // providers read more than the text
                 std::memcpy(name, theirs[i].name, theirs[i].size);
-                entered(fi_av_insert(book_.get(), name, 1, &to[i], 0, nullptr), 1, {&to[i], 1},
-                        {&peers[i], 1});
+                ofi_entered(rank_, fi_av_insert(book_.get(), name, 1, &to[i], 0, nullptr), {&to[i], 1},
+                            {&peers[i], 1});
             }
             return;
         }
         table<std::byte> packed(length);
         for (std::size_t i = 0; i < peers.size(); ++i)
             std::memcpy(packed.data() + i * mine.size, theirs[i].name, mine.size);
-        entered(fi_av_insert(book_.get(), packed.data(), peers.size(), to.data(), 0, nullptr), peers.size(),
-                to, peers);
+        ofi_entered(rank_, fi_av_insert(book_.get(), packed.data(), peers.size(), to.data(), 0, nullptr), to,
+                    peers);
     }
 
     /// Whether posts need a descriptor of the memory that they use.
-    bool registers() const noexcept {
-        return granted_ && (granted_->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_HMEM)) != 0;
-    }
-
-    /// Registers memory once, until `close`; `device` ≥ 0: of that CUDA device.
-    ///
-    /// Errors: `no_resources`, `unsupported` with the size and libfabric's text.
+    bool registers() const noexcept { return regions_.needed(); }
+    /// Registers memory once, until `close`; `device` ≥ 0: of that CUDA device. Errors: `no_resources`, `unsupported`.
     HERRING_SETUP void register_memory(std::span<std::byte> memory, int device = -1) {
-        if (!registers() || memory.empty()) return;
-        int const modes = granted_->domain_attr->mr_mode;
-        iovec const where{memory.data(), memory.size()};
-        fi_mr_attr asked{};
-        asked.mr_iov = &where;
-        asked.iov_count = 1;
-        asked.access = FI_SEND | FI_RECV;
-        asked.requested_key = regions_held_.size(); // distinct, which is asked of who chooses
-        if (device >= 0) {
-            asked.iface = FI_HMEM_CUDA;
-            asked.device.cuda = device;
-        }
-        ofi_handle<fid_mr> made;
-        int rc = fi_mr_regattr(domain_.get(), &asked, 0, made.out());
-        if (rc == 0 && (modes & FI_MR_ENDPOINT) != 0) {
-            rc = fi_mr_bind(made.get(), &endpoint_.get()->fid, 0);
-            if (rc == 0) rc = fi_mr_enable(made.get());
-        }
-        if (rc != 0)
-            throw error(rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP ? errc::unsupported : errc::no_resources,
-                        rank_, -1, "libfabric",
-                        {"cannot register ", memory.size(), " bytes", device >= 0 ? " of a device" : "", ": ",
-                         ofi_text(rc), "; raise the limit of locked memory (ulimit -l unlimited)"});
-        table<ofi_handle<fid_mr>> held(regions_held_.size() + 1);
-        table<region> regions(held.size());
-        for (std::size_t i = 0; i < regions_.size(); ++i) {
-            held[i] = std::move(regions_held_[i]);
-            regions[i] = regions_[i];
-        }
-        regions[regions_.size()] = {memory.data(), memory.size(), fi_mr_desc(made.get())};
-        held[regions_.size()] = std::move(made);
-        regions_held_ = std::move(held);
-        regions_ = std::move(regions);
+        regions_.add(domain_.get(), endpoint_.get(), memory, device, rank_);
     }
-
-    /// The descriptor of registered memory, or nullptr. Cost: one comparison a region.
-    void* descriptor_of(void const* memory) const noexcept {
-        for (region const& r : regions_)
-            if (static_cast<std::size_t>(static_cast<std::byte const*>(memory) - r.begin) < r.size)
-                return r.descriptor;
-        return nullptr;
-    }
-
-    /// Takes the name of this endpoint out of /dev/shm. Those who have mapped what it names keep it; a rank that is
-    /// killed from now on leaves nothing there.
-    HERRING_SETUP void forget_name() const noexcept {
-        char name[ofi_address::most + 1] = {};
-        std::size_t size = ofi_address::most;
-        if (fi_getname(&endpoint_.get()->fid, name, &size) != 0) return;
-        char const* const prefix = std::strstr(name, "://");
-        (void)::shm_unlink(prefix != nullptr ? prefix + 3 : name);
-    }
+    /// The descriptor of registered memory, or nullptr.
+    void* descriptor_of(void const* memory) const noexcept { return regions_.descriptor_of(memory); }
 
     /// What one process must not share with another rank of its machine: equal where /dev/shm is one.
     HERRING_SETUP static std::uint64_t machine() {
@@ -234,12 +192,6 @@ class ofi_endpoint {
     }
 
   private:
-    struct region {
-        std::byte const* begin = nullptr;
-        std::size_t size = 0;
-        void* descriptor = nullptr;
-    };
-
     HERRING_SETUP void must(long rc, char const* call) const {
         if (rc == 0) return;
         errc what = errc::no_resources;
@@ -253,18 +205,6 @@ class ofi_endpoint {
              "/dev/shm, and see FI_LOG_LEVEL=warn"});
     }
 
-    // Of how many addresses were taken; those that were not are marked.
-    HERRING_SETUP void entered(int taken, std::size_t due, std::span<fi_addr_t const> to,
-                               std::span<int const> peers) const {
-        if (taken == static_cast<int>(due)) return;
-        std::size_t first = 0;
-        while (taken > 0 && first + 1 < due && to[first] != FI_ADDR_NOTAVAIL) ++first;
-        throw error(errc::no_resources, rank_, peers[first], "libfabric",
-                    {"the address vector took ", taken < 0 ? 0 : taken, " of ", due,
-                     " addresses, and not that rank's: ",
-                     taken < 0 ? ofi_text(taken) : "it is full, or the address cannot be resolved"});
-    }
-
     ofi_endpoint* next_kept_ = nullptr;
     int rank_ = -1;
     int descriptor_ = -1;
@@ -274,8 +214,7 @@ class ofi_endpoint {
     ofi_handle<fid_domain> domain_;
     ofi_handle<fid_cq> queue_;
     ofi_handle<fid_av> book_;
-    table<ofi_handle<fid_mr>> regions_held_;
-    table<region> regions_;
+    ofi_regions regions_;
     ofi_handle<fid_ep> endpoint_;
 };
 

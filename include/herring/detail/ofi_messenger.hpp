@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_OFI_MESSENGER_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/liveness.hpp"
 #include "herring/detail/ofi_endpoint.hpp"
 #include "herring/detail/ofi_handle.hpp"
 #include "herring/detail/ofi_select.hpp"
@@ -15,12 +16,17 @@
 
 #include <rdma/fi_tagged.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <span>
+#include <string>
 #include <utility>
+
+#include <sys/mman.h>
 
 namespace herring::detail {
 
@@ -49,15 +55,22 @@ class ofi_messenger {
         ofi_place at;
         if (tag.where == provider::located_by::device) at.turn = static_cast<std::size_t>(ranks.local_rank());
         if (tag.where == provider::located_by::interface) at.node = ranks.local_address();
-        if (tag.where == provider::located_by::name)
-            at.node = text({"fi_ns://herring-", ranks.job(), "-", ranks.rank(), "-", random_bits()});
-        endpoint_ = new ofi_endpoint(tag, ofi_select(tag, at, wanted.largest_message, ranks.rank()),
-                                     posts + 3 * count, count, ranks.rank());
+        if (tag.where == provider::located_by::name) {
+            std::uint64_t const mine = random_bits();
+            auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), wanted.timeout);
+            std::memcpy(&number_, all[0].data(), std::min(all[0].size(), sizeof number_));
+            at.node = "fi_ns://" + name_of(ranks.rank());
+        }
         try {
+            endpoint_ = new ofi_endpoint(tag, ofi_select(tag, at, wanted.largest_message, ranks.rank()),
+                                         posts + 3 * count, count, ranks.rank());
             set_up(wanted, tag, posts);
         } catch (...) { // this one's destructor does not run
             shut();
             delete endpoint_;
+            // One of them may be dead, and nobody else takes its name away.
+            if (tag.where == provider::located_by::name)
+                for (int r = 0; r < ranks.size(); ++r) ::shm_unlink(name_of(r).c_str());
             throw;
         }
     }
@@ -111,7 +124,7 @@ class ofi_messenger {
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
         if (!open_) return 0;
-        std::size_t count = hand_out(on_completion);
+        std::size_t count = done_.hand_out(on_completion);
         fi_cq_tagged_entry entries[batch];
         for (int round = 0; round < rounds; ++round) {
             std::size_t const got = read(entries);
@@ -125,7 +138,7 @@ class ofi_messenger {
         }
         if (queued_ != nullptr) give_queued();
         if (leaving_ > 0) see_off();
-        count += hand_out(on_completion);
+        count += done_.hand_out(on_completion);
         if (count > 0) sleep_.news();
         return count;
     }
@@ -160,7 +173,7 @@ class ofi_messenger {
   private:
     static constexpr std::size_t batch = 8; // completions a read
     static constexpr int rounds = 8;        // reads a poll; some providers give one completion at a time
-    // How long who leaves tries to say so, and for how long what it announced may be on its way.
+    // How long who leaves tries to say so, and for how long nothing of what it announced may come.
     static constexpr std::chrono::milliseconds farewell{200}, grace{250};
 
     /// Hello and goodbye. Not tagged, so that every tag is the engine's.
@@ -199,7 +212,10 @@ class ofi_messenger {
         std::uint64_t sending = 0;
         std::uint64_t sent = 0, received = 0;
         std::uint64_t announced = 0; // with its goodbye
-        time_point since{};
+        // While it leaves: what has moved, and for how long nothing did.
+        std::uint64_t moved = 0;
+        time_point looked{};
+        clock::duration still{};
         char reason[280] = "";
     };
 
@@ -218,8 +234,14 @@ class ofi_messenger {
         for (std::size_t i = 0; i < count; ++i) peers_[i].address = to[i];
         greet(tag, clock::now() + wanted.timeout);
         ranks_.barrier(wanted.timeout);
-        if (tag.where == provider::located_by::name) endpoint_->forget_name();
+        // Those who have mapped what it names keep it; a rank that is killed from now on leaves nothing in /dev/shm.
+        if (tag.where == provider::located_by::name) ::shm_unlink(name_of(ranks_.rank()).c_str());
         open_ = true;
+    }
+
+    /// What an endpoint of that rank's is called in /dev/shm.
+    HERRING_SETUP std::string name_of(int rank) const {
+        return text({"herring-", ranks_.job(), "-", rank, "-", number_});
     }
 
     HERRING_SETUP void make_room(transport_needs const& wanted, std::size_t posts) {
@@ -231,8 +253,7 @@ class ofi_messenger {
             operations_[i].next = free_;
             free_ = &operations_[i];
         }
-        done_ = pile<completion>(posts + count);
-        taken_ = pile<completion>(posts + count);
+        done_ = double_pile<completion>(posts + count);
         for (std::size_t i = 0; i < count; ++i) {
             peers_[i].rank = wanted.peers[i];
             index_[static_cast<std::size_t>(wanted.peers[i])] = static_cast<int>(i);
@@ -265,6 +286,8 @@ class ofi_messenger {
     }
     /// What a call of libfabric's returns. Once it has not returned, the endpoint is never used again.
     template <class Call> long call(Call const& one) noexcept {
+        if (endpoint_ == nullptr) [[unlikely]]
+            return way_out::none_returned;
         long const rc = calls_(one);
         if (rc == way_out::none_returned) [[unlikely]] {
             forsake();
@@ -392,15 +415,6 @@ class ofi_messenger {
         return found;
     }
 
-    template <class OnCompletion> std::size_t hand_out(OnCompletion& on_completion) noexcept {
-        if (done_.empty()) return 0;
-        taken_.swap(done_);
-        for (completion const& done : taken_) on_completion(done);
-        auto const count = static_cast<std::size_t>(taken_.end() - taken_.begin());
-        taken_.clear();
-        return count;
-    }
-
     // ---- errors ---------------------------------------------------------------------------------------------------
 
     /// After an error from fi_cq_read. False: there is nothing more to read now.
@@ -414,7 +428,8 @@ class ofi_messenger {
             return false;
         }
         fi_cq_err_entry e{};
-        if (fi_cq_readerr(endpoint_->queue(), &e, 0) != 1) return false; // told, and not there yet
+        if (call([&]() noexcept { return fi_cq_readerr(endpoint_->queue(), &e, 0); }) != 1)
+            return false; // told, and not there yet
         auto* const o = static_cast<operation*>(e.op_context);
         if (o < operations_.begin() || o >= operations_.end()) {
             ++unplaced_;
@@ -518,17 +533,23 @@ class ofi_messenger {
         }
         p.leaving = true;
         p.announced = heard.messages;
-        p.since = clock::now();
+        p.moved = p.received + p.sent;
+        p.looked = clock::now();
         ++leaving_;
     }
 
-    /// Who has said goodbye is lost once all that it sent is here, and it has all that was sent to it; or after a while,
-    /// for there may be no receive for some of it.
+    /// Who has said goodbye is lost once all that it sent is here, and it has all that was sent to it; or when nothing
+    /// has moved for a while, for there may be no receive for some of it. Times in which this rank did not look do not
+    /// count.
     HERRING_SETUP void see_off() noexcept {
         time_point const now = clock::now();
         for (peer& p : peers_) {
             if (!p.leaving || p.is_lost) continue;
-            if ((p.received < p.announced || p.sending > 0) && now - p.since < grace) continue;
+            std::uint64_t const moved = p.received + p.sent;
+            p.still = moved == p.moved ? p.still + awake(now - p.looked) : clock::duration(0);
+            p.moved = moved;
+            p.looked = now;
+            if ((p.received < p.announced || p.sending > 0) && p.still < grace) continue;
             std::snprintf(
                 p.reason, sizeof p.reason,
                 "it destroyed its reducer while others still wait for it; let every rank make the same "
@@ -544,7 +565,7 @@ class ofi_messenger {
         for (;;) {
             bool complete = true;
             for (peer& p : peers_) {
-                if (!p.greeting && (p.rank > ranks_.rank() || p.greeted))
+                if (!p.greeting && !p.is_lost && (p.rank > ranks_.rank() || p.greeted))
                     p.greeting = send_note(p, note::hello);
                 complete = complete && p.greeted && p.greeting && !p.writing;
             }
@@ -555,6 +576,7 @@ class ofi_messenger {
     HERRING_SETUP void turn(time_point deadline, ofi_facts const& tag) {
         ranks_.check();
         if (gather() == 0) sleep_.nap();
+        ranks_.check();
         for (peer const& p : peers_)
             if (p.is_lost)
                 throw error(errc::unreachable, ranks_.rank(), p.rank, "connect",
@@ -598,14 +620,14 @@ class ofi_messenger {
     operation* free_ = nullptr;
     operation* queued_ = nullptr; // receives that the provider has no room for, the oldest first
     operation* last_queued_ = nullptr;
-    pile<completion> done_;
-    pile<completion> taken_;
+    double_pile<completion> done_;
     std::size_t largest_;    // message that was announced
     table<std::byte> spill_; // takes what is longer than its receive, where the provider does not tell
     std::byte nothing_{};
     bool open_ = false;
     int leaving_ = 0; // peers that said goodbye, and are not lost yet
     std::uint64_t unplaced_ = 0;
+    std::uint64_t number_ = 0; // tells names of one job's endpoints apart; the same on all ranks
     bool closes_in_flight_;
     way_out calls_;
     ofi_endpoint* endpoint_ = nullptr; // owned, until it is kept

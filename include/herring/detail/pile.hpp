@@ -25,10 +25,6 @@ template <class T> class pile {
         room_[size_++] = value;
     }
     void clear() noexcept { size_ = 0; }
-    void swap(pile& other) noexcept {
-        room_ = std::move(other.room_); // tables swap
-        size_ = std::exchange(other.size_, size_);
-    }
 
   protected:
     HERRING_SETUP void grow() {
@@ -39,6 +35,26 @@ template <class T> class pile {
 
     table<T> room_;
     std::size_t size_ = 0;
+};
+
+/// A pile that is handed out while more comes onto it: what is pushed meanwhile is for the next time.
+template <class T> class double_pile : private pile<T> {
+  public:
+    explicit double_pile(std::size_t room = 0) : pile<T>(room), going_(room) {}
+
+    using pile<T>::empty;
+    using pile<T>::push;
+    /// Gives each value to `take`, in the order in which they came. Returns how many.
+    template <class Take> std::size_t hand_out(Take& take) noexcept {
+        if (empty()) return 0;
+        going_ = std::move(this->room_); // tables swap
+        std::size_t const count = std::exchange(this->size_, 0);
+        for (std::size_t i = 0; i < count; ++i) take(going_[i]);
+        return count;
+    }
+
+  private:
+    table<T> going_;
 };
 
 } // namespace herring::detail

@@ -31,11 +31,12 @@ namespace herring::detail {
 /// naps, so that no core is burnt, and goes back to the call; or, once the world has failed, jumps out of it. What the
 /// library was about is then half done, and its objects are not to be touched again.
 ///
-/// The signal is the highest real-time one that the program does not handle. It is taken for the moment that this lasts;
-/// as long as calls return, there is none.
+/// The signal is the highest real-time one that the program neither handles nor blocks. Threads that call get it
+/// unblocked; it is handled for the moment that it takes, and not at all as long as calls return soon.
 ///
 /// Threads:  calls from one thread at a time, any one.
-/// Cost:     a call: what sigsetjmp takes, some ns; and a thread that wakes ten times a second. Not needed: a branch.
+/// Cost:     a call: what sigsetjmp takes, some ns, and one system call when another thread calls than before; a thread
+///           that wakes ten times a second. Not needed: a branch.
 /// Errors:   `no_resources` where there is no thread.
 class way_out {
   public:
@@ -56,7 +57,8 @@ class way_out {
         if (watched_) {
             // Without the mask: that would cost a system call each time, and the handler blocks nothing.
             if (sigsetjmp(out_, 0) != 0) return none_returned;
-            who_.store(::pthread_self(), std::memory_order_relaxed);
+            if (::pthread_equal(who_.load(std::memory_order_relaxed), ::pthread_self()) == 0 || !known_)
+                admit();
             calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         }
         long const result = call();
@@ -71,6 +73,7 @@ class way_out {
         delivery{1'000};
 
     HERRING_SETUP void start() {
+        number_.store(free_signal(SIGRTMAX, true), std::memory_order_relaxed);
         sigset_t every, before;
         ::sigfillset(&every);
         ::pthread_sigmask(SIG_SETMASK, &every, &before);
@@ -87,6 +90,17 @@ class way_out {
                         {"no thread to look after calls that may not return: ", std::strerror(refused),
                          "; raise ulimit -u"});
         watched_ = true;
+    }
+    /// A thread calls for the first time. Some, like those of progress::thread, begin with all signals blocked.
+    HERRING_SETUP void admit() noexcept {
+        who_.store(::pthread_self(), std::memory_order_relaxed);
+        known_ = true;
+        int const number = number_.load(std::memory_order_relaxed);
+        if (number < 0) return;
+        sigset_t ours;
+        ::sigemptyset(&ours);
+        ::sigaddset(&ours, number);
+        ::pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
     }
     HERRING_SETUP void end() noexcept {
         {
@@ -112,7 +126,7 @@ class way_out {
             }
             std::chrono::nanoseconds const now = burnt();
             if (at_first.count() < 0) at_first = now;
-            if (now - at_first >= patience) knock();
+            if (now - at_first >= patience) knock(call);
         }
     }
 
@@ -126,44 +140,57 @@ class way_out {
         return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
     }
 
-    /// Sends the signal, and waits until its handler is through.
-    HERRING_SETUP void knock() noexcept {
+    /// Sends the signal, and waits until its handler is through. One that is not heard, for its thread has blocked it
+    /// or the program now handles it, gives way to the next.
+    HERRING_SETUP void knock(std::uint64_t call) noexcept {
         static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
         ::pthread_mutex_lock(&one_at_a_time);
-        struct sigaction before {};
-        int const number = free_signal(before);
-        bool answered = false;
-        if (number > 0) {
-            struct sigaction ours {};
-            ours.sa_handler = answer;
-            ours.sa_flags = SA_NODEFER; // or a jump would leave it blocked
-            ::sigaction(number, &ours, nullptr);
-            std::uint64_t const before_it = answers_.load(std::memory_order_acquire);
-            wanted_.store(this, std::memory_order_release);
-            ::pthread_kill(who_.load(std::memory_order_relaxed), number);
-            for (time_point const until = clock::now() + delivery; !answered && clock::now() < until;) {
-                sleep(often / 4);
-                answered = answers_.load(std::memory_order_acquire) != before_it;
-            }
-            wanted_.store(nullptr, std::memory_order_release);
-            // One that is blocked, and would come later, must not end the program.
-            ours.sa_handler = SIG_IGN;
-            ::sigaction(number, &ours, nullptr);
-            ::sigaction(number, &before, nullptr);
-        }
+        int const number = free_signal(number_.load(std::memory_order_relaxed), false);
+        bool heard = calls_.load(std::memory_order_acquire) != call; // it was waited for the lock
+        if (number > 0 && !heard) heard = send(number);
         ::pthread_mutex_unlock(&one_at_a_time);
-        if (answered || said_) return;
+        if (heard) return;
+        number_.store(number > SIGRTMIN ? number - 1 : SIGRTMAX, std::memory_order_relaxed);
+        if (said_) return;
         said_ = true;
         std::fprintf(
             stderr,
-            "herring: rank %d: a call into a library does not return, and no real-time signal is free "
-            "and not blocked by which to leave it: end this process\n",
-            ranks_.rank());
+            "herring: rank %d: a call into a library does not return, and its thread does not hear real-time "
+            "signal %d, by which it is to be left; the next ones are tried\n",
+            ranks_.rank(), number);
     }
-    static int free_signal(struct sigaction& found) noexcept {
-        for (int number = SIGRTMAX; number >= SIGRTMIN; --number)
+    HERRING_SETUP bool send(int number) noexcept {
+        struct sigaction ours {
+        }, before{}, now{};
+        ours.sa_handler = answer;
+        ours.sa_flags = SA_NODEFER | SA_RESTART; // or a jump would leave it blocked
+        ::sigaction(number, &ours, &before);
+        std::uint64_t const earlier = answers_.load(std::memory_order_acquire);
+        wanted_.store(this, std::memory_order_release);
+        ::pthread_kill(who_.load(std::memory_order_relaxed), number);
+        bool heard = false;
+        for (time_point const until = clock::now() + delivery; !heard && clock::now() < until;) {
+            sleep(often / 4);
+            heard = answers_.load(std::memory_order_acquire) != earlier;
+        }
+        wanted_.store(nullptr, std::memory_order_release);
+        ::sigaction(number, nullptr, &now);
+        if (now.sa_handler != answer) return heard; // the program has taken it meanwhile
+        // One that is blocked, and would come later, must not end the program.
+        ours.sa_handler = SIG_IGN;
+        if (!heard) ::sigaction(number, &ours, nullptr);
+        ::sigaction(number, &before, nullptr);
+        return heard;
+    }
+    /// The highest one from `most` down that nothing is set up for, or −1.
+    static int free_signal(int most, bool unblocked_here) noexcept {
+        sigset_t blocked;
+        ::sigemptyset(&blocked);
+        if (unblocked_here) ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+        struct sigaction found {};
+        for (int number = most; number >= SIGRTMIN; --number)
             if (::sigaction(number, nullptr, &found) == 0 && (found.sa_flags & SA_SIGINFO) == 0 &&
-                found.sa_handler == SIG_DFL)
+                found.sa_handler == SIG_DFL && ::sigismember(&blocked, number) == 0)
                 return number;
         return -1;
     }
@@ -193,6 +220,8 @@ class way_out {
 
     world const& ranks_;
     bool watched_ = false;
+    bool known_ = false;                  // whether some thread has called
+    std::atomic<int> number_{-1};         // of the signal
     std::atomic<std::uint64_t> calls_{0}; // odd: in one
     std::atomic<pthread_t> who_{};        // is in it
     std::atomic<std::uint64_t> answers_{0};

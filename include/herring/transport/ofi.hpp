@@ -20,7 +20,8 @@ namespace herring::transport {
 /// Facts:     the tag's. Nothing relies on the order of messages or completions, nor on «sent» for «arrived».
 /// Interface: providers with IP addresses bind to `world.local_address()`: what routes to the peers, or
 ///            HERRING_INTERFACE.
-/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any. One more that looks on, without always_returns.
+/// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any. Without the tag's always_returns one more looks
+///            on, which may signal the one that calls (detail/way_out.hpp).
 /// Progress:  manual, which one that is automatic satisfies: bytes move in `poll`, `wait` and the posts.
 /// Memory:    registered once where the provider asks for it (FI_MR_LOCAL), until the transport goes; no cache of the
 ///            provider's is relied upon. 192 bytes a post and 400 a peer of its own.

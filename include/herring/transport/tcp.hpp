@@ -153,7 +153,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     }
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
-        std::size_t count = hand_out(on_completion);
+        std::size_t count = done_.hand_out(on_completion);
         bool const ask = peers_.size() > Tuning.direct_peers;
         if (ask) ask_for_news();
         std::size_t at = 0;
@@ -166,7 +166,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
                 if (l.link.sending()) flush(peer, l);
                 if ((found & ~POLLOUT) != 0 && l.link.open()) count += read(peer, l, on_completion);
             }
-        return count + hand_out(on_completion);
+        return count + done_.hand_out(on_completion);
     }
 
     void wait(time_point until) noexcept {
@@ -273,8 +273,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         }
         polled_ = detail::table<pollfd>(peers_.size() * static_cast<std::size_t>(Tuning.connections));
         std::size_t const most = peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1);
-        done_ = detail::pile<completion>(most);
-        taken_ = detail::pile<completion>(most);
+        done_ = detail::double_pile<completion>(most);
         ranks.barrier(wanted.timeout);
     }
 
@@ -502,15 +501,6 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         done_.push({0, 0, peer.rank, completion::lost, why});
     }
 
-    template <class OnCompletion> std::size_t hand_out(OnCompletion& on_completion) noexcept {
-        if (done_.empty()) return 0;
-        taken_.swap(done_);
-        for (completion const& done : taken_) on_completion(done);
-        auto const count = static_cast<std::size_t>(taken_.end() - taken_.begin());
-        taken_.clear();
-        return count;
-    }
-
     /// One pending wait for readiness of one lane.
     struct readiness {
         basic_tcp* self;
@@ -546,8 +536,7 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
     detail::table<int> index_; // rank → place in peers_; only of those that are
     detail::table<peer_state> peers_;
     detail::table<pollfd> polled_;
-    detail::pile<completion> done_;
-    detail::pile<completion> taken_;
+    detail::double_pile<completion> done_;
     std::size_t unexpected_bytes_ = 0;
     std::uint64_t dropped_ = 0;
     std::size_t armed_ = 0;

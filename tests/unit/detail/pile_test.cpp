@@ -24,16 +24,19 @@ TEST_CASE("pile: values stay in order, within the room that was made and beyond 
     }
 }
 
-TEST_CASE("pile: swaps") {
-    herring::detail::pile<int> first, second(4);
-    first.push(1);
-    first.push(2);
-    first.swap(second);
-    CHECK(first.empty());
-    REQUIRE(second.end() - second.begin() == 2);
-    CHECK(*second.begin() == 1);
-    first.push(3);
-    first.swap(second);
-    CHECK(*second.begin() == 3);
-    CHECK(first.end() - first.begin() == 2);
+TEST_CASE("double pile: what is pushed while it is handed out comes the next time") {
+    herring::detail::double_pile<int> pile(2);
+    std::vector<int> seen;
+    auto take = [&](int value) {
+        seen.push_back(value);
+        if (value < 3) pile.push(value + 10);
+    };
+    CHECK(pile.hand_out(take) == 0);
+    for (int i = 0; i < 5; ++i) pile.push(i);
+    CHECK(pile.hand_out(take) == 5);
+    CHECK(seen == std::vector{0, 1, 2, 3, 4});
+    CHECK_FALSE(pile.empty());
+    CHECK(pile.hand_out(take) == 3);
+    CHECK(seen == std::vector{0, 1, 2, 3, 4, 10, 11, 12});
+    CHECK(pile.empty());
 }

@@ -118,18 +118,51 @@ TEST_CASE("way out: it takes no signal that the program handles") {
     CHECK(all_real_time_signals_are_free());
 }
 
-TEST_CASE("way out: a signal that was blocked all the time ends nothing afterwards") {
+TEST_CASE("way out: a thread that began with all signals blocked is brought back as well") {
     world alone;
-    std::atomic<bool> open{false};
+    std::atomic<bool> never{false};
     way_out calls(alone, true);
+    CHECK(calls([]() noexcept { return 5L; }) == 5); // of another thread
+    fail(alone);
     sigset_t every, before;
     ::sigfillset(&every);
     ::pthread_sigmask(SIG_SETMASK, &every, &before);
+    std::thread caller(
+        [&] { CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    caller.join();
+}
+
+TEST_CASE("way out: a signal that the program waits for stays the program's") {
+    sigset_t own, before;
+    ::sigemptyset(&own);
+    ::sigaddset(&own, SIGRTMAX);
+    ::pthread_sigmask(SIG_BLOCK, &own, &before);
+    {
+        world alone;
+        std::atomic<bool> never{false};
+        way_out calls(alone, true);
+        ::pthread_kill(::pthread_self(), SIGRTMAX);
+        fail(alone);
+        CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned);
+        timespec const now{};
+        CHECK(::sigtimedwait(&own, nullptr, &now) == SIGRTMAX); // it is still pending
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("way out: a signal that is blocked later gives way to another, and ends nothing afterwards") {
+    world alone;
+    std::atomic<bool> never{false};
+    way_out calls(alone, true);
+    CHECK(calls([]() noexcept { return 5L; }) == 5);
+    sigset_t own, before;
+    ::sigemptyset(&own);
+    ::sigaddset(&own, SIGRTMAX);
+    ::pthread_sigmask(SIG_BLOCK, &own, &before);
     fail(alone);
-    std::thread other = after(milliseconds(1'800), [&] { open.store(true); });
-    CHECK(calls([&]() noexcept { return spin(open); }) == 42);
+    CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr); // a pending one would end this process here
-    other.join();
     CHECK(all_real_time_signals_are_free());
 }
 #endif

@@ -170,52 +170,177 @@ TEST_CASE("ofi: what a provider grants is compared with its tag") {
     }
 }
 
-TEST_CASE("ofi: memory that cannot be registered, and what is closed when that fails") {
-    // A domain that grants nothing: the limit of locked memory of a device that is not here.
-    struct stub {
-        static int refuse(fid*, fi_mr_attr const*, std::uint64_t, fid_mr**) { return -FI_ENOMEM; }
-    };
-    fi_ops_mr no_memory{};
-    no_memory.size = sizeof no_memory;
-    no_memory.regattr = stub::refuse;
-    fid_domain domain{};
-    domain.mr = &no_memory;
-    fi_mr_attr asked{};
-    fid_mr* made = nullptr;
-    CHECK(fi_mr_regattr(&domain, &asked, 0, &made) == -FI_ENOMEM);
-    static int closed;
-    closed = 0;
-    fi_ops ops{};
-    ops.size = sizeof ops;
-    ops.close = [](fid*) { return ++closed, 0; };
-    fid_ep endpoint{};
-    endpoint.fid.ops = &ops;
-    {
-        detail::ofi_handle<fid_ep> one(&endpoint);
-        detail::ofi_handle<fid_ep> other(std::move(one));
-        CHECK_FALSE(one);
-        CHECK(other.get() == &endpoint);
-        CHECK(closed == 0);
-        CHECK(other.close() == 0);
-        CHECK(closed == 1);
+namespace {
+
+/// A domain and an endpoint whose registration answers what a test says, and who counts.
+struct registry {
+    static inline int answer = 0;        // of fi_mr_regattr
+    static inline int answer_bind = 0;   // of fi_mr_bind
+    static inline int answer_enable = 0; // of fi_mr_enable
+    static inline int opened = 0, bound = 0, enabled = 0, closed = 0;
+    static inline fi_mr_attr asked{};
+
+    registry() {
+        answer = answer_bind = answer_enable = opened = bound = enabled = closed = 0;
+        of_object.size = sizeof of_object;
+        of_object.close = [](fid*) { return ++closed, 0; };
+        of_object.bind = [](fid*, fid*, std::uint64_t) { return ++bound, answer_bind; };
+        of_object.control = [](fid*, int, void*) { return ++enabled, answer_enable; };
+        of_memory.size = sizeof of_memory;
+        of_memory.regattr = [](fid* of, fi_mr_attr const* wanted, std::uint64_t, fid_mr** made) {
+            if (answer != 0) return answer;
+            asked = *wanted;
+            auto& here = *static_cast<registry*>(of->context);
+            fid_mr& mr = here.regions[opened++];
+            mr.fid.ops = &here.of_object;
+            mr.mem_desc = &mr;
+            *made = &mr;
+            return 0;
+        };
+        domain.fid.context = this;
+        domain.mr = &of_memory;
+        endpoint.fid.ops = &of_object;
     }
-    CHECK(closed == 1);
-    { detail::ofi_handle<fid_ep> const goes(&endpoint); }
-    CHECK(closed == 2);
+    fi_ops of_object{};
+    fi_ops_mr of_memory{};
+    fid_domain domain{};
+    fid_ep endpoint{};
+    fid_mr regions[8]{};
+};
+
+} // namespace
+
+TEST_CASE("ofi: memory is registered where it is asked for, each once, and closed once") {
+    registry at;
+    std::byte first[64]{}, second[32]{}, other[8]{};
+    {
+        detail::ofi_regions none(0);
+        none.add(&at.domain, &at.endpoint, first, -1, 0);
+        CHECK(registry::opened == 0);
+        CHECK(none.descriptor_of(first) == nullptr);
+    }
+    {
+        detail::ofi_regions two(FI_MR_LOCAL);
+        two.add(&at.domain, &at.endpoint, first, -1, 0);
+        two.add(&at.domain, &at.endpoint, {}, -1, 0);
+        CHECK(registry::asked.iface == FI_HMEM_SYSTEM);
+        two.add(&at.domain, &at.endpoint, second, 3, 0);
+        CHECK(registry::asked.iface == FI_HMEM_CUDA);
+        CHECK(registry::asked.device.cuda == 3);
+        CHECK(registry::asked.requested_key == 1);
+        CHECK(registry::opened == 2);
+        CHECK(registry::bound == 0); // only where the endpoint is asked for
+        CHECK(two.descriptor_of(first) == &at.regions[0]);
+        CHECK(two.descriptor_of(first + 63) == &at.regions[0]);
+        CHECK(two.descriptor_of(second + 31) == &at.regions[1]);
+        CHECK(two.descriptor_of(other) == nullptr);
+        two.close();
+        CHECK(registry::closed == 2);
+    }
+    CHECK(registry::closed == 2);
+    {
+        detail::ofi_regions bound(FI_MR_LOCAL | FI_MR_ENDPOINT);
+        bound.add(&at.domain, &at.endpoint, first, -1, 0);
+        CHECK(registry::bound == 1);
+        CHECK(registry::enabled == 1);
+    }
+    CHECK(registry::closed == 3);
 }
 
-TEST_CASE("ofi: the address vector of shm is full, and the rank that it does not take is named") {
+TEST_CASE(
+    "ofi: memory that cannot be registered, as without locked memory, is said, and nothing is left open") {
+    std::byte first[64]{}, second[32]{};
+    struct refusal_at {
+        int* answer;
+        int opened;
+    };
+    for (auto const& [answer, opened] :
+         {refusal_at{&registry::answer, 1}, refusal_at{&registry::answer_bind, 2},
+          refusal_at{&registry::answer_enable, 2}}) {
+        registry at;
+        {
+            detail::ofi_regions some(FI_MR_LOCAL | FI_MR_ENDPOINT);
+            some.add(&at.domain, &at.endpoint, first, -1, 5);
+            *answer = -FI_ENOMEM;
+            try {
+                some.add(&at.domain, &at.endpoint, second, -1, 5);
+                FAIL("it was registered");
+            } catch (error const& why) {
+                CHECK(why.code() == errc::no_resources);
+                CHECK(why.why().local_rank == 5);
+                CHECK_MESSAGE(contains(why.what(), "cannot register 32 bytes"), why.what());
+                CHECK_MESSAGE(contains(why.what(), "ulimit -l"), why.what());
+            }
+            CHECK(registry::opened == opened);
+            CHECK(registry::closed == opened - 1); // the one that failed, if it came so far
+            CHECK(some.descriptor_of(first) == &at.regions[0]);
+            CHECK(some.descriptor_of(second) == nullptr);
+        }
+        CHECK(registry::closed == opened);
+    }
+    registry at;
+    detail::ofi_regions some(FI_MR_HMEM);
+    registry::answer = -FI_ENOSYS;
+    try {
+        some.add(&at.domain, &at.endpoint, first, 0, 5);
+        FAIL("it was registered");
+    } catch (error const& why) {
+        CHECK(why.code() == errc::unsupported);
+        CHECK_MESSAGE(contains(why.what(), "64 bytes of a device"), why.what());
+    }
+}
+
+TEST_CASE("ofi: an object is closed once, by its last owner") {
+    registry at;
+    {
+        detail::ofi_handle<fid_ep> one(&at.endpoint);
+        detail::ofi_handle<fid_ep> other(std::move(one));
+        CHECK_FALSE(one);
+        CHECK(other.get() == &at.endpoint);
+        CHECK(registry::closed == 0);
+        CHECK(other.close() == 0);
+        CHECK(registry::closed == 1);
+    }
+    CHECK(registry::closed == 1);
+    { detail::ofi_handle<fid_ep> const goes(&at.endpoint); }
+    CHECK(registry::closed == 2);
+}
+
+TEST_CASE("ofi: an address vector that is full, and the rank that it does not take is named") {
+    int const peers[] = {4, 7, 9};
+    fi_addr_t to[] = {0, 1, FI_ADDR_NOTAVAIL};
+    CHECK_NOTHROW(detail::ofi_entered(2, 3, to, peers));
+    struct refusal_of {
+        int taken, first_bad, named;
+        char const* says;
+    };
+    for (refusal_of const& one : {refusal_of{2, 2, 9, "took 2 of 3"}, refusal_of{2, 1, 7, "took 2 of 3"},
+                                  refusal_of{1, 0, 4, "took 1 of 3"}, refusal_of{0, 0, 4, "took 0 of 3"},
+                                  refusal_of{-FI_ENOMEM, 0, 4, "took 0 of 3"}}) {
+        for (int i = 0; i < 3; ++i) to[i] = i == one.first_bad ? FI_ADDR_NOTAVAIL : fi_addr_t(i);
+        CAPTURE(one.taken);
+        try {
+            detail::ofi_entered(2, one.taken, to, peers);
+            FAIL("it was taken");
+        } catch (error const& why) {
+            CHECK(why.code() == errc::no_resources);
+            CHECK(why.why().local_rank == 2);
+            CHECK(why.why().peer == one.named);
+            CHECK_MESSAGE(contains(why.what(), one.says), why.what());
+        }
+    }
+}
+
+TEST_CASE("ofi: an address vector for more peers than shm maps is refused") {
     // Its provider says in its source that it maps 256 peers.
     detail::ofi_facts const tag = detail::ofi_facts_of<provider::shm>();
     detail::ofi_place place;
     place.node = "fi_ns://herring-test-" + std::to_string(detail::random_bits());
-    auto const open = [&](std::size_t peers) {
-        return detail::ofi_endpoint(tag, detail::ofi_select(tag, place, 4096, 0), 16, peers, 0);
-    };
-    CHECK_THROWS_AS(open(100'000), error);
     try {
-        open(100'000);
+        detail::ofi_endpoint(tag, detail::ofi_select(tag, place, 4096, 0), 16, 100'000, 0);
+        FAIL("it was opened");
     } catch (error const& why) {
+        CHECK(why.code() == errc::unsupported);
         CHECK_MESSAGE(contains(why.what(), "fi_av_open"), why.what());
     }
 }
