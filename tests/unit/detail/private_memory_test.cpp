@@ -28,6 +28,19 @@ TEST_CASE("private_memory: zeroed, page aligned, moved") {
     CHECK(private_memory(0, 0).bytes().empty());
 }
 
+TEST_CASE("private_memory: what is large begins where a huge page can") {
+    constexpr std::size_t huge = std::size_t{1} << 21;
+    for (std::size_t const bytes : {huge, 2 * huge - 1, 2 * huge, 3 * huge + 12'345}) {
+        private_memory one(bytes, 0);
+        CAPTURE(bytes);
+        CHECK(one.bytes().size() == bytes);
+        CHECK((reinterpret_cast<std::uintptr_t>(one.data()) % huge == 0 || bytes < 2 * huge));
+        one.bytes().front() = one.bytes().back() = std::byte{9}; // both ends are there
+        private_memory const two(std::move(one));
+        CHECK(two.bytes().back() == std::byte{9});
+    }
+}
+
 TEST_CASE("private_memory: too much is an error that says how much") {
     try {
         private_memory const made(std::size_t{1} << 62, 3);
