@@ -263,7 +263,7 @@ TEST_CASE("what is infinite or no number in the results is counted, where that i
     CHECK(apart([](world& alone) {
         gpu::use_device(alone);
         using counting =
-            gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.count_not_finite = true}>;
+            gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.inspect = true}>;
         reducer<float, transport::inproc, counting> reduce(alone, {{"a", 1000}, {"b", 7}});
         std::vector<float> values(1000, 1.0f);
         values[0] = values[999] = __builtin_inff();
