@@ -141,7 +141,8 @@ template <bool OnDevice> struct only_on_host {
     static_assert(
         !OnDevice,
         "[HRG-D02] reducer: its tensors lie on a device, and it has to be told in which stream; a common "
-        "slip is ready(i), wait() or all_reduce(span); call ready(i, stream) and wait(stream)");
+        "slip is ready(i), wait() or all_reduce(span); call ready(i, stream), wait(stream) and "
+        "all_reduce(device_span, stream)");
 };
 
 template <class Pack> struct runnable { using type = rejected<typename Pack::element>; };
