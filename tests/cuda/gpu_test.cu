@@ -29,6 +29,14 @@
 using namespace herring;
 using namespace herring::conformance;
 
+// A transport that reaches devices: compiled, and not run, for inproc copies by the host.
+struct reaches_devices : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "reaches_devices";
+    static constexpr bool device_memory = true;
+    void register_device_memory(std::span<std::byte>, int) noexcept {}
+};
+
 namespace {
 
 using names = std::vector<std::string>;
@@ -238,13 +246,7 @@ template <class Node> void every_world() {
     by_processes_and_threads<Node, double, update::sum>({"a", "a"});
 }
 
-// A transport that reaches devices: compiled, and not run, for inproc copies by the host.
-struct reaches_devices : transport::inproc {
-    using inproc::inproc;
-    static constexpr char const* name = "reaches_devices";
-    static constexpr bool device_memory = true;
-    void register_device_memory(std::span<std::byte>, int) noexcept {}
-};
+// As above: compiled.
 [[maybe_unused]] void parts_on_the_device(world& ranks) {
     reducer<bfloat16, reaches_devices, intra_node::nvlink> reduce(ranks, {{"a", 100}});
     reduce.ready(0, nullptr);
