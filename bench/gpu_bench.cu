@@ -1,4 +1,4 @@
-// herring: on a GPU: the k-way sum, packing, staging and latency, beside what the device's own copies reach in the same run.
+// herring: on a GPU: the k-way sum, packing, both pipelines and latency, beside what the device's own copies reach in the same run.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   nvcc -std=c++20 -O2 -arch=sm_90 -Iinclude bench/gpu_bench.cu -o build/gpu_bench && build/gpu_bench [folder of the tables]
@@ -8,6 +8,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
+#include "herring/launch.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_store.cuh>
 #include <cuda_runtime.h>
 
 using namespace herring;
@@ -89,6 +92,37 @@ double copy_bandwidth(std::size_t bytes) {
                }));
 }
 
+// The same sum with CUB's block load and store, for whole tiles: what the kernel's own accesses are held against.
+template <class T, int K>
+__global__ void __launch_bounds__(gpu::threads_of_block)
+    cub_sum(gpu::fold_work const __grid_constant__ work, std::size_t tiles, float scale) {
+    constexpr int items = static_cast<int>(gpu::access_bytes / sizeof(T)) * 2;
+    constexpr std::size_t tile = std::size_t{gpu::threads_of_block} * items;
+    using load = cub::BlockLoad<T, gpu::threads_of_block, items, cub::BLOCK_LOAD_VECTORIZE>;
+    using store = cub::BlockStore<T, gpu::threads_of_block, items, cub::BLOCK_STORE_VECTORIZE>;
+    for (std::size_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+        accumulator<T> total[items];
+        T some[items];
+        for (int s = 0; s < K; ++s) {
+            load().Load(static_cast<T const*>(work.sources[s]) + t * tile, some);
+            for (int i = 0; i < items; ++i) {
+                auto const value = static_cast<accumulator<T>>(some[i]);
+                total[i] = s == 0 ? value : total[i] + value;
+            }
+        }
+        for (int i = 0; i < items; ++i) some[i] = gpu::stored<T>(total[i] * scale);
+        store().Store(static_cast<T*>(work.targets[0]) + t * tile, some);
+    }
+}
+template <class T, int K> void launch_cub_sum(gpu::fold_work const& work, int processors) {
+    std::size_t const tile = std::size_t{gpu::threads_of_block} * gpu::access_bytes / sizeof(T) * 2;
+    std::size_t const tiles = work.where.elements / tile;
+    auto const blocks =
+        static_cast<unsigned>(std::min<std::size_t>(tiles, 4u * static_cast<unsigned>(processors)));
+    cub_sum<T, K><<<blocks, gpu::threads_of_block, 0, queue>>>(work, tiles, 1.0f / K);
+    must(cudaGetLastError(), "cub_sum");
+}
+
 template <class T> void sums(char const* type, int processors) {
     for (std::size_t const bytes :
          {std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20, std::size_t{256} << 20}) {
@@ -106,11 +140,62 @@ template <class T> void sums(char const* type, int processors) {
                 gbs(static_cast<double>(bytes) * (k + 1), seconds(10, [&] {
                         must(gpu::fold_on_device<update::average, T>(work, queue, processors), "sum");
                     }));
-            std::printf("sum      %-9s %5zu MiB  k = %d  %8.1f GB/s  %5.1f %% of the copy's %.1f\n", type,
-                        bytes >> 20, k, reached, 100 * reached / copies, copies);
+            double const by_cub = gbs(static_cast<double>(bytes) * (k + 1), seconds(10, [&] {
+                                          k == 2   ? launch_cub_sum<T, 2>(work, processors)
+                                          : k == 4 ? launch_cub_sum<T, 4>(work, processors)
+                                                   : launch_cub_sum<T, 8>(work, processors);
+                                      }));
+            auto const row = [&](char const* how, double speed) {
+                std::printf("sum      %-9s %5zu MiB  k = %d  %-19s %8.1f GB/s  %5.1f %% of the copy's %.1f\n",
+                            type, bytes >> 20, k, how, speed, 100 * speed / copies, copies);
+            };
+            row("", reached);
+            row("cub block load/store", by_cub);
         }
     }
 }
+
+// Packing by hand: a block for each 64 KiB of a tensor, 16 bytes an access. What cub::DeviceMemcpy is held against.
+struct piece {
+    std::byte* to;
+    std::byte const* from;
+    std::size_t bytes;
+};
+__global__ void __launch_bounds__(gpu::threads_of_block) pack_by_hand(piece const* pieces) {
+    piece const mine = pieces[blockIdx.x];
+    auto* const to = reinterpret_cast<uint4*>(mine.to);
+    auto const* const from = reinterpret_cast<uint4 const*>(mine.from);
+    std::size_t const quads = mine.bytes / sizeof(uint4);
+    for (std::size_t i = threadIdx.x; i < quads; i += blockDim.x) to[i] = from[i];
+    for (std::size_t i = quads * sizeof(uint4) + threadIdx.x; i < mine.bytes; i += blockDim.x)
+        mine.to[i] = mine.from[i];
+}
+class packing_by_hand {
+  public:
+    explicit packing_by_hand(std::vector<gpu::copy_item> const& copies)
+        : pieces_(cut(copies)), there_(pieces_.size() * sizeof(piece)) {
+        must(cudaMemcpy(there_.at, pieces_.data(), pieces_.size() * sizeof(piece), cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+    }
+    void operator()() const {
+        pack_by_hand<<<static_cast<unsigned>(pieces_.size()), gpu::threads_of_block, 0, queue>>>(
+            reinterpret_cast<piece const*>(there_.at));
+        must(cudaGetLastError(), "pack_by_hand");
+    }
+
+  private:
+    static std::vector<piece> cut(std::vector<gpu::copy_item> const& copies) {
+        std::vector<piece> made;
+        for (gpu::copy_item const& c : copies)
+            for (std::size_t at = 0; at < c.bytes; at += 64 << 10)
+                made.push_back({static_cast<std::byte*>(c.to) + at,
+                                static_cast<std::byte const*>(c.from) + at,
+                                std::min<std::size_t>(64 << 10, c.bytes - at)});
+        return made;
+    }
+    std::vector<piece> pieces_;
+    buffer there_;
+};
 
 void packing(world& alone, char const* model, std::string const& path) {
     std::vector<std::size_t> const sizes = table(path);
@@ -134,15 +219,21 @@ void packing(world& alone, char const* model, std::string const& path) {
     double const copies = copy_bandwidth(bytes);
     auto const row = [&](char const* what, double took) {
         double const reached = gbs(2.0 * static_cast<double>(bytes), took);
-        std::printf("%-8s %-11s %4zu tensors  %8.1f us  %8.1f GB/s  %5.1f %% of the copy's %.1f\n", what,
+        std::printf("%-21s %-11s %4zu tensors  %8.1f us  %8.1f GB/s  %5.1f %% of the copy's %.1f\n", what,
                     model, sizes.size(), took * 1e6, reached, 100 * reached / copies, copies);
     };
-    row("pack", seconds(20, [&] { device.copy_many(queue, batch_in, 0, in); }));
-    row("unpack", seconds(20, [&] { device.copy_many(queue, batch_out, 0, out); }));
-    row("one each", seconds(20, [&] {
-            for (gpu::copy_item const& c : in)
+    auto const one_each = [](std::vector<gpu::copy_item> const& list) {
+        return [&list] {
+            for (gpu::copy_item const& c : list)
                 must(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDeviceToDevice, queue), "copy");
-        }));
+        };
+    };
+    row("pack", seconds(20, [&] { device.copy_many(queue, batch_in, 0, in); }));
+    row("pack, by hand", seconds(20, packing_by_hand(in)));
+    row("pack, one copy each", seconds(20, one_each(in)));
+    row("unpack", seconds(20, [&] { device.copy_many(queue, batch_out, 0, out); }));
+    row("unpack, by hand", seconds(20, packing_by_hand(out)));
+    row("unpack, one copy each", seconds(20, one_each(out)));
     if (device.failed() != nullptr) std::printf("pack     %s\n", device.failed()->message().c_str());
 }
 
@@ -167,7 +258,60 @@ template <class Node> void steps(world& alone, char const* what, std::size_t byt
         what, bytes >> 20, best * 1e6, reached, 100 * reached / bound, bound);
 }
 
-// One small bucket: launched, and from a graph. By the host's clock, launch to end.
+// Steps of ranks that share the first device, each a process: a kernel a rank reads all tensors and writes all. Best of 5, as
+// rank 0 sees it, from a barrier to the end of its stream.
+int sharing_steps(world& ranks) {
+    gpu::use_device(ranks);
+    cudaStream_t mine;
+    must(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking), "cudaStreamCreate");
+    for (std::size_t const bytes : {std::size_t{1} << 20, std::size_t{64} << 20, std::size_t{256} << 20}) {
+        std::size_t const tensors = 32;
+        reducer<float, transport::inproc, intra_node::nvlink> reduce(
+            ranks, layout::of(std::vector<std::size_t>(tensors, bytes / tensors / 4)));
+        double best = 1e30;
+        for (int round = 0; round < 7; ++round) {
+            ranks.barrier();
+            auto const from = std::chrono::steady_clock::now();
+            for (std::size_t i = 0; i < tensors; ++i) reduce.ready(i, mine);
+            reduce.wait(mine);
+            must(cudaStreamSynchronize(mine), "cudaStreamSynchronize");
+            std::chrono::duration<double> const took = std::chrono::steady_clock::now() - from;
+            if (round > 1) best = std::min(best, took.count());
+        }
+        if (ranks.rank() == 0)
+            std::printf("step     nvlink, %d processes on one device %4zu MiB  %8.1f us  %8.1f GB/s read and "
+                        "written\n",
+                        ranks.size(), bytes >> 20, best * 1e6,
+                        gbs(2.0 * static_cast<double>(bytes) * ranks.size(), best));
+    }
+    must(cudaStreamDestroy(mine), "cudaStreamDestroy");
+    return 0;
+}
+
+// One small bucket of the caller's tensors, packed, summed and unpacked: by the host's clock, ready to end.
+template <class Node> void small_bucket(world& alone, char const* what) {
+    std::size_t const tensors = 8, elements = 2048;
+    reducer<float, transport::inproc, Node> reduce(alone,
+                                                   layout::of(std::vector<std::size_t>(tensors, elements)));
+    buffer theirs(tensors * elements * 4);
+    std::vector<double> all;
+    for (int i = 0; i < 2000; ++i) {
+        auto const start = std::chrono::steady_clock::now();
+        for (std::size_t t = 0; t < tensors; ++t)
+            reduce.ready(t, device_span(reinterpret_cast<float*>(theirs.at) + t * elements, elements), queue);
+        reduce.wait(queue);
+        must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+        std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
+        if (i >= 200) all.push_back(took.count());
+    }
+    std::sort(all.begin(), all.end());
+    std::printf(
+        "latency  bucket of 8 x 8 KiB, %-22s min %5.1f  median %5.1f  p99 %5.1f us, %llu graphs launched\n",
+        what, all.front() * 1e6, all[all.size() / 2] * 1e6, all[all.size() * 99 / 100] * 1e6,
+        static_cast<unsigned long long>(reduce.intra_node().replays()));
+}
+
+// One small sum: launched, and from a graph. By the host's clock, launch to end.
 void latency(int processors) {
     buffer from(2 << 16), to(1 << 16);
     gpu::fold_work work;
@@ -210,6 +354,9 @@ void latency(int processors) {
 
 int main(int argc, char** argv) {
     std::string const folder = argc > 1 ? argv[1] : "bench/data";
+    std::setvbuf(stdout, nullptr, _IOLBF, 0); // who forks must not print twice
+    for (int const ranks : {2, 4, 8})         // before this process calls anything of CUDA
+        if (int const failed = launch(ranks, sharing_steps); failed != 0) return failed;
     try {
         world alone;
         int const device = gpu::use_device(alone);
@@ -243,6 +390,12 @@ int main(int argc, char** argv) {
         for (std::size_t const mib : {64, 256})
             steps<intra_node::pcie_staging>(alone, "pcie_staging", mib << 20, slower);
         latency(facts.multiProcessorCount);
+        small_bucket<intra_node::nvlink>(alone, "nvlink");
+        small_bucket<gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.graphs = true}>>(
+            alone, "nvlink, graphs");
+        small_bucket<intra_node::pcie_staging>(alone, "pcie_staging");
+        small_bucket<gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.graphs = true}>>(
+            alone, "pcie_staging, graphs");
         must(cudaStreamDestroy(queue), "cudaStreamDestroy");
     } catch (error const& why) {
         std::fprintf(stderr, "%s\n", why.what());

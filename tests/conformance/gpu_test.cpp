@@ -29,6 +29,10 @@ namespace {
 
 using staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2}>;
 using peer_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2}>;
+using staging_by_graphs =
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2, .graphs = true}>;
+using sums_by_graphs =
+    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2, .graphs = true}>;
 using fusion_of_little = fusion::balanced_buffer<8_KiB, 1>;
 using names = std::vector<std::string>;
 
@@ -113,9 +117,37 @@ template <class T, class Update> std::vector<T> on_host(names const& nodes) {
     return out;
 }
 
-// The same on the model of a device: the host never waits for it between steps.
-template <class Node, class T, class Update, class... More>
-std::vector<T> on_device(names const& nodes, std::uint64_t seed, std::atomic<std::uint64_t>* seen = nullptr) {
+// inproc as a transport that reaches memory of devices; the model's is the host's.
+std::atomic<std::uint64_t> sent_from_device{0}, received_on_device{0};
+struct inproc_on_device : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "inproc_on_device";
+    static constexpr bool device_memory = true;
+    void register_device_memory(std::span<std::byte> memory, int) noexcept { there = memory; }
+    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
+        sent_from_device += lies_there(from.data());
+        return inproc::post_send(peer, tag, from, token);
+    }
+    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+        received_on_device += lies_there(into.data());
+        return inproc::post_receive(peer, tag, into, token);
+    }
+    bool lies_there(std::byte const* place) const noexcept {
+        return static_cast<std::size_t>(place - there.data()) < there.size();
+    }
+    std::span<std::byte> there;
+};
+
+// What a run's reducers say of it, in all.
+struct said {
+    std::atomic<std::uint64_t> not_finite{0}, replays{0};
+    std::atomic<int> norms{0}; // ranks whose squared norm is the one of their results
+};
+
+// The same on the model of a device: the host never waits for it between steps. `move`: the caller's tensors, now and then.
+template <class Node, class T, class Update, class Transport = transport::inproc, class... More>
+std::vector<T> on_device(names const& nodes, std::uint64_t seed, said* seen = nullptr, bool move = false) {
     std::vector<T> out(place<T>(static_cast<int>(nodes.size()), 0));
     launch_options options;
     options.nodes = nodes;
@@ -123,12 +155,12 @@ std::vector<T> on_device(names const& nodes, std::uint64_t seed, std::atomic<std
         static_cast<int>(nodes.size()),
         [&](world& ranks) {
             kernels<T> mine;
-            using reducing = reducer<T, Update, transport::inproc, Node, fusion_of_little, More...>;
+            using reducing = reducer<T, Update, Transport, Node, fusion_of_little, More...>;
             reducing reduce(ranks, layout::of(sizes));
             gpu::host_runtime device(ranks);
             // The tensors 3, 6 and 8 are the caller's, at odd places.
-            gpu::host_runtime::memory elsewhere(device, (sizes[3] + sizes[6] + sizes[8] + 3) * sizeof(T));
-            T* const first = reinterpret_cast<T*>(elsewhere.data()) + 1;
+            gpu::host_runtime::memory elsewhere(device, (sizes[3] + sizes[6] + sizes[8] + 4) * sizeof(T));
+            T* first = reinterpret_cast<T*>(elsewhere.data()) + 1;
             auto const mine_or_its = [&](std::size_t t) -> device_span<T> {
                 if (t == 3) return {first, sizes[3]};
                 if (t == 6) return {first + sizes[3], sizes[6]};
@@ -142,6 +174,7 @@ std::vector<T> on_device(names const& nodes, std::uint64_t seed, std::atomic<std
             for (std::size_t t = 0; t < sizes.size(); ++t) order.push_back(t);
             for (int step = 0; step < steps; ++step) {
                 roll.shuffle(order);
+                if (move && step == steps / 2) ++first;
                 // The second stream follows the first: what it writes was read there.
                 device.record(joined, one.handle());
                 device.wait(two.handle(), joined);
@@ -164,7 +197,16 @@ std::vector<T> on_device(names const& nodes, std::uint64_t seed, std::atomic<std
             }
             if (seen != nullptr) {
                 gpu::host_machine::current()->drain(*one.handle());
-                seen->fetch_add(reduce.intra_node().not_finite());
+                seen->not_finite += reduce.intra_node().not_finite();
+                seen->replays += reduce.intra_node().replays();
+                auto const wide = [](T v) { return static_cast<double>(static_cast<accumulator<T>>(v)); };
+                double squares = 0;
+                T const* const last = out.data() + place<T>(ranks.rank(), steps - 1);
+                for (T const* v = last; v != out.data() + place<T>(ranks.rank(), steps); ++v)
+                    squares += wide(*v) * wide(*v);
+                double const found = reduce.intra_node().squared_norm();
+                seen->norms += found == squares || (found != found && squares != squares) ||
+                               (found > squares * (1 - 1e-12) && found < squares * (1 + 1e-12));
             }
             // A stream ends with what is in it; the reducer goes after it, as its memory must.
             return 0;
@@ -268,7 +310,7 @@ template <class Node> void every_world_and_type() {
     same_bits<float16, update::average, Node>({"a", "a", "b", "b"}, 1);
     same_bits<double, update::max, Node>({"a", "a", "b"}, 1);
     same_bits<std::int32_t, update::sum, Node>({"a", "a", "b"}, 1);
-    same_bits<float, update::average, Node, progress::thread>({"a", "a", "b", "b"}, 2);
+    same_bits<float, update::average, Node, transport::inproc, progress::thread>({"a", "a", "b", "b"}, 2);
 }
 
 } // namespace
@@ -327,27 +369,140 @@ TEST_CASE("gpu: what is out of order gives other bits") {
     CHECK(caught([&](auto seed) { return by_turns<hasty_sums, float, update::average>(nodes, seed); }));
 }
 
-TEST_CASE("gpu: what is infinite or no number in the results is counted, where that is asked for") {
-    using counting_staging =
-        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.count_not_finite = true}>;
-    using counting_sums =
-        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.count_not_finite = true}>;
+TEST_CASE("gpu: results are inspected where that is asked for: what is no number, and the squared norm") {
+    using inspecting_staging =
+        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.inspect = true}>;
+    using inspecting_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.inspect = true}>;
     names const nodes{"a", "a", "b"};
-    std::uint64_t want = 0;
-    for (float const v : on_host<float, update::sum>(nodes)) want += gpu::detail::not_finite(v);
-    CHECK(want > 0);
-    auto const counted = [&](auto const& run) {
+    auto const inspected = [&]<class Node, class T>(Node*, T) {
+        std::uint64_t want = 0;
+        for (T const v : on_host<T, update::sum>(nodes))
+            if constexpr (std::is_floating_point_v<T>) want += gpu::detail::not_finite(v);
         gpu::host_machine machine;
-        std::atomic<std::uint64_t> seen{0};
-        (void)run(&seen);
-        return seen.load();
+        said seen;
+        (void)on_device<Node, T, update::sum>(nodes, 1, &seen);
+        CHECK(seen.norms == 3);
+        CHECK(seen.not_finite == want);
+        return want;
     };
-    CHECK(counted([&](auto* seen) {
-              return on_device<counting_staging, float, update::sum>(nodes, 1, seen);
-          }) == want);
-    CHECK(counted([&](auto* seen) { return on_device<counting_sums, float, update::sum>(nodes, 1, seen); }) ==
-          want);
-    CHECK(counted([&](auto* seen) { return on_device<staging, float, update::sum>(nodes, 1, seen); }) == 0);
+    CHECK(inspected(static_cast<inspecting_staging*>(nullptr), 0.0f) > 0); // of which the norm is none
+    inspected(static_cast<inspecting_sums*>(nullptr), 0.0f);
+    CHECK(inspected(static_cast<inspecting_staging*>(nullptr), std::int32_t{}) == 0);
+    inspected(static_cast<inspecting_sums*>(nullptr), std::int32_t{});
+    gpu::host_machine machine;
+    said seen;
+    (void)on_device<staging, float, update::sum>(nodes, 1, &seen);
+    CHECK(seen.not_finite == 0); // not asked for
+    CHECK(seen.norms == 0);
+}
+
+template <class Node> void by_graphs() {
+    for (names const& nodes : {names{"a"}, names{"a", "a"}, names{"a", "a", "b"}}) {
+        CAPTURE(nodes.size());
+        auto const want = on_host<bfloat16, update::average>(nodes);
+        for (bool const move : {false, true})
+            for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(4)); ++seed) {
+                CAPTURE(seed);
+                gpu::host_machine machine({.seed = seed, .workers = 1 + static_cast<int>(seed % 2)});
+                said seen;
+                CHECK(differing(want, on_device<Node, bfloat16, update::average>(nodes, seed, &seen, move)) ==
+                      0);
+                // Other values in each step, and the same graphs from the second on.
+                CHECK(seen.replays > nodes.size());
+                CHECK(machine.device_used == 0);
+            }
+        for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(6)); ++seed) {
+            CAPTURE(seed);
+            gpu::host_machine machine({.seed = seed, .workers = 0});
+            CHECK(differing(want, by_turns<Node, bfloat16, update::average>(nodes, seed)) == 0);
+        }
+    }
+}
+
+TEST_CASE("gpu: pcie_staging by graphs: what is replayed does what was enqueued") {
+    by_graphs<staging_by_graphs>();
+}
+TEST_CASE("gpu: nvlink by graphs: what is replayed does what was enqueued") { by_graphs<sums_by_graphs>(); }
+
+TEST_CASE("gpu: a transport that reaches devices: what others serve does not pass the host, the same bits") {
+    for (names const& nodes : {names{"a", "b"}, names{"a", "a", "b", "b"}, names{"a", "b", "a", "c"}}) {
+        CAPTURE(nodes.size());
+        sent_from_device = received_on_device = 0;
+        auto const all = [&]<class Node, class T>(Node*, T) {
+            auto const want = on_host<T, update::average>(nodes);
+            for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(3)); ++seed) {
+                CAPTURE(seed);
+                gpu::host_machine machine({.seed = seed, .workers = 1 + static_cast<int>(seed % 2)});
+                CHECK(differing(want, on_device<Node, T, update::average, inproc_on_device>(nodes, seed)) ==
+                      0);
+                CHECK(machine.device_used == 0);
+            }
+        };
+        all(static_cast<peer_sums*>(nullptr), 0.0f);
+        all(static_cast<peer_sums*>(nullptr), bfloat16{});
+        CHECK(sent_from_device > 0);
+        CHECK(received_on_device == sent_from_device); // one result a push
+        all(static_cast<sums_by_graphs*>(nullptr), bfloat16{});
+        std::uint64_t const before = sent_from_device;
+        all(static_cast<staging*>(nullptr), bfloat16{}); // whose sums are the host's
+        CHECK(sent_from_device == before);
+    }
+}
+
+// Buffers outside the layout, of sizes about those of a piece (64 KiB here) and the ring (4 of them).
+template <class Node, class T> void all_reduces(names const& nodes, std::uint64_t seed) {
+    gpu::host_machine machine({.seed = seed, .workers = 1 + static_cast<int>(seed % 2)});
+    launch_options options;
+    options.nodes = nodes;
+    std::atomic<int> wrong{0};
+    launch_threads(
+        static_cast<int>(nodes.size()),
+        [&](world& ranks) {
+            reducer<T, transport::inproc, Node> reduce(ranks, {{"a", 100}, {"b", 1000}});
+            reducer<T, transport::inproc, intra_node::shared_memory> model(ranks);
+            std::size_t const piece = 65536 / sizeof(T);
+            gpu::host_runtime device(ranks);
+            gpu::host_runtime::memory memory(device, 6 * 65536);
+            T* const buffer = reinterpret_cast<T*>(memory.data()) + 3;
+            std::vector<T> want(6 * piece), got(6 * piece);
+            kernels<T> mine;
+            gpu::host_runtime::stream stream(device);
+            int step = 0;
+            for (std::size_t const count : {std::size_t{0}, std::size_t{1}, std::size_t{700}, piece - 1,
+                                            piece, piece + 1, 4 * piece, 5 * piece + 17}) {
+                mine.fills.push_back({buffer, count, 0, ranks.rank(), ++step});
+                gpu::host_runtime::launch(stream.handle(), kernels<T>::fill::run, &mine.fills.back());
+                reduce.all_reduce({buffer, count}, stream.handle());
+                mine.keeps.push_back({buffer, count, got.data()});
+                gpu::host_runtime::launch(stream.handle(), kernels<T>::keep::run, &mine.keeps.back());
+                for (std::size_t i = 0; i < count; ++i) want[i] = value<T>(ranks.rank(), 0, i, step);
+                model.all_reduce(std::span<T>(want.data(), count));
+                machine.drain(*stream.handle());
+                wrong += count > 0 && std::memcmp(want.data(), got.data(), count * sizeof(T)) != 0;
+                // Steps go on as before.
+                for (std::size_t t = 0; t < 2; ++t) {
+                    mine.fills.push_back({reduce.tensor(t).data(), reduce.tensor(t).size(), t, 0, step});
+                    gpu::host_runtime::launch(stream.handle(), kernels<T>::fill::run, &mine.fills.back());
+                    reduce.ready(t, stream.handle());
+                }
+                reduce.wait(stream.handle());
+            }
+            machine.drain(*stream.handle());
+            return 0;
+        },
+        options);
+    CHECK(wrong == 0);
+    CHECK(machine.device_used == 0);
+}
+
+TEST_CASE("gpu: all_reduce of device memory, the same bits as the host's") {
+    std::uint64_t seed = 1;
+    for (names const& nodes : {names{"a"}, names{"a", "a", "a"}, names{"a", "a", "b"}, names{"a", "b"}}) {
+        CAPTURE(nodes.size());
+        all_reduces<staging, float>(nodes, ++seed);
+        all_reduces<peer_sums, bfloat16>(nodes, ++seed);
+        all_reduces<sums_by_graphs, float>(nodes, ++seed);
+    }
 }
 
 TEST_CASE("gpu: both pass the suite of their axis") {

@@ -8,6 +8,7 @@
 #include "conformance/intra_node_suite.hpp"
 
 #include "herring/gpu/kernels.cuh"
+#include "herring/gpu/recording.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
@@ -27,6 +28,14 @@
 
 using namespace herring;
 using namespace herring::conformance;
+
+// A transport that reaches devices: compiled, and not run, for inproc copies by the host.
+struct reaches_devices : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "reaches_devices";
+    static constexpr bool device_memory = true;
+    void register_device_memory(std::span<std::byte>, int) noexcept {}
+};
 
 namespace {
 
@@ -132,6 +141,11 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
 std::vector<std::size_t> const sizes{70000, 0, 3, 500001, 17, 1024, 2333, 1, 90000, 33, 60000};
 constexpr int steps = 4;
 
+using staging_by_graphs = gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.graphs = true}>;
+using sums_by_graphs = gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.graphs = true}>;
+template <class Node>
+constexpr bool replays = std::is_same_v<Node, staging_by_graphs> || std::is_same_v<Node, sums_by_graphs>;
+
 // Runs steps on the device, without a synchronisation between them, and the same on the host; compares bits.
 template <class Node, class T, class Update> int work(world& ranks) {
     gpu::use_device(ranks);
@@ -183,6 +197,24 @@ template <class Node, class T, class Update> int work(world& ranks) {
                 wrong = 1;
             }
     }
+    if (replays<Node> && reduce.intra_node().replays() == 0) {
+        std::fprintf(stderr, "rank %d: no graph was launched\n", ranks.rank());
+        wrong = 1;
+    }
+    // Buffers outside the layout, of one piece and of two.
+    for (std::size_t const count : {std::size_t{1}, std::size_t{100000}, std::size_t{570000}}) {
+        for (std::size_t i = 0; i < count; ++i) in[i] = value<T>(ranks.rank(), 99, i, 0);
+        must(cudaMemcpyAsync(own, in, count * sizeof(T), cudaMemcpyHostToDevice, stream), "in");
+        reduce.all_reduce({own, count}, stream);
+        must(cudaMemcpyAsync(out, own, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "out");
+        model.all_reduce(std::span<T>(in, count));
+        must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+        if (std::memcmp(in, out, count * sizeof(T)) != 0) {
+            std::fprintf(stderr, "rank %d: an all_reduce of %zu differs from the host's\n", ranks.rank(),
+                         count);
+            wrong = 1;
+        }
+    }
     must(cudaFree(own), "cudaFree");
     must(cudaFreeHost(in), "cudaFreeHost");
     must(cudaFreeHost(out), "cudaFreeHost");
@@ -212,6 +244,13 @@ template <class Node> void every_world() {
     by_processes_and_threads<Node, bfloat16, update::average>({"a", "a", "b"});
     by_processes_and_threads<Node, float16, update::sum>({"a", "b", "b"});
     by_processes_and_threads<Node, double, update::sum>({"a", "a"});
+}
+
+// As above: compiled.
+[[maybe_unused]] void parts_on_the_device(world& ranks) {
+    reducer<bfloat16, reaches_devices, intra_node::nvlink> reduce(ranks, {{"a", 100}});
+    reduce.ready(0, nullptr);
+    reduce.wait(nullptr);
 }
 
 // What a call that must fail says.
@@ -259,21 +298,57 @@ TEST_CASE("both pass the suite of their axis, by processes and by threads") {
     }));
 }
 
-TEST_CASE("what is infinite or no number in the results is counted, where that is asked for") {
+TEST_CASE("by graphs: 1 to 3 ranks, by processes and by threads") {
+    for (names const& nodes : {names{"a"}, names{"a", "a"}, names{"a", "a", "a"}, names{"a", "a", "b"}}) {
+        by_processes_and_threads<staging_by_graphs, float, update::average>(nodes);
+        by_processes_and_threads<sums_by_graphs, bfloat16, update::average>(nodes);
+    }
+}
+
+TEST_CASE("bad input: an event in a capture is an error that says so") {
     CHECK(apart([](world& alone) {
         gpu::use_device(alone);
-        using counting =
-            gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.count_not_finite = true}>;
-        reducer<float, transport::inproc, counting> reduce(alone, {{"a", 1000}, {"b", 7}});
-        std::vector<float> values(1000, 1.0f);
-        values[0] = values[999] = __builtin_inff();
-        values[500] = __builtin_nanf("");
-        must(cudaMemcpy(reduce.tensor(0).data(), values.data(), 4000, cudaMemcpyHostToDevice), "cudaMemcpy");
-        reduce.ready(0, nullptr);
-        reduce.ready(1, nullptr);
-        reduce.wait(nullptr);
-        must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-        return reduce.intra_node().not_finite() == 3;
+        gpu::cuda_runtime device(alone);
+        gpu::cuda_runtime::stream queue(device), other(device);
+        gpu::cuda_runtime::event mark(device, false);
+        gpu::recording<gpu::cuda_runtime> kept;
+        device.record(mark, other.handle());
+        for (int i = 0; i < 2; ++i)
+            (void)kept.run(device, queue.handle(), true, [&] { device.wait(queue.handle(), mark); });
+        std::fprintf(stderr, "%s\n", device.failed() == nullptr ? "nothing" : device.failed()->text);
+        return device.failed() != nullptr && std::strstr(device.failed()->text, "apture") != nullptr;
+    }));
+}
+
+TEST_CASE("results are inspected where that is asked for: what is no number, and the squared norm") {
+    CHECK(apart([](world& alone) {
+        gpu::use_device(alone);
+        using inspecting = gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.inspect = true}>;
+        reducer<float, transport::inproc, inspecting> reduce(alone, {{"a", 300000}, {"b", 7}});
+        std::vector<float> values(300000);
+        double norms[3] = {}, want = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            values[i] = static_cast<float>(i % 1000) / 7 - 70;
+            want += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        }
+        for (int step = 0; step < 3; ++step) {
+            if (step == 2) {
+                values[0] = values[999] = __builtin_inff();
+                values[500] = __builtin_nanf("");
+            }
+            must(
+                cudaMemcpy(reduce.tensor(0).data(), values.data(), values.size() * 4, cudaMemcpyHostToDevice),
+                "cudaMemcpy");
+            reduce.ready(0, nullptr);
+            reduce.ready(1, nullptr);
+            reduce.wait(nullptr);
+            must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+            norms[step] = reduce.intra_node().squared_norm();
+            if (reduce.intra_node().not_finite() != (step == 2 ? 3u : 0u)) return false;
+        }
+        std::fprintf(stderr, "squared norm: %.17g, the host's %.17g\n", norms[0], want);
+        return norms[0] == norms[1] && norms[0] > want * (1 - 1e-12) && norms[0] < want * (1 + 1e-12) &&
+               norms[2] != norms[2];
     }));
 }
 
@@ -303,6 +378,28 @@ TEST_CASE("bad input: memory of the host, a size that differs, more than there i
     }));
 }
 
+TEST_CASE("bad input: memory of another device") {
+    CHECK(apart([](world& alone) {
+        int devices = 0;
+        must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+        if (devices < 2) {
+            std::puts("SKIPPED: cuda: memory of another device: there is one GPU");
+            return true;
+        }
+        gpu::use_device(alone);
+        reducer<float, transport::inproc, intra_node::pcie_staging> reduce(alone, {{"a", 100}});
+        float* there = nullptr;
+        must(cudaSetDevice(1), "cudaSetDevice");
+        must(cudaMalloc(&there, 400), "cudaMalloc");
+        std::string const text = said([&] { reduce.ready(0, device_span<float>(there, 100), nullptr); });
+        std::fprintf(stderr, "%s\n", text.c_str());
+        reduce.ready(0, nullptr); // and it is as it was, whatever device is current
+        reduce.wait(nullptr);
+        must(cudaFree(there), "cudaFree");
+        return text.find("memory of another device") != std::string::npos;
+    }));
+}
+
 __global__ void faulty_kernel(float* nowhere) { *nowhere = 1; }
 
 TEST_CASE("bad input: an error of a kernel of the program's is told as such") {
@@ -322,6 +419,38 @@ TEST_CASE("bad input: an error of a kernel of the program's is told as such") {
     }));
 }
 
+TEST_CASE("anywhere: what an error says: the rank, the device, the call, and whose it is") {
+    auto const text = [](cudaError_t result, char const* call, std::size_t bytes, char const* advice) {
+        return std::string(error(gpu::detail::cuda_failure(3, 1, result, call, bytes, advice)).what());
+    };
+    std::string const memory = text(cudaErrorMemoryAllocation, "cudaMalloc", 4096, "use less");
+    CHECK(memory.find("rank 3") != std::string::npos);
+    CHECK(memory.find("no resources") != std::string::npos);
+    CHECK(memory.find("device 1: cudaMalloc of 4096 bytes") != std::string::npos);
+    CHECK(memory.find("use less") != std::string::npos);
+    for (cudaError_t const late : {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorAssert}) {
+        std::string const sticky = text(late, "cudaMemcpyAsync to the host", 0, nullptr);
+        CHECK(sticky.find("device error") != std::string::npos);
+        CHECK(sticky.find("of the program's own") != std::string::npos);
+    }
+    CHECK(text(cudaErrorInvalidValue, "cudaEventRecord", 0, nullptr).find("program's own") ==
+          std::string::npos);
+}
+
+TEST_CASE("nowhere: without a device both reducers say so, and what to look at") {
+    CHECK(apart([](world& alone) {
+        std::string const first = said([&] { gpu::use_device(alone); });
+        std::string const second = said([&] {
+            reducer<float, transport::inproc, intra_node::pcie_staging> reduce(alone, {{"a", 100}});
+        });
+        std::fprintf(stderr, "%s\n%s\n", first.c_str(), second.c_str());
+        return first.find("no CUDA device") != std::string::npos &&
+               first.find("unsupported") != std::string::npos &&
+               second.find("no CUDA device") != std::string::npos &&
+               second.find("intra_node::shared_memory") != std::string::npos;
+    }));
+}
+
 int main(int argc, char** argv) {
     // In a process of its own: who has asked for devices must not fork.
     int const absent = launch(1, [](world&) {
@@ -330,10 +459,13 @@ int main(int argc, char** argv) {
     });
     if (argc > 1 && std::string_view(argv[1]) == "--no-device")
         return absent != 0 ? 0 : 1; // 0: there is none
-    if (absent != 0) {
-        std::puts("SKIPPED: cuda: no GPU here: what runs on one was compiled and not run");
-        return 0;
-    }
     doctest::Context context(argc, argv);
-    return context.run();
+    if (absent == 0) {
+        context.addFilter("test-case-exclude", "nowhere*");
+        return context.run();
+    }
+    context.addFilter("test-case", "anywhere*,nowhere*");
+    int const result = context.run();
+    std::puts("SKIPPED: cuda: no GPU here: what runs on one was compiled and not run");
+    return result;
 }

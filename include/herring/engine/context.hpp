@@ -69,6 +69,11 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     /// The node's ranks are summed by their devices, which leave this rank the sums of its chunks as one part.
     static constexpr bool sums_on_device = requires { requires bool(IntraNode::sums_on_device); };
 
+    /// What other nodes serve is sent from the device, and received there.
+    static constexpr bool parts_on_device = requires {
+        requires bool(IntraNode::leaves_parts) && bool(Transport::device_memory);
+    };
+
     HERRING_SETUP engine_context(world& all, topology const& where, plan const& made, Transport& messages,
                                  IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
                                  std::span<std::byte> staging)

@@ -171,8 +171,9 @@ template <class Context> class two_hop_route {
         std::size_t const slot = p.pushed % shared_.window;
         if (!p.prepared) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
-            if (!shared_.receive(to, message::result, p.pushed,
-                                 std::as_writable_bytes(shared_.elements(e, c)), slot)) {
+            std::span<std::byte> into = std::as_writable_bytes(shared_.elements(e, c));
+            if constexpr (Context::parts_on_device) into = shared_.node.on_device(into);
+            if (!shared_.receive(to, message::result, p.pushed, into, slot)) {
                 shared_.need(p);
                 return false;
             }
@@ -181,8 +182,9 @@ template <class Context> class two_hop_route {
             shared_.make_part(e, c, p.stage(slot));
             p.prepared = true;
         }
-        if (!shared_.send(to, message::push, p.pushed, shared_.part(e, c, p.stage(slot)), slot, p.push.at))
-            return false;
+        std::span<std::byte const> from = shared_.part(e, c, p.stage(slot));
+        if constexpr (Context::parts_on_device) from = shared_.node.on_device(from);
+        if (!shared_.send(to, message::push, p.pushed, from, slot, p.push.at)) return false;
         p.prepared = false;
         ++p.pushed;
         p.push.next_chunk();

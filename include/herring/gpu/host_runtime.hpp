@@ -3,13 +3,16 @@
 #ifndef HERRING_GPU_HOST_RUNTIME_HPP
 #define HERRING_GPU_HOST_RUNTIME_HPP
 
-#include "herring/gpu/finite.hpp"
 #include "herring/gpu/fold.hpp"
+#include "herring/gpu/inspection.hpp"
 #include "herring/gpu/runtime.hpp"
+#include "herring/gpu/sharing.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -65,9 +68,30 @@ struct host_work {
 /// that a missing event is a data race, and ThreadSanitizer sees it.
 class host_queue {
   public:
-    void put(host_work&& work) {
+    /// While it captures, work is kept and not done; false: this cannot be kept.
+    bool put(host_work&& work) {
         std::lock_guard const lock(guard_);
-        work_.push_back(std::move(work));
+        if (!capturing_) {
+            work_.push_back(std::move(work));
+            return true;
+        }
+        if (work.what == host_work::kind::record || work.what == host_work::kind::wait) return false;
+        captured_.push_back(std::move(work));
+        return true;
+    }
+    void capture() {
+        std::lock_guard const lock(guard_);
+        capturing_ = true;
+        captured_.clear();
+    }
+    bool capturing() {
+        std::lock_guard const lock(guard_);
+        return capturing_;
+    }
+    std::vector<host_work> captured() {
+        std::lock_guard const lock(guard_);
+        capturing_ = false;
+        return std::exchange(captured_, {});
     }
     bool empty() {
         std::lock_guard const lock(guard_);
@@ -115,6 +139,8 @@ class host_queue {
     std::mutex guard_;
     std::mutex turn_;
     std::deque<host_work> work_;
+    bool capturing_ = false;
+    std::vector<host_work> captured_;
 };
 
 } // namespace detail
@@ -128,6 +154,7 @@ struct host_machine_options {
     std::size_t pinned_bytes = std::size_t{1} << 32; ///< of the host's that may be locked
     std::uint64_t fail_at = 0; ///< the call with this number fails, and all after it; 0: none does
     int fail_rank = -1;        ///< only calls of this rank count; −1: those of all
+    int devices = 0;           ///< of each node, which its ranks take by turns; 0: one a rank
 };
 
 /// A machine with devices, made by a test before its ranks. While it lives, `host_runtime` uses it.
@@ -206,8 +233,32 @@ class host_machine {
     host_machine_options const options;
     std::atomic<std::size_t> device_used{0}; ///< bytes that are not released yet
     std::atomic<std::size_t> pinned_used{0};
+    std::atomic<int> shared_devices{0}; ///< lines that said so
+
+    // Whose device memory is.
+    void enter(std::byte const* from, std::size_t bytes, int device) {
+        std::lock_guard const lock(guard_);
+        owned_.push_back({from, bytes, device});
+    }
+    void erase(std::byte const* from) {
+        std::lock_guard const lock(guard_);
+        std::erase_if(owned_, [&](piece const& p) { return p.from == from; });
+    }
+    /// The device that the memory is of; −1: none.
+    int owner(void const* place) {
+        std::lock_guard const lock(guard_);
+        for (piece const& p : owned_)
+            if (static_cast<std::size_t>(static_cast<std::byte const*>(place) - p.from) < p.bytes)
+                return p.device;
+        return -1;
+    }
 
   private:
+    struct piece {
+        std::byte const* from;
+        std::size_t bytes;
+        int device;
+    };
     static std::uint64_t next(std::atomic<std::uint64_t>& state) noexcept {
         std::uint64_t mixed = state.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);
         mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -228,6 +279,7 @@ class host_machine {
 
     std::mutex guard_;
     std::vector<std::shared_ptr<detail::host_queue>> queues_;
+    std::vector<piece> owned_;
     std::atomic<std::uint64_t> random_;
     std::atomic<std::uint64_t> calls_{0};
     std::atomic<bool> stop_{false};
@@ -243,10 +295,16 @@ class host_runtime {
     static constexpr char const* name = "host_runtime";
     using stream_handle = detail::host_queue*;
 
+    /// Collective where a node's ranks may share devices.
     explicit host_runtime(world& ranks) : rank_(ranks.rank()), machine_(host_machine::current()) {
         if (machine_ == nullptr)
             throw error(errc::unsupported, rank_, -1, "host_runtime",
                         "there is no host_machine; make one before the reducer");
+        int const devices = machine_->options.devices;
+        number_ = devices > 0 ? ranks.local_rank() % devices : ranks.local_rank();
+        if (devices > 0 &&
+            tell_if_shared(ranks, std::as_bytes(std::span(&number_, 1)), number_, "model of a device"))
+            ++machine_->shared_devices;
     }
     host_runtime(host_runtime const&) = delete;
     host_runtime& operator=(host_runtime const&) = delete;
@@ -263,12 +321,14 @@ class host_runtime {
             }
             data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
             std::memset(data_, 0, bytes);
+            machine_->enter(data_, bytes, on.number_);
         }
         memory(memory&& other) noexcept
             : machine_(other.machine_), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
         memory& operator=(memory&&) = delete;
         ~memory() {
             if (data_ == nullptr) return;
+            machine_->erase(data_);
             ::operator delete (data_, std::align_val_t{256});
             machine_->device_used -= bytes_;
         }
@@ -338,23 +398,33 @@ class host_runtime {
     class counter {
       public:
         explicit counter(host_runtime&) {}
-        std::uint64_t value() const noexcept { return count.load(std::memory_order_acquire); }
+        findings value() const noexcept {
+            return {count.load(std::memory_order_acquire), squares.load(std::memory_order_acquire)};
+        }
         std::atomic<std::uint64_t> count{0};
+        std::atomic<double> squares{0};
+    };
+
+    /// What was captured.
+    class graph {
+      public:
+        std::vector<detail::host_work> work;
     };
 
     // Threads of one process: what is exported is a pointer.
     struct export_of_memory {
         std::byte* data;
+        int device;
     };
     struct export_of_event {
         std::shared_ptr<detail::host_event> const* state;
     };
-    static export_of_memory exported(memory const& own) noexcept { return {own.data()}; }
+    export_of_memory exported(memory const& own) const noexcept { return {own.data(), number_}; }
     static export_of_event exported(event const& own) noexcept { return {&own.state}; }
 
     struct imported_memory {
         imported_memory(host_runtime& on, export_of_memory const& of, int peer) : data_(of.data) {
-            if (!on.machine_->options.peers)
+            if (!on.machine_->options.peers && of.device != on.number_)
                 throw error(errc::unsupported, on.rank_, peer, "construction",
                             "this rank's device cannot reach that rank's; use intra_node::pcie_staging");
         }
@@ -374,14 +444,16 @@ class host_runtime {
         detail::host_work work;
         work.what = detail::host_work::kind::record;
         work.mark = mark.state->renew();
-        in->put(std::move(work));
+        if (!in->put(std::move(work)))
+            refuse("record: an event cannot be captured; record it behind the replay");
     }
     void wait(stream_handle in, event& mark) noexcept {
         if (refused()) return;
         detail::host_work work;
         work.what = detail::host_work::kind::wait;
         work.mark = mark.state->last();
-        in->put(std::move(work));
+        if (!in->put(std::move(work)))
+            refuse("wait: an event cannot be captured; wait for it before the replay");
     }
     bool done(event& mark) noexcept {
         return !refused() && mark.state->last()->load(std::memory_order_acquire);
@@ -400,28 +472,58 @@ class host_runtime {
         work.run = [](fold_work const& what) { fold_on_host<Update, T>(what); };
         in->put(std::move(work));
     }
-    void copy_many(stream_handle in, batch&, std::size_t, std::span<copy_item const> copies) noexcept {
+    void copy_many(stream_handle in, batch& many, std::size_t at,
+                   std::span<copy_item const> copies) noexcept {
+        if (copies.size() > 1 &&
+            !std::equal(copies.begin(), copies.end(), many.items.begin() + static_cast<std::ptrdiff_t>(at))) {
+            if (in->capturing())
+                return refuse(
+                    "copy_many: a list that changes cannot be captured; put it into the stream once "
+                    "before");
+            std::copy(copies.begin(), copies.end(), many.items.begin() + static_cast<std::ptrdiff_t>(at));
+        }
         for (copy_item const& c : copies)
             copy(in, static_cast<std::byte*>(c.to), static_cast<std::byte const*>(c.from), c.bytes);
     }
+    void uses(stream_handle, batch&) noexcept {} // queues have lists of their own
     template <class T>
-    void count_not_finite(stream_handle in, T const* from, std::size_t count, counter& into) noexcept {
+    void inspect(stream_handle in, T const* from, std::size_t count, counter& into) noexcept {
         if (refused()) return;
         detail::host_work work;
         work.what = detail::host_work::kind::fold;
         work.sum.sources[0] = from;
-        work.sum.targets[0] = &into.count;
+        work.sum.targets[0] = &into;
         work.sum.where.elements = count;
         work.run = [](fold_work const& what) {
-            static_cast<std::atomic<std::uint64_t>*>(what.targets[0])
-                ->fetch_add(
-                    gpu::count_not_finite(static_cast<T const*>(what.sources[0]), what.where.elements, 0, 1),
-                    std::memory_order_release);
+            auto& counted = *static_cast<counter*>(what.targets[0]);
+            findings const found =
+                gpu::inspect(static_cast<T const*>(what.sources[0]), what.where.elements, 0, 1);
+            counted.squares.store(found.squares, std::memory_order_release);
+            counted.count.fetch_add(found.not_finite, std::memory_order_release);
         };
         in->put(std::move(work));
     }
-    static char const* check_tensor(void const* place) noexcept {
-        return place == nullptr ? "it is null" : nullptr;
+
+    void capture(stream_handle in) noexcept {
+        if (!refused()) in->capture();
+    }
+    bool captured(stream_handle in, graph& into) noexcept {
+        std::vector<detail::host_work> work = in->captured();
+        if (refused()) return false;
+        into.work = std::move(work);
+        return true;
+    }
+    void replay(stream_handle in, graph const& what) noexcept {
+        if (refused()) return;
+        for (detail::host_work work : what.work) in->put(std::move(work));
+    }
+
+    void flush() noexcept {}
+    int number() const noexcept { return number_; }
+    char const* check_tensor(void const* place) const noexcept {
+        int const owner = machine_->owner(place);
+        if (owner == number_) return nullptr;
+        return owner < 0 ? "it is memory of the host" : "it is memory of another device than the reducer's";
     }
     failure const* failed() const noexcept {
         return failing_.load(std::memory_order_acquire) ? &why_ : nullptr;
@@ -448,16 +550,20 @@ class host_runtime {
     bool refused() noexcept {
         if (failed() != nullptr) return true;
         if (!machine_->fails(rank_)) return false;
-        std::lock_guard const lock(guard_);
-        if (failed() == nullptr) {
-            why_ =
-                failure::make(errc::device, rank_, -1, "host_runtime", "device 0: a call was made to fail");
-            failing_.store(true, std::memory_order_release);
-        }
+        refuse("a call was made to fail");
         return true;
+    }
+    void refuse(char const* why) noexcept {
+        std::lock_guard const lock(guard_);
+        if (failed() != nullptr) return;
+        char text[200];
+        std::snprintf(text, sizeof text, "device %d: %s", number_, why);
+        why_ = failure::make(errc::device, rank_, -1, "host_runtime", text);
+        failing_.store(true, std::memory_order_release);
     }
 
     int rank_;
+    int number_ = 0;
     host_machine* machine_;
     std::mutex guard_;
     std::atomic<bool> failing_{false};

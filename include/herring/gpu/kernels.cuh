@@ -1,10 +1,11 @@
-// herring: the kernel of the k-way sum, and how it is launched.
+// herring: the kernels of the k-way sum and of the inspection, and how they are launched.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNELS_CUH
 #define HERRING_GPU_KERNELS_CUH
 
-#include "herring/gpu/finite.hpp"
 #include "herring/gpu/fold.hpp"
+#include "herring/gpu/inspection.hpp"
+#include "herring/gpu/runtime.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -57,29 +58,60 @@ cudaError_t fold_on_device(fold_work const& work, cudaStream_t in, int processor
     return result;
 }
 
-/// Adds to `*total`, in device memory, how many elements are infinite or NaN.
+/// Blocks of an inspection, whatever the device: so the order in which squares are added does not depend on it.
+inline constexpr int blocks_of_inspection = 512;
+
+/// Device memory of inspections. Starts zeroed.
+struct inspected {
+    findings total;
+    findings of_block[blocks_of_inspection];
+};
+
+namespace detail {
+struct join_findings {
+    __device__ findings operator()(findings const& a, findings const& b) const {
+        findings made;
+        made.not_finite = a.not_finite + b.not_finite;
+        made.squares = a.squares + b.squares;
+        return made;
+    }
+};
+} // namespace detail
+
+/// What each block finds in its share.
 template <class T>
 __global__ void __launch_bounds__(threads_of_block)
-    finite_kernel(T const* from, std::size_t count, unsigned long long* total) {
-    using reduce = cub::BlockReduce<unsigned long long, threads_of_block>;
+    inspect_kernel(T const* from, std::size_t count, findings* of_block) {
+    using reduce = cub::BlockReduce<findings, threads_of_block>;
     __shared__ typename reduce::TempStorage room;
     std::size_t const thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    unsigned long long const found =
-        reduce(room).Sum(count_not_finite(from, count, thread, std::size_t{gridDim.x} * blockDim.x));
-    if (threadIdx.x == 0 && found > 0) atomicAdd(total, found);
+    findings const found = reduce(room).Reduce(
+        inspect(from, count, thread, std::size_t{gridDim.x} * blockDim.x), detail::join_findings{});
+    if (threadIdx.x == 0) of_block[blockIdx.x] = found;
 }
 
-/// Puts that into a stream of the current device, which has `processors` multiprocessors.
+/// All blocks' findings, by one block: counts add up over launches, squares are those of the last.
+template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(inspected* all) {
+    using reduce = cub::BlockReduce<findings, Blocks>;
+    __shared__ typename reduce::TempStorage room;
+    findings const found = reduce(room).Reduce(all->of_block[threadIdx.x], detail::join_findings{});
+    if (threadIdx.x != 0) return;
+    all->total.not_finite += found.not_finite;
+    all->total.squares = found.squares;
+}
+
+/// Puts both into a stream of the current device.
 template <class T>
-cudaError_t count_on_device(T const* from, std::size_t count, unsigned long long* total, cudaStream_t in,
-                            int processors) noexcept {
-    if (count == 0) return cudaSuccess;
-    std::size_t const useful = (count * sizeof(T) / access_bytes + threads_of_block - 1) / threads_of_block;
-    std::size_t const blocks =
-        std::clamp<std::size_t>(useful, 1, std::size_t{4} * static_cast<std::size_t>(processors));
-    void* arguments[] = {&from, &count, &total};
-    return cudaLaunchKernel(finite_kernel<T>, dim3(static_cast<unsigned>(blocks)), dim3(threads_of_block),
-                            arguments, 0, in);
+cudaError_t inspect_on_device(T const* from, std::size_t count, inspected& found, cudaStream_t in) noexcept {
+    findings* of_block = found.of_block;
+    void* arguments[] = {&from, &count, &of_block};
+    cudaError_t const result = cudaLaunchKernel(inspect_kernel<T>, dim3(blocks_of_inspection),
+                                                dim3(threads_of_block), arguments, 0, in);
+    if (result != cudaSuccess) return result;
+    inspected* all = &found;
+    void* of_join[] = {&all};
+    return cudaLaunchKernel(join_kernel<blocks_of_inspection>, dim3(1), dim3(blocks_of_inspection), of_join,
+                            0, in);
 }
 
 } // namespace herring::gpu

@@ -4,12 +4,10 @@
 #define HERRING_GPU_PEER_SUMS_HPP
 
 #include "herring/detail/table.hpp"
-#include "herring/device_span.hpp"
 #include "herring/engine/execution.hpp"
-#include "herring/gpu/region.hpp"
+#include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/units.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -25,8 +23,9 @@ namespace herring::gpu {
 /// What may be tuned about sums on devices.
 struct peer_sums_tuning {
     std::size_t slots = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
-    bool count_not_finite =
-        false; ///< results are read once more, and what is infinite or NaN in them is counted
+    bool inspect =
+        false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
+    bool graphs = false; ///< packing, sums and results are captured, a graph a bucket and slot, and replayed
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
 };
@@ -38,6 +37,7 @@ struct peer_sums_tuning {
 /// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l; the bits of shared_memory.
 /// Cost:     one node: each device reads (L−1)/L of a bucket from others and writes as much to them. Several: 1/L of it over
 ///           each rank's PCIe in each direction (twice in, of 16-bit types: sums travel in float), and (L−1)/L to others.
+///           Where the transport takes device memory, only the 1/N of that which this node serves passes the host.
 /// Order:    a rank arrives at e when its tensors' event is recorded: flags order the host's calls, events the devices.
 ///           A sum waits for the events of all local ranks and, where it goes to slot e mod slots, for the copy out of
 ///           e − slots. A rank finishes e when its last write is in its queue and its event recorded; the caller's stream
@@ -46,96 +46,44 @@ struct peer_sums_tuning {
 ///           other ranks to close this rank's memory, up to 2 s; after that it is left to the end of the process.
 /// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
 /// Errors:   `unsupported` at construction when a device cannot reach another, naming the rank; of the device: `failed()`.
-template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nvlink {
+template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}>
+class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
+    using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
+
   public:
-    using axis = axes::intra_node;
-    using runtime = Runtime;
-    using stream_handle = typename Runtime::stream_handle;
-    using needs_of_device = device_needs;
-    using copy = copy_item;
+    using typename base::stream_handle;
     static constexpr char const* name = "nvlink";
-    static constexpr bool joins_ranks = true;
-    static constexpr bool device_memory = true;
-    static constexpr bool host_staging = true;
     static constexpr bool sums_on_device = true;
+    static constexpr bool leaves_parts = true; ///< on the device, where the transport has device_memory
     /// One chunk a rank on one node: a kernel does all of it.
     static constexpr intra_node_tuning tuning{.local_chunk_bytes = std::size_t{1} << 40, .mailbox_bytes = 0};
     static_assert(Tuning.slots >= 2);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
     basic_nvlink(world& ranks, std::size_t bytes, device_needs const& needs)
-        : ranks_(ranks), local_(ranks.local_rank()), size_(ranks.local_size()), alone_(needs.nodes == 1),
-          wide_bytes_(needs.wide_bytes), bucket_bytes_((needs.bucket_bytes + 63) / 64 * 64),
-          closed_at_((bytes + 63) / 64 * 64), device_(ranks), tensors_(device_, needs.tensor_bytes),
-          packing_(device_, needs.tensors), unpacking_(device_, needs.tensors),
-          region_(ranks, device_, closed_at_ + 64, alone_ ? 0 : slot_bytes(),
-                  alone_ || bucket_bytes_ == 0 ? 0 : Tuning.slots),
-          jobs_(needs.executions), now_(device_, false), done_(device_, true),
-          gather_(std::in_place, device_), work_(std::in_place, device_), out_(std::in_place, device_) {
-        for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, true);
-        if constexpr (Tuning.count_not_finite) counter_.emplace(device_);
+        : base(ranks, needs, closed_at(bytes) + 64, needs.nodes == 1 ? 0 : slot_bytes(needs),
+               needs.nodes == 1 || needs.bucket_bytes == 0 ? 0 : Tuning.slots, true),
+          ranks_(ranks), local_(ranks.local_rank()), size_(ranks.local_size()), alone_(needs.nodes == 1),
+          wide_bytes_(needs.wide_bytes), bucket_bytes_(whole_lines(needs.bucket_bytes)),
+          closed_at_(closed_at(bytes)), device_(base::device()),
+          parts_(device_, needs.parts_on_device ? region_.slots() * region_.slot_stride() : 0),
+          sums_(base::for_slots()), spreads_(base::for_slots()), done_(device_, true),
+          work_(std::in_place, device_), out_(std::in_place, device_) {
         for (std::size_t i = 0; i < region_.slots(); ++i) {
             summed_.emplace_back(device_, false);
             stored_.emplace_back(device_, false);
         }
         meet();
     }
-    basic_nvlink(basic_nvlink const&) = delete;
-    basic_nvlink& operator=(basic_nvlink const&) = delete;
     ~basic_nvlink() { close(); }
 
-    // ---- the node, as for ranks without devices --------------------------------------------------------------------
-
-    std::byte* memory() noexcept { return region_.flags().memory(); }
-    std::byte* peer(int local, std::byte* own) noexcept { return region_.flags().peer(local, own); }
-    void arrive(std::uint64_t e) noexcept { region_.flags().arrive(e); }
-    int absent(std::uint64_t e) noexcept { return region_.flags().absent(e); }
-    void finish(std::uint64_t e, bool awaited) noexcept { region_.flags().finish(e, awaited); }
-    int unfinished(std::uint64_t e) noexcept { return region_.flags().unfinished(e); }
-    bool gone(int local) noexcept { return region_.flags().gone(local); }
-    std::uint32_t listen() noexcept { return region_.flags().listen(); }
-    void sleep(std::uint32_t heard, time_point until) noexcept { region_.flags().sleep(heard, until); }
-    void wake() noexcept { region_.flags().wake(); }
-
-    // ---- the device ------------------------------------------------------------------------------------------------
-
-    /// Of this rank's host memory, from `memory()` on.
-    std::size_t memory_bytes() const noexcept { return region_.bytes(); }
-    runtime& device() noexcept { return device_; }
-    /// This rank's tensors.
-    std::byte* tensors() const noexcept { return tensors_.data(); }
-    /// The first failure of the device, or nullptr.
-    failure const* failed() const noexcept { return device_.failed(); }
-    time_point nap(time_point until) noexcept { return region_.nap(until); }
-
-    /// What is loaded from now on comes after what is in this stream now.
-    void after(stream_handle stream) noexcept {
-        device_.record(now_, stream);
-        device_.wait(gather_->handle(), now_);
-    }
-
-    /// Copies of the caller's tensors into this rank's, which come after what `after` was told of; and back, after `results`,
-    /// in the caller's stream. `at`: the first one's tensor.
-    void pack(std::size_t at, std::span<copy_item const> items) noexcept {
-        device_.copy_many(gather_->handle(), packing_, at, items);
-    }
-    void unpack(stream_handle stream, std::span<copy_item const> items) noexcept {
-        device_.copy_many(stream, unpacking_, 0, items);
-    }
-
-    /// Execution e, the next one, is this range of the tensors. Returns where its result will lie on the host, if it does.
-    std::byte* load(std::uint64_t e, std::size_t offset, std::size_t bytes) noexcept {
-        jobs_[e % jobs_.size()] = {offset, bytes};
-        device_.record(produced_[e % jobs_.size()], gather_->handle());
-        return region_.slot(e);
-    }
     bool loaded(std::uint64_t, std::uint64_t) noexcept { return true; }
 
     /// Whether this rank's chunks of execution e are summed: on one node, whether the kernel is in its queue. Asked in
     /// order; puts there what all local ranks have arrived at, of the `arrived` executions that this rank has.
     template <class Update, class T, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
-        for (; launched_ < arrived && free(launched_) && absent(launched_) < 0; ++launched_)
+        for (; launched_ < arrived && free(launched_) && base::absent(launched_) < 0; ++launched_)
             launch<Update, T>(launched_, at(launched_), ranks);
         bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slots]));
         region_.busy = e < launched_ && !here;
@@ -151,17 +99,30 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
         return own - inside + bucket_bytes_ + inside * wide_bytes_;
     }
 
+    /// What the transport takes in place of memory of the host, for chunks that another node serves: the slots' twins on the
+    /// device. `on_device`: the place there that corresponds to one in a slot.
+    std::span<std::byte> parts() const noexcept {
+        return {parts_.data(), parts_.data() == nullptr ? 0 : region_.slots() * region_.slot_stride()};
+    }
+    template <class Byte> std::span<Byte> on_device(std::span<Byte> on_host) noexcept {
+        return {parts_.data() + (on_host.data() - region_.slot(0)), on_host.size()};
+    }
+
     /// This rank's chunks of execution e are done, on the host or (one node) in its queue. Asked in order.
     template <class T> void spread(std::uint64_t e, execution const& x) noexcept {
         if (alone_) return device_.record(done_, work_->handle());
-        for (std::uint32_t s = 0; s < x.shard_count; ++s) {
-            fold_work work = to_all(e, x.shards[s]);
-            work.sources[0] = region_.on_device(region_.slot(e));
-            work.source_count = 1;
-            device_.template fold<herring::update::sum, T>(out_->handle(), work);
-        }
-        device_.record(stored_[e % Tuning.slots], out_->handle());
-        device_.record(done_, out_->handle());
+        if (parts_.data() != nullptr) device_.flush();
+        stream_handle const queue = out_->handle();
+        base::repeat(spreads_, base::place_of(e), queue, true, [&] {
+            for (std::uint32_t s = 0; s < x.shard_count; ++s) {
+                fold_work work = to_all(e, x.shards[s]);
+                work.sources[0] = seen_slot(e, x, x.shards[s]);
+                work.source_count = 1;
+                device_.template fold<herring::update::sum, T>(queue, work);
+            }
+        });
+        device_.record(stored_[e % Tuning.slots], queue);
+        device_.record(done_, queue);
         stored_count_ = e + 1;
     }
 
@@ -171,20 +132,9 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
         for (neighbour& n : others_) device_.wait(stream, n.done);
     }
 
-    /// After `results`: counts what is infinite or NaN among the first `elements` of this rank's tensors, in the stream.
-    template <class T> void count_not_finite(stream_handle stream, std::size_t elements) noexcept {
-        if constexpr (Tuning.count_not_finite)
-            device_.count_not_finite(stream, reinterpret_cast<T const*>(tensors()), elements, *counter_);
-    }
-    /// How many that were, in all steps whose streams have got past `wait`. Always 0 without `count_not_finite`.
-    std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value() : 0; }
-
   private:
-    struct job {
-        std::size_t offset = 0;
-        std::size_t bytes = 0;
-    };
-    using event = typename Runtime::event;
+    using base::region_;
+    using typename base::event;
 
     /// Another local rank, as this one's device sees it.
     struct neighbour {
@@ -195,43 +145,60 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
-    std::size_t slot_bytes() const noexcept {
-        return bucket_bytes_ * (1 + (wide_bytes_ == 1 ? 0 : wide_bytes_));
+    static std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    static std::size_t closed_at(std::size_t bytes) noexcept { return whole_lines(bytes); }
+    static std::size_t slot_bytes(device_needs const& needs) noexcept {
+        return whole_lines(needs.bucket_bytes) * (1 + (needs.wide_bytes == 1 ? 0 : needs.wide_bytes));
     }
 
     // Whether the slot of execution e may be written to, once what lies in its queues is done.
     bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slots; }
 
     template <class Update, class T> void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
-        job const& what = jobs_[e % jobs_.size()];
         stream_handle const queue = work_->handle();
-        device_.wait(queue, produced_[e % jobs_.size()]);
-        for (neighbour& n : others_) device_.wait(queue, n.produced[e % jobs_.size()]);
+        device_.wait(queue, base::produced(e));
+        std::size_t const place = e % base::all_produced().size();
+        for (neighbour& n : others_) device_.wait(queue, n.produced[place]);
         if (!alone_ && e >= Tuning.slots) device_.wait(queue, stored_[e % Tuning.slots]); // of e − slots
-        for (std::uint32_t s = 0; s < x.shard_count; ++s) {
-            fold_work work = to_all(e, x.shards[s]);
-            for (int l = 0; l < size_; ++l) work.sources[l] = bases_[at(l)] + what.offset;
-            work.source_count = size_;
-            if (alone_) {
-                work.ranks = ranks;
-            } else {
-                work.targets[0] = region_.on_device(part(region_.slot(e)));
-                work.target_count = 1;
-                work.wide = wide_bytes_ != 1;
+        base::repeat(sums_, base::place_of(e), queue, true, [&] {
+            for (std::uint32_t s = 0; s < x.shard_count; ++s) {
+                fold_work work = to_all(e, x.shards[s]);
+                for (int l = 0; l < size_; ++l) work.sources[l] = work.targets[l];
+                work.source_count = size_;
+                if (alone_) {
+                    work.ranks = ranks;
+                } else {
+                    work.targets[0] = part_in(seen_slot(e, x, x.shards[s]));
+                    work.target_count = 1;
+                    work.wide = wide_bytes_ != 1;
+                }
+                device_.template fold<Update, T>(queue, work);
             }
-            device_.template fold<Update, T>(queue, work);
-        }
+        });
         if (!alone_) device_.record(summed_[e % Tuning.slots], queue);
     }
 
     // This rank's chunks of a shard, into the tensors of all.
     fold_work to_all(std::uint64_t e, shard const& of) const noexcept {
         fold_work work;
-        for (int l = 0; l < size_; ++l) work.targets[l] = bases_[at(l)] + jobs_[e % jobs_.size()].offset;
+        for (int l = 0; l < size_; ++l) work.targets[l] = bases_[at(l)] + base::job_of(e).offset;
         work.target_count = size_;
         work.where = {of.offset, of.elements, of.chunk_elements, static_cast<std::uint32_t>(local_),
                       static_cast<std::uint32_t>(size_)};
         return work;
+    }
+
+    // The slot of execution e as the device sees it: the one on the device where the transport takes that from there, and the
+    // chunks of this shard go to another node's server and come back. What this node serves is summed by the host.
+    std::byte* seen_slot(std::uint64_t e, execution const& x, shard const& of) const noexcept {
+        std::byte* const on_host = region_.slot(e);
+        if (parts_.data() != nullptr && x.path == route::two_hop && of.server != ranks_.node())
+            return parts_.data() + (on_host - region_.slot(0));
+        return region_.on_device(on_host);
+    }
+    // Where the sum lies in a slot that begins there.
+    std::byte* part_in(std::byte* slot) const noexcept {
+        return wide_bytes_ == 1 ? slot : slot + bucket_bytes_;
     }
 
     // ---- the others -------------------------------------------------------------------------------------------------
@@ -242,9 +209,9 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
     // Collective. Nobody leaves before all have opened what the others export, or before all know that one could not.
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
-        put(mine, device_.exported(tensors_));
+        put(mine, device_.exported(base::owned_tensors()));
         put(mine, device_.exported(done_));
-        for (event const& e : produced_) put(mine, device_.exported(e));
+        for (event const& e : base::all_produced()) put(mine, device_.exported(e));
         gathered const all = ranks_.all_gather(mine);
         failure why;
         try {
@@ -269,21 +236,22 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
                         {size_, " ranks on this node: a kernel sums at most ", most_buffers,
                          "; use fewer a node, or intra_node::pcie_staging"});
         bases_ = herring::detail::table<std::byte*>(at(size_));
-        bases_[at(local_)] = tensors_.data();
+        bases_[at(local_)] = base::tensors();
         others_.reserve(at(size_));
         for (int l = 0; l < size_; ++l) {
             if (l == local_) continue;
             int const rank = ranks_.map().rank_of(ranks_.node(), l);
             std::byte const* from = all[at(rank)].data();
-            std::size_t const due = sizeof(memory_export) + sizeof(event_export) * (1 + produced_.size());
+            std::size_t const due =
+                sizeof(memory_export) + sizeof(event_export) * (1 + base::all_produced().size());
             if (all[at(rank)].size() != due)
                 throw error(errc::mismatch, ranks_.rank(), rank, "construction",
                             "it has other buckets; let every rank make the same reducer");
             auto const tensors = take<memory_export>(from);
             auto const done = take<event_export>(from);
             others_.push_back({l, {device_, tensors, rank}, {device_, done, rank}, {}});
-            others_.back().produced.reserve(produced_.size());
-            for (std::size_t i = 0; i < produced_.size(); ++i)
+            others_.back().produced.reserve(base::all_produced().size());
+            for (std::size_t i = 0; i < base::all_produced().size(); ++i)
                 others_.back().produced.emplace_back(device_, take<event_export>(from), rank);
             bases_[at(l)] = others_.back().tensors.data();
         }
@@ -306,25 +274,25 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
     static constexpr std::chrono::seconds patience{2};
 
     std::atomic<std::uint32_t>& closed(int local) noexcept {
-        return *reinterpret_cast<std::atomic<std::uint32_t>*>(peer(local, memory() + closed_at_));
+        return *reinterpret_cast<std::atomic<std::uint32_t>*>(base::peer(local, base::memory() + closed_at_));
     }
 
     // Ends this rank's queues, closes what the others exported, and waits until they have done the same: memory that is
     // open elsewhere must not be freed.
     HERRING_SETUP void close() noexcept {
-        gather_.reset();
+        base::end_loading();
         work_.reset();
         out_.reset();
         others_.clear();
         closed(local_).store(1, std::memory_order_release);
-        wake();
+        base::wake();
         time_point const deadline = clock::now() + patience;
         for (int l = 0; l < size_; ++l)
             while (closed(l).load(std::memory_order_acquire) == 0) {
-                if (clock::now() >= deadline) return tensors_.leave();
-                std::uint32_t const heard = listen();
+                if (clock::now() >= deadline) return base::leave_tensors();
+                std::uint32_t const heard = base::listen();
                 bool const now = closed(l).load(std::memory_order_acquire) != 0;
-                sleep(heard, now ? time_point{} : clock::now() + std::chrono::milliseconds(20));
+                base::sleep(heard, now ? time_point{} : clock::now() + std::chrono::milliseconds(20));
             }
     }
 
@@ -334,16 +302,12 @@ template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class bas
     std::size_t wide_bytes_;
     std::size_t bucket_bytes_;
     std::size_t closed_at_; // of the region: a flag, for the others
-    Runtime device_;
-    typename Runtime::memory tensors_;
-    typename Runtime::batch packing_, unpacking_;
-    std::optional<typename Runtime::counter> counter_;
-    region<Runtime> region_;
-    herring::detail::table<job> jobs_;
-    std::vector<event> produced_;        // of execution e: number e mod executions
+    Runtime& device_;
+    typename Runtime::memory parts_; // slots on the device
+    typename base::recordings sums_, spreads_;
     std::vector<event> summed_, stored_; // of execution e: number e mod slots
-    event now_, done_;
-    std::optional<typename Runtime::stream> gather_, work_, out_;
+    event done_;
+    std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
     herring::detail::table<std::byte*> bases_; // local rank → its tensors, as this device sees them
 

@@ -25,7 +25,8 @@ template <class Runtime> class region {
     region(world& ranks, Runtime& device, std::size_t bytes, std::size_t slot_bytes, std::size_t slots)
         // A page between: the first slot's page is locked from its start.
         : slots_at_(up(bytes) + page), slot_bytes_(up(slot_bytes)), slots_(slots),
-          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page : 0)), shared_(alike(ranks), bytes_) {
+          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page : 0)), shared_(alike(ranks), bytes_),
+          base_(shared_.memory()) {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
         auto const over = reinterpret_cast<std::uintptr_t>(first) % page;
@@ -35,8 +36,8 @@ template <class Runtime> class region {
     }
 
     intra_node::shared_memory& flags() noexcept { return shared_; }
-    std::byte* slot(std::uint64_t number) noexcept {
-        return shared_.memory() + slots_at_ + number % (slots_ > 0 ? slots_ : 1) * slot_bytes_;
+    std::byte* slot(std::uint64_t number) const noexcept {
+        return base_ + slots_at_ + number % (slots_ > 0 ? slots_ : 1) * slot_bytes_;
     }
     std::size_t bytes() const noexcept { return bytes_; }
     std::size_t slots() const noexcept { return slots_; }
@@ -80,6 +81,7 @@ template <class Runtime> class region {
     std::size_t slots_;
     std::size_t bytes_;
     intra_node::shared_memory shared_;
+    std::byte* base_; // of this rank's memory
     std::optional<typename Runtime::pinned> lock_;
     std::chrono::nanoseconds nap_{0};
 };

@@ -65,6 +65,14 @@ struct copy_item {
     friend bool operator==(copy_item const&, copy_item const&) = default;
 };
 
+/// What there is in results that were looked at.
+struct findings {
+    std::uint64_t not_finite = 0; ///< infinite or NaN
+    double squares = 0;           ///< sum of all elements' squares; no number where one of them is none
+
+    friend bool operator==(findings const&, findings const&) = default;
+};
+
 namespace clauses {
 template <class R>
 concept types = requires {
@@ -75,6 +83,7 @@ concept types = requires {
     typename R::event;
     typename R::batch;
     typename R::counter;
+    typename R::graph;
     typename R::export_of_memory;
     typename R::export_of_event;
     typename R::imported_memory;
@@ -86,12 +95,12 @@ concept made =
     std::constructible_from<typename R::pinned, R&, std::span<std::byte>> &&
     std::constructible_from<typename R::stream, R&> &&
     std::constructible_from<typename R::batch, R&, std::size_t> &&
-    std::constructible_from<typename R::event, R&, bool>;
+    std::constructible_from<typename R::event, R&, bool> && std::default_initializable<typename R::graph>;
 template <class R>
 concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e, std::byte* to,
                          std::byte const* from, std::size_t bytes, fold_work const& work,
                          typename R::batch& many, std::span<copy_item const> copies,
-                         typename R::counter& counted) {
+                         typename R::counter& counted, typename R::graph& recorded) {
     { r.record(e, s) }
     noexcept;
     { r.wait(s, e) }
@@ -106,10 +115,22 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
     noexcept;
     { r.copy_many(s, many, bytes, copies) }
     noexcept;
-    { r.count_not_finite(s, static_cast<float const*>(nullptr), bytes, counted) }
+    { r.uses(s, many) }
+    noexcept;
+    { r.inspect(s, static_cast<float const*>(nullptr), bytes, counted) }
     noexcept;
     { counted.value() }
-    noexcept->std::same_as<std::uint64_t>;
+    noexcept->std::same_as<findings>;
+    { r.flush() }
+    noexcept;
+    { r.number() }
+    noexcept->std::same_as<int>;
+    { r.capture(s) }
+    noexcept;
+    { r.captured(s, recorded) }
+    noexcept->std::same_as<bool>;
+    { r.replay(s, recorded) }
+    noexcept;
     { r.failed() }
     noexcept->std::same_as<failure const*>;
     { r.check_tensor(static_cast<void const*>(from)) }
@@ -125,8 +146,16 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
 /// - `record(event, stream)`: the event is done when what is in the stream now is. `wait(stream, event)`: what is put into
 ///   the stream from now on waits for the last record of the event. `done(event)`: asked by the host.
 /// - `to_host`, `to_device`, `fold<Update, T>` go into a stream and return at once; so does `copy_many(stream, batch, at,
-///   copies)`, which keeps its list at place `at` of the batch and waits for the last use of that place if it changes.
-/// - `count_not_finite(stream, from, n, counter)` adds to what `counter.value()` tells the host, some time later.
+///   copies)`, which keeps its list at place `at` of the batch and waits for the last use of the batch if the list
+///   changes. `uses(stream, batch)`, behind it or its replay: the batch's lists are used by what is in the stream now.
+/// - `inspect(stream, from, n, counter)`: `counter.value()` tells the host, some time later, how many elements were infinite
+///   or NaN in all that was looked at, and the sum of squares of what was looked at last.
+/// - `capture(stream)`: what this thread puts into the stream from now on is not done but kept, until `captured(stream,
+///   graph)`, which makes it the graph's; false when that failed. `replay(stream, graph)` puts it into the stream, each time.
+///   Copies and kernels can be captured, and `copy_many` with the list that the batch has; `record`, `wait` and a new list
+///   cannot, and neither can the host look: events stay in front of a replay and behind it.
+/// - `flush()`: what the network has written to the device's memory is there for what is put into streams from now on.
+///   `number()`: the device's, in this process.
 /// - `check_tensor(p)`: what is wrong with a caller's pointer as device memory, or nullptr.
 /// - Nothing of this blocks the host, throws or returns an error: the first one is kept, `failed()` tells it, and later
 ///   calls do nothing.
@@ -144,6 +173,7 @@ struct device_needs {
     std::size_t executions = 1;   ///< outstanding at once, at most
     std::size_t tensors = 0;
     int nodes = 1;
+    bool parts_on_device = false; ///< the transport takes memory of the device
 };
 
 } // namespace herring::gpu

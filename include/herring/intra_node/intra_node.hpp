@@ -66,7 +66,7 @@ concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_h
     typename P::copy;
     { p.tensors() }
     noexcept->std::same_as<std::byte*>;
-    { p.load(e, n, n) }
+    { p.load(e, std::uint32_t{}, n, n) }
     noexcept->std::same_as<std::byte*>;
     { p.loaded(e, e) }
     noexcept->std::same_as<bool>;
@@ -76,7 +76,7 @@ concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_h
     noexcept;
     { p.results(s) }
     noexcept;
-    p.template count_not_finite<float>(s, n);
+    p.template inspect<float>(s, n);
     p.failed();
     p.memory_bytes();
 };

@@ -264,6 +264,9 @@ class chaos : public detail::chaos_same_host<Inner> {
     }
 
     void register_memory(std::span<std::byte> memory) { inner_.register_memory(memory); }
+    void register_device_memory(std::span<std::byte> memory, int device) requires device_memory {
+        inner_.register_device_memory(memory, device);
+    }
 
     /// Why a peer was lost, with the seed.
     char const* describe(int peer) const noexcept {

@@ -90,7 +90,9 @@ concept sleeps = requires(T& t, time_point until) {
 template <class T>
 concept registers = requires(T& t, std::span<std::byte> memory) {
     t.register_memory(memory);
-};
+}
+&&(!bool(T::device_memory) ||
+   requires(T & t, std::span<std::byte> memory) { t.register_device_memory(memory, 0); });
 template <class T>
 concept describes = requires(T const& t, int peer) {
     { t.describe(peer) } -> std::convertible_to<char const*>;
@@ -129,7 +131,8 @@ template <class Transport> constexpr bool withdraws() noexcept {
 ///   its message, never smaller. A send above `max_message` is refused (false), every time, and nothing of it moves.
 /// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but the functor it is given.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
-/// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
+/// - `register_memory(bytes)`: called at construction, once for every region that posts will use. With `device_memory`
+///   also `register_device_memory(bytes, device)`, for those of a device: posts may then name places there.
 /// - Destruction withdraws what is still posted: from then on its memory is neither read nor written, by anyone. What
 ///   was reported as `sent` arrives all the same: a rank leaves when all is done for it, and others may still wait
 ///   for its last messages.
@@ -172,8 +175,9 @@ template <class T> struct check<axes::transport, T> {
                   "[HRG-T05] transport: needs 'wait(time_point) noexcept' and 'wake() noexcept'; a common "
                   "slip is to take a duration");
     static_assert(broken != 5,
-                  "[HRG-T06] transport: needs 'register_memory(span)'; where nothing is registered, an "
-                  "empty function will do");
+                  "[HRG-T06] transport: needs 'register_memory(span)', and with device_memory "
+                  "'register_device_memory(span, device)'; where nothing is registered, an empty function "
+                  "will do");
     static_assert(broken != 6,
                   "[HRG-T07] transport: needs 'describe(rank) const' that tells why a peer was lost; a "
                   "common slip is to return a std::string");

@@ -1,12 +1,14 @@
 // herring: what the tests of both pipelines share: a step of every rank on the model of a device, and how it ended.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_TESTS_UNIT_GPU_PIPELINE_HPP
-#define HERRING_TESTS_UNIT_GPU_PIPELINE_HPP
+#ifndef HERRING_TESTS_UNIT_GPU_STEPS_HPP
+#define HERRING_TESTS_UNIT_GPU_STEPS_HPP
 
 #include "herring/gpu/host_runtime.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/inproc.hpp"
+
+#include "doctest/doctest.h"
 
 #include <string>
 #include <vector>
@@ -94,6 +96,88 @@ template <class Node> std::string fail_at(std::uint64_t number, std::vector<std:
     return wrong;
 }
 
+/// What every pipeline's own test starts with.
+template <class Node> void sound_steps() {
+    for (std::uint64_t seed = 1; seed < 5; ++seed) {
+        gpu::host_machine machine({.seed = seed});
+        CHECK(all_well(run<Node>({"a", "a", "b"})));
+        CHECK(all_well(run<Node>({"a", "a"}, true)));
+        CHECK(machine.device_used == 0);
+        CHECK(machine.pinned_used == 0);
+    }
+}
+
+template <class Node> void any_call_may_fail() {
+    for (std::uint64_t number = 1; number < 120; number = number < 20 ? number + 1 : number + 9) {
+        CAPTURE(number);
+        CHECK(fail_at<Node>(number, {"a", "a"}) == "");
+        CHECK(fail_at<Node>(number, {"a", "a", "b"}) == "");
+    }
+}
+
+template <class Node> void every_rank_is_told_what_there_is_not() {
+    {
+        gpu::host_machine machine({.device_bytes = 30000});
+        for (std::string const& one : run<Node>({"a", "a"})) {
+            CAPTURE(one);
+            CHECK(one.find("device memory") != std::string::npos);
+        }
+        CHECK(machine.device_used == 0);
+    }
+    {
+        gpu::host_machine machine({.pinned_bytes = 10000});
+        for (std::string const& one : run<Node>({"a", "b"})) {
+            CAPTURE(one);
+            CHECK(one.find("pinned memory") != std::string::npos);
+        }
+        CHECK(machine.device_used == 0);
+        CHECK(machine.pinned_used == 0);
+    }
+    for (std::string const& one : run<Node>({"a", "a"})) CHECK(one.find("host_machine") != std::string::npos);
+}
+
+/// Memory of the host, of another device, of another size: this rank's error, and the step goes on.
+template <class Node> void wrong_memory_is_refused() {
+    gpu::host_machine machine({.devices = 2});
+    static std::string said[2][4];
+    launch_threads(2, [](world& ranks) {
+        static gpu::host_runtime::memory* of[2];
+        gpu::host_runtime device(ranks);
+        gpu::host_runtime::memory mine(device, 4000);
+        of[ranks.rank()] = &mine;
+        reducer<float, transport::inproc, Node> reduce(ranks, {{"a", 100}});
+        gpu::host_runtime::stream in(device);
+        std::vector<float> host(100);
+        auto const first = [](gpu::host_runtime::memory& m) { return reinterpret_cast<float*>(m.data()); };
+        auto const caught = [](auto const& call) -> std::string {
+            try {
+                call();
+            } catch (error const& why) {
+                return why.what();
+            }
+            return "nothing";
+        };
+        std::string* const mine_said = said[ranks.rank()];
+        float* const theirs = first(*of[1 - ranks.rank()]);
+        mine_said[0] = caught([&] { reduce.ready(0, device_span<float>(host.data(), 100), in.handle()); });
+        mine_said[1] = caught([&] { reduce.ready(0, device_span<float>(theirs, 100), in.handle()); });
+        mine_said[2] = caught([&] { reduce.ready(0, device_span<float>(first(mine), 99), in.handle()); });
+        mine_said[3] = caught([&] { reduce.all_reduce(device_span<float>(host.data(), 100), in.handle()); });
+        reduce.ready(0, device_span<float>(first(mine), 100), in.handle());
+        reduce.wait(in.handle());
+        reduce.all_reduce(device_span<float>(first(mine), 100), in.handle());
+        ranks.barrier();
+        return 0;
+    });
+    for (auto const& of_rank : said) {
+        CHECK(of_rank[0].find("memory of the host") != std::string::npos);
+        CHECK(of_rank[1].find("memory of another device") != std::string::npos);
+        CHECK(of_rank[2].find("has 100 elements, the span has 99") != std::string::npos);
+        CHECK(of_rank[3].find("all_reduce: bad argument: it is memory of the host") != std::string::npos);
+    }
+    CHECK(machine.device_used == 0);
+}
+
 } // namespace gpu_test
 
-#endif // HERRING_TESTS_UNIT_GPU_PIPELINE_HPP
+#endif // HERRING_TESTS_UNIT_GPU_STEPS_HPP

@@ -1,11 +1,12 @@
-// herring: which elements are infinite or no number, counted as one thread of a kernel counts its share.
+// herring: what is infinite or no number, and the sum of squares, as one thread of a kernel finds them in its share.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_GPU_FINITE_HPP
-#define HERRING_GPU_FINITE_HPP
+#ifndef HERRING_GPU_INSPECTION_HPP
+#define HERRING_GPU_INSPECTION_HPP
 
 #include "herring/detail/config.hpp"
 #include "herring/element.hpp"
 #include "herring/gpu/fold.hpp"
+#include "herring/gpu/runtime.hpp"
 #include "herring/gpu/slices.hpp"
 
 #include <cstddef>
@@ -33,26 +34,33 @@ HERRING_HOST_DEVICE inline bool not_finite(std::int32_t) noexcept { return false
 HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false; }
 } // namespace detail
 
-/// How many of a thread's share of `count` elements are infinite or NaN. Cost: each read once, 16 bytes at a time.
+/// What a thread finds in its share of `count` elements. Cost: each read once, 16 bytes at a time; squares in double.
+///
+/// The same share, in the same order, whatever device it is and wherever the elements lie on a 16-byte boundary.
 template <class T>
-HERRING_HOST_DEVICE std::uint64_t count_not_finite(T const* from, std::size_t count, std::size_t thread,
-                                                   std::size_t threads) noexcept {
+HERRING_HOST_DEVICE findings inspect(T const* from, std::size_t count, std::size_t thread,
+                                     std::size_t threads) noexcept {
     constexpr std::size_t lanes = access_bytes / sizeof(T);
     vector_cut const cut = cut_for_vectors(detail::address(from), count, sizeof(T), true);
     std::size_t const rest = cut.head + cut.vectors * lanes;
-    std::uint64_t found = 0;
-    for (std::size_t i = thread; i < cut.head; i += threads) found += detail::not_finite(from[i]);
+    findings found;
+    auto const look = [&found](T const& value) {
+        found.not_finite += detail::not_finite(value);
+        auto const wide = static_cast<double>(static_cast<accumulator<T>>(value));
+        found.squares += wide * wide;
+    };
+    for (std::size_t i = thread; i < cut.head; i += threads) look(from[i]);
     for (std::size_t v = thread; v < cut.vectors; v += threads) {
         detail::quad const got = detail::load_quad(from + cut.head + v * lanes);
         T some[lanes];
         std::memcpy(static_cast<void*>(some), &got, sizeof some);
         HERRING_UNROLL
-        for (std::size_t l = 0; l < lanes; ++l) found += detail::not_finite(some[l]);
+        for (std::size_t l = 0; l < lanes; ++l) look(some[l]);
     }
-    for (std::size_t i = rest + thread; i < count; i += threads) found += detail::not_finite(from[i]);
+    for (std::size_t i = rest + thread; i < count; i += threads) look(from[i]);
     return found;
 }
 
 } // namespace herring::gpu
 
-#endif // HERRING_GPU_FINITE_HPP
+#endif // HERRING_GPU_INSPECTION_HPP

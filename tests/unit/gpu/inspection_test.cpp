@@ -1,10 +1,11 @@
 // herring: what is infinite or no number is found, whoever's share it is in.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/finite.hpp"
+#include "herring/gpu/inspection.hpp"
 
 #include "doctest/doctest.h"
 
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 using namespace herring;
@@ -26,19 +27,42 @@ template <class T> void every_place() {
                 from[count] = static_cast<T>(__builtin_inff());
                 std::uint64_t found = 0;
                 for (std::size_t t = 0; t < threads; ++t)
-                    found += gpu::count_not_finite(from, count, t, threads);
+                    found += gpu::inspect(from, count, t, threads).not_finite;
                 CHECK(found == want);
             }
 }
 } // namespace
 
-TEST_CASE("count_not_finite: at every place and alignment") {
+TEST_CASE("inspect: what is no number, at every place and alignment") {
     every_place<float>();
     every_place<double>();
     every_place<bfloat16>();
     every_place<float16>();
     std::int32_t const numbers[] = {-1, 0x7f80'0000, 0x7fc0'0000};
-    CHECK(gpu::count_not_finite(numbers, 3, 0, 1) == 0);
+    CHECK(gpu::inspect(numbers, 3, 0, 1).not_finite == 0);
+}
+
+TEST_CASE("inspect: squares, in double, by any number of threads") {
+    std::vector<float> values(1001);
+    double want = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(i % 97) - 31.25f;
+        want += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    }
+    for (std::size_t const threads : {1u, 7u, 512u}) {
+        double found = 0;
+        for (std::size_t t = 0; t < threads; ++t)
+            found += gpu::inspect(values.data(), values.size(), t, threads).squares;
+        CHECK(found == want); // every sum of these is exact
+    }
+    values[5] = __builtin_nanf("");
+    gpu::findings const none = gpu::inspect(values.data(), values.size(), 0, 1);
+    CHECK(none.squares != none.squares);
+    CHECK(none.not_finite == 1);
+    bfloat16 const small[] = {bfloat16(3.0f), bfloat16(-4.0f)};
+    CHECK(gpu::inspect(small, 2, 0, 1).squares == 25);
+    std::int64_t const large[] = {std::int64_t{1} << 40};
+    CHECK(gpu::inspect(large, 1, 0, 1).squares == 0x1p80);
 }
 
 TEST_CASE("not_finite: as the standard library has it") {

@@ -1,0 +1,201 @@
+// herring: what the pipelines of `nvlink` and `pcie_staging` have in common: a rank's tensors on its device, and how they come in.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_PIPELINE_HPP
+#define HERRING_GPU_PIPELINE_HPP
+
+#include "herring/detail/table.hpp"
+#include "herring/device_span.hpp"
+#include "herring/gpu/recording.hpp"
+#include "herring/gpu/region.hpp"
+#include "herring/gpu/runtime.hpp"
+#include "herring/intra_node/intra_node.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace herring::gpu {
+
+/// The base of both pipelines: the device, tensors, packing, the node's flags and slots, what is loaded, and the inspection
+/// of results. What happens to a bucket once it is loaded is the pipelines' own.
+///
+/// Inspects: `inspect` looks at results. Graphs: work that is the same in every step is captured, and replayed.
+/// Threads:  `after`, `pack`, `load`, `unpack` the caller's; all else the one that polls.
+template <class Runtime, bool Inspects, bool Graphs> class pipeline {
+  public:
+    using axis = axes::intra_node;
+    using runtime = Runtime;
+    using stream_handle = typename Runtime::stream_handle;
+    using needs_of_device = device_needs;
+    using copy = copy_item;
+    static constexpr bool joins_ranks = true;
+    static constexpr bool device_memory = true;
+    static constexpr bool host_staging = true; ///< a transport that sees memory of the host will do
+
+    pipeline(pipeline const&) = delete;
+    pipeline& operator=(pipeline const&) = delete;
+
+    // ---- the node, as for ranks without devices --------------------------------------------------------------------
+
+    std::byte* memory() noexcept { return region_.flags().memory(); }
+    std::byte* peer(int local, std::byte* own) noexcept { return region_.flags().peer(local, own); }
+    void arrive(std::uint64_t e) noexcept { region_.flags().arrive(e); }
+    int absent(std::uint64_t e) noexcept { return region_.flags().absent(e); }
+    void finish(std::uint64_t e, bool awaited) noexcept { region_.flags().finish(e, awaited); }
+    int unfinished(std::uint64_t e) noexcept { return region_.flags().unfinished(e); }
+    bool gone(int local) noexcept { return region_.flags().gone(local); }
+    std::uint32_t listen() noexcept { return region_.flags().listen(); }
+    void sleep(std::uint32_t heard, time_point until) noexcept { region_.flags().sleep(heard, until); }
+    void wake() noexcept { region_.flags().wake(); }
+
+    // ---- the device ------------------------------------------------------------------------------------------------
+
+    /// Of this rank's host memory, from `memory()` on.
+    std::size_t memory_bytes() const noexcept { return region_.bytes(); }
+    runtime& device() noexcept { return device_; }
+    /// This rank's tensors.
+    std::byte* tensors() const noexcept { return tensors_.data(); }
+    /// The first failure of the device, or nullptr.
+    failure const* failed() const noexcept { return device_.failed(); }
+    time_point nap(time_point until) noexcept { return region_.nap(until); }
+
+    /// What is loaded from now on comes after what is in this stream now.
+    void after(stream_handle stream) noexcept {
+        device_.record(now_, stream);
+        device_.wait(gather_->handle(), now_);
+    }
+
+    /// Copies into this rank's tensors, for this bucket, which come after what `after` was told of. `at`: the number of the
+    /// first tensor of the bucket.
+    void pack(std::uint32_t bucket, std::size_t at, std::span<copy_item const> items) noexcept {
+        if (items.empty()) return;
+        stream_handle const queue = gather_->handle();
+        bool same = false;
+        if constexpr (Graphs) {
+            same = std::equal(items.begin(), items.end(), packed_.begin() + at) &&
+                   packed_count_[bucket] == items.size();
+            std::copy(items.begin(), items.end(), packed_.begin() + at);
+            packed_count_[bucket] = items.size();
+        }
+        repeat(packs_, bucket, queue, same, [&] { device_.copy_many(queue, packing_, at, items); });
+        device_.uses(queue, packing_);
+    }
+    /// Copies back, after `results`, in the caller's stream.
+    void unpack(stream_handle stream, std::span<copy_item const> items) noexcept {
+        if (items.empty()) return;
+        device_.copy_many(stream, unpacking_, 0, items);
+        device_.uses(stream, unpacking_);
+    }
+    /// One copy within the device, before what is loaded next or in the caller's stream.
+    void copy_in(copy_item const& what) noexcept {
+        device_.copy_many(gather_->handle(), packing_, 0, {&what, 1});
+    }
+    void copy_out(stream_handle stream, copy_item const& what) noexcept {
+        device_.copy_many(stream, unpacking_, 0, {&what, 1});
+    }
+
+    /// Execution e, the next one, is this range of the tensors. Returns where it, or its result, will lie on the host.
+    std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes) noexcept {
+        jobs_[e % jobs_.size()] = {offset, bytes, bucket};
+        device_.record(produced(e), gather_->handle());
+        return region_.slot(e);
+    }
+
+    /// After `results`: looks at the first `elements` of this rank's tensors, in the stream, if the tuning says so.
+    template <class T> void inspect(stream_handle stream, std::size_t elements) noexcept {
+        if constexpr (Inspects)
+            device_.inspect(stream, reinterpret_cast<T const*>(tensors()), elements, *counter_);
+    }
+    /// How many results were infinite or NaN, in all steps whose streams have got past `wait`. 0 without `inspect`.
+    std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value().not_finite : 0; }
+    /// The sum of the squares of all results of the last such step: the norm's square. The same bits on every rank of the same
+    /// kind of device, and in every run. 0 without `inspect`.
+    double squared_norm() const noexcept { return counter_ ? counter_->value().squares : 0; }
+    /// How often a graph was launched in place of its operations. 0 without `graphs`.
+    std::uint64_t replays() const noexcept { return replays_.load(std::memory_order_relaxed); }
+
+  protected:
+    using event = typename Runtime::event;
+    using recordings = herring::detail::table<recording<Runtime>>;
+    struct job {
+        std::size_t offset = 0;
+        std::size_t bytes = 0;
+        std::uint32_t bucket = 0;
+    };
+
+    /// `bytes` of the region for others, then slots. `shared`: other ranks wait for events of this one's.
+    HERRING_SETUP pipeline(world& ranks, device_needs const& needs, std::size_t bytes, std::size_t slot_bytes,
+                           std::size_t slots, bool shared)
+        : device_(ranks), tensors_(device_, needs.tensor_bytes), packing_(device_, needs.tensors),
+          unpacking_(device_, needs.tensors), region_(ranks, device_, bytes, slot_bytes, slots),
+          jobs_(needs.executions), now_(device_, false), packed_(Graphs ? needs.tensors : 0),
+          packed_count_(Graphs ? needs.executions : 0), packs_(Graphs ? needs.executions : 0),
+          gather_(std::in_place, device_) {
+        for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, shared);
+        if constexpr (Inspects) counter_.emplace(device_);
+    }
+    ~pipeline() = default;
+
+    job const& job_of(std::uint64_t e) const noexcept { return jobs_[e % jobs_.size()]; }
+    /// When execution e is packed.
+    event& produced(std::uint64_t e) noexcept { return produced_[e % jobs_.size()]; }
+    std::vector<event>& all_produced() noexcept { return produced_; }
+
+    /// As many as there are buckets and slots that one may lie in.
+    recordings for_slots() const {
+        return recordings(Graphs ? jobs_.size() * std::max<std::size_t>(region_.slots(), 1) : 0);
+    }
+    std::size_t place_of(std::uint64_t e) const noexcept {
+        std::size_t const slots = std::max<std::size_t>(region_.slots(), 1);
+        return job_of(e).bucket * slots + e % slots;
+    }
+
+    /// Puts what `enqueue()` puts into `queue` there; by a graph if it did so before. `number`: of the work; none of ours: what
+    /// does not come again.
+    template <class Enqueue>
+    void repeat([[maybe_unused]] recordings& of, [[maybe_unused]] std::size_t number,
+                [[maybe_unused]] stream_handle queue, [[maybe_unused]] bool same,
+                Enqueue const& enqueue) noexcept {
+        if constexpr (Graphs)
+            if (number < of.size()) {
+                if (of[number].run(device_, queue, same, enqueue))
+                    replays_.fetch_add(1, std::memory_order_relaxed);
+                return;
+            }
+        enqueue();
+    }
+
+  private:
+    // In this order: queues end before what they use goes.
+    Runtime device_;
+    typename Runtime::memory tensors_;
+    typename Runtime::batch packing_, unpacking_;
+    std::optional<typename Runtime::counter> counter_;
+
+  protected:
+    region<Runtime> region_;
+
+    /// Ends the queue that brings tensors in. For a pipeline whose memory others use.
+    void end_loading() noexcept { gather_.reset(); }
+    /// The tensors are not freed any more.
+    void leave_tensors() noexcept { tensors_.leave(); }
+    typename Runtime::memory const& owned_tensors() const noexcept { return tensors_; }
+
+  private:
+    herring::detail::table<job> jobs_; // of execution e: number e mod executions
+    std::vector<event> produced_;
+    event now_;
+    herring::detail::table<copy_item> packed_; // the last copies in, by tensor, and how many a bucket
+    herring::detail::table<std::size_t> packed_count_;
+    recordings packs_;
+    std::atomic<std::uint64_t> replays_{0};
+    std::optional<typename Runtime::stream> gather_;
+};
+
+} // namespace herring::gpu
+
+#endif // HERRING_GPU_PIPELINE_HPP

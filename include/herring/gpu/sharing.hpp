@@ -1,0 +1,43 @@
+// herring: whether local ranks share a device, and the line that says so.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_SHARING_HPP
+#define HERRING_GPU_SHARING_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/gathered.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+namespace herring::gpu {
+
+/// Collective. One line on stderr for each device that several ranks of a node share, by the first of them; returns whether
+/// that was this rank. It is allowed, and slow.
+///
+/// `device`, `text`: its number here and its name; `name`: the bytes by which all processes of the node tell it apart.
+HERRING_SETUP inline bool tell_if_shared(world& ranks, std::span<std::byte const> name, int device,
+                                         char const* text) {
+    gathered const all = ranks.all_gather(name);
+    int sharing = 0, first = -1;
+    for (int const rank : ranks.map().members(ranks.node())) {
+        auto const theirs = all[static_cast<std::size_t>(rank)];
+        if (theirs.size() != name.size() || std::memcmp(theirs.data(), name.data(), name.size()) != 0)
+            continue;
+        if (first < 0) first = rank;
+        ++sharing;
+    }
+    if (first != ranks.rank() || sharing < 2) return false;
+    std::fprintf(
+        stderr,
+        "herring: rank %d: %d ranks of this node share device %d (%s): they work by turns; start one "
+        "rank a device\n",
+        ranks.rank(), sharing, device, text);
+    return true;
+}
+
+} // namespace herring::gpu
+
+#endif // HERRING_GPU_SHARING_HPP
