@@ -124,13 +124,14 @@ template <class Engine, class Waiting> class patience {
                               "it left (its reducer was destroyed) while others still wait for it; let every "
                               "rank make the same calls");
         } else {
+            bool const own = who.rank == ranks_.rank();
             char text[200];
-            std::snprintf(
-                text, sizeof text,
-                "%s within the deadline; look at that rank: is it stopped, slow, or in another call?",
-                who.rank >= 0 ? who.text : "an operation did not end");
+            std::snprintf(text, sizeof text, "%s within the deadline; %s",
+                          who.rank >= 0 ? who.text : "an operation did not end",
+                          own ? "is what the program put into the stream before it slow, or stuck?"
+                              : "look at that rank: is it stopped, slow, or in another call?");
             of.why = failure::make(errc::timeout, ranks_.rank(), who.rank, "wait", text);
-            of.certain = false;
+            of.certain = own;
         }
         if (question_ != 0) waited_ += waited;
         of.question = question_;

@@ -150,6 +150,13 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
             oldest = execution;
         };
         if (first >= submitted_) return found;
+        if constexpr (context::on_device) {
+            // First of all: the others wait for it, and one of them might be named in its place.
+            consider_local(shared_.local, arrived_, late_device);
+            if constexpr (context::sums_on_device)
+                if (shared_.gathered < arrived_ && shared_.node.absent(shared_.gathered) < 0)
+                    consider_local(shared_.node.behind(shared_.gathered), shared_.gathered, late_device);
+        }
         if (shared_.gathered < submitted_)
             consider_local(shared_.node.absent(shared_.gathered), shared_.gathered,
                            "it has not submitted this operation");
@@ -199,6 +206,8 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
     }
 
   private:
+    static constexpr char late_device[] = "its device has not come to this operation";
+
     // What the transport reports.
     void on(completion const& done) noexcept {
         if (shared_.failing) return;

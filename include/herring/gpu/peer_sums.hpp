@@ -91,6 +91,14 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return here;
     }
 
+    /// Whose device execution e waits for, as a local rank.
+    int behind(std::uint64_t e) noexcept {
+        if (device_.done(base::produced(e)))
+            for (neighbour& n : others_)
+                if (!device_.done(n.produced[e % base::all_produced().size()])) return n.local;
+        return local_;
+    }
+
     /// Where this rank's sum of the place `own` of a result lies.
     std::byte* part(std::byte* own) noexcept {
         if (wide_bytes_ == 1) return own;

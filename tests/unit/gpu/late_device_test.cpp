@@ -1,0 +1,70 @@
+// herring: a device that does not come is blamed on its own rank, by every rank.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/peer_sums.hpp"
+#include "herring/gpu/staging.hpp"
+#include "herring/herring.hpp"
+#include "herring/launch.hpp"
+#include "herring/transport/inproc.hpp"
+
+#include "doctest/doctest.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+using namespace herring;
+
+namespace {
+
+/// What every rank says where rank 1's stream holds a kernel of the program's that ends when all have given up.
+template <class IntraNode>
+std::vector<std::string> with_a_late_device(std::vector<std::string> const& nodes) {
+    struct gate {
+        std::atomic<int> given_up{0};
+        int ranks = 0;
+        static void kernel(void* self) {
+            auto& g = *static_cast<gate*>(self);
+            auto const until = clock::now() + std::chrono::seconds(20);
+            while (g.given_up.load() < g.ranks && clock::now() < until) std::this_thread::yield();
+        }
+    } late;
+    late.ranks = static_cast<int>(nodes.size());
+    gpu::host_machine machine({.workers = 8});
+    launch_options options;
+    options.nodes = nodes;
+    std::vector<std::string> said(nodes.size());
+    launch_threads(
+        late.ranks,
+        [&](world& w) {
+            reducer<float, transport::inproc, IntraNode> reduce(w, {{"a", 100'000}});
+            gpu::host_runtime device(w);
+            gpu::host_runtime::stream own(device);
+            if (w.rank() == 1) gpu::host_runtime::launch(own.handle(), &gate::kernel, &late);
+            reduce.ready(0, own.handle());
+            status const ended = reduce.wait(own.handle(), clock::now() + std::chrono::milliseconds(300));
+            said[static_cast<std::size_t>(w.rank())] = ended.ok() ? "nothing" : ended.why().message();
+            late.given_up.fetch_add(1);
+            return 0;
+        },
+        options);
+    return said;
+}
+
+} // namespace
+
+TEST_CASE_TEMPLATE("gpu: a device that is late is blamed on its rank", IntraNode,
+                   gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>) {
+    bool const alone_ends = std::is_same_v<IntraNode, gpu::basic_nvlink<gpu::host_runtime>>;
+    for (std::vector<std::string> const& nodes :
+         {std::vector<std::string>{"a", "a"}, {"a", "a", "b", "b"}, {"a", "a", "a", "b"}}) {
+        // With nvlink on one node the host waits for no device.
+        if (alone_ends && nodes.size() == 2) continue;
+        for (std::string const& text : with_a_late_device<IntraNode>(nodes)) {
+            CAPTURE(nodes.size());
+            CHECK_MESSAGE(text.find("timeout (rank 1)") != std::string::npos, text);
+        }
+    }
+}
