@@ -247,7 +247,7 @@ class local_socket {
         if (size < 0) return false;
         bool const ours = size >= static_cast<ssize_t>(sizeof head) && head.source >= 0 &&
                           head.source < static_cast<int>(lost_.size());
-        if (!ours || head.leaves || lost(head.source)) {
+        if (!ours || head.leaves) {
             (void)::recv(socket_.number, &head, sizeof head, 0);
             if (ours) lose(head.source);
             return true;
@@ -280,9 +280,8 @@ class local_socket {
 
     bool lost(int peer) const noexcept { return lost_[static_cast<std::size_t>(peer)]; }
     void lose(int peer) noexcept {
-        if (lost(peer)) return; // once a peer
+        if (lost(peer)) return; // once a peer; what it sent before stays
         lost_[static_cast<std::size_t>(peer)] = true;
-        std::erase_if(early_, [&](early const& message) { return message.peer == peer; });
         done_.push_back({.peer = peer, .what = herring::completion::lost, .why = herring::errc::peer_lost});
     }
     // [end]
