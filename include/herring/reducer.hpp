@@ -291,11 +291,13 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                 time_point deadline) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
+        node_->begin_taking(read_in);
         node_->results(read_in);
         node_->template inspect<T>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
                           for (std::size_t const i : borrowed_) take(i, true);
                       }));
+        node_->taken(read_in);
         for (std::size_t const i : borrowed_) callers_[i] = {};
         borrowed_.clear();
         if (failure const* const why = node_->failed()) {
@@ -700,7 +702,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                      inout.data() + piece * piece_);
         };
         for (std::size_t first = 0; first < pieces; first += ring_pieces) {
-            node_->after(in); // also: what was copied out of the ring there
+            node_->after(in);
             each_of_round(first, [&](std::size_t piece, std::size_t count, std::size_t slot, T* theirs) {
                 node_->copy_in({memory() + slot, theirs, count * sizeof(T)});
                 std::byte* const own =
@@ -711,10 +713,12 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             });
             status const ended = finish(engine_->requested(), deadline);
             if (!ended.ok()) return ended;
+            node_->begin_taking(in);
             node_->results(in);
             each_of_round(first, [&](std::size_t, std::size_t count, std::size_t slot, T* theirs) {
                 node_->copy_out(in, {theirs, memory() + slot, count * sizeof(T)});
             });
+            node_->taken(in);
             if (failure const* const why = node_->failed()) {
                 engine_->fail(*why);
                 return status(*why);

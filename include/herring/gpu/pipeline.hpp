@@ -24,7 +24,7 @@ namespace herring::gpu {
 /// of results. What happens to a bucket once it is loaded is the pipelines' own.
 ///
 /// Inspects: `inspect` looks at results. Graphs: work that is the same in every step is captured, and replayed.
-/// Threads:  `after`, `pack`, `load`, `unpack` the caller's; all else the one that polls.
+/// Threads:  `after`, `pack`, `load`, `begin_taking`, `unpack`, `taken` the caller's; all else the one that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
@@ -84,6 +84,13 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         repeat(packs_, bucket, queue, same, [&] { device_.copy_many(queue, packing_, at, items); });
         device_.uses(queue, packing_);
     }
+    /// Before `results` in the caller's stream: what it does with them comes after what another did with those before.
+    void begin_taking(stream_handle stream) noexcept { device_.wait(stream, taken_); }
+    /// What is in this stream now is all that is done with results there: what is loaded from now on comes after it.
+    void taken(stream_handle stream) noexcept {
+        device_.record(taken_, stream);
+        device_.wait(gather_->handle(), taken_);
+    }
     /// Copies back, after `results`, in the caller's stream.
     void unpack(stream_handle stream, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
@@ -132,9 +139,9 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
                            std::size_t slots, bool shared)
         : device_(ranks), tensors_(device_, needs.tensor_bytes), packing_(device_, needs.tensors),
           unpacking_(device_, needs.tensors), region_(ranks, device_, bytes, slot_bytes, slots),
-          jobs_(needs.executions), now_(device_, false), packed_(Graphs ? needs.tensors : 0),
-          packed_count_(Graphs ? needs.executions : 0), packs_(Graphs ? needs.executions : 0),
-          gather_(std::in_place, device_) {
+          jobs_(needs.executions), now_(device_, false), taken_(device_, false),
+          packed_(Graphs ? needs.tensors : 0), packed_count_(Graphs ? needs.executions : 0),
+          packs_(Graphs ? needs.executions : 0), gather_(std::in_place, device_) {
         for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, shared);
         if constexpr (Inspects) counter_.emplace(device_);
     }
@@ -188,7 +195,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   private:
     herring::detail::table<job> jobs_; // of execution e: number e mod executions
     std::vector<event> produced_;
-    event now_;
+    event now_, taken_;
     herring::detail::table<copy_item> packed_; // the last copies in, by tensor, and how many a bucket
     herring::detail::table<std::size_t> packed_count_;
     recordings packs_;
