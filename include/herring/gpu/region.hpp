@@ -13,6 +13,8 @@
 #include <optional>
 #include <span>
 
+#include <unistd.h>
+
 namespace herring::gpu {
 
 /// What both reducers with devices stand on: the node's shared mapping with its flags, slots of this rank's in it, and how
@@ -24,15 +26,15 @@ template <class Runtime> class region {
   public:
     region(world& ranks, Runtime& device, std::size_t bytes, std::size_t slot_bytes, std::size_t slots)
         // A page between: the first slot's page is locked from its start.
-        : slots_at_(up(bytes) + page), slot_bytes_(up(slot_bytes)), slots_(slots),
-          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page : 0)), shared_(alike(ranks), bytes_),
+        : slots_at_(up(bytes) + page()), slot_bytes_(up(slot_bytes)), slots_(slots),
+          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page() : 0)), shared_(alike(ranks), bytes_),
           base_(shared_.memory()) {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
-        auto const over = reinterpret_cast<std::uintptr_t>(first) % page;
+        auto const over = reinterpret_cast<std::uintptr_t>(first) % page();
         // Down to the start of the first slot's page, which is this rank's, and up to the end of the last one's.
         lock_.emplace(device,
-                      std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page : 0)));
+                      std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page() : 0)));
     }
 
     intra_node::shared_memory& flags() noexcept { return shared_; }
@@ -57,9 +59,12 @@ template <class Runtime> class region {
     bool busy = false; ///< this rank waits for its device; for the thread that polls
 
   private:
-    static constexpr std::size_t page = 4096;
+    static std::size_t page() noexcept {
+        static std::size_t const bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        return bytes;
+    }
     static constexpr std::chrono::microseconds longest{200};
-    static std::size_t up(std::size_t bytes) noexcept { return (bytes + page - 1) / page * page; }
+    static std::size_t up(std::size_t bytes) noexcept { return (bytes + page() - 1) / page() * page(); }
 
     // Local ranks find each other's slots by their own.
     HERRING_SETUP world& alike(world& ranks) const {
