@@ -241,6 +241,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Lifetime: the stream, until `wait` is called. Cost: an event a bucket and stream.
     void ready(std::size_t i, stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
+        check_stream(written_in, "ready");
         note(written_in);
         mark(i, {});
     }
@@ -250,6 +251,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
         check_size(i, inout.size());
+        check_stream(written_in, "ready");
         if (!inout.empty())
             if (char const* const wrong = node_->device().check_tensor(inout.data()))
                 refuse(errc::bad_argument, "ready", {"tensor ", i, " ('", layout_[i].name, "'): ", wrong});
@@ -289,13 +291,16 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
     status wait(stream read_in,
                 time_point deadline) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+        if (engine_->failed() == nullptr) check_stream(read_in, "wait");
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
         node_->begin_taking(read_in);
         node_->results(read_in);
         node_->template inspect<T>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
-                          for (std::size_t const i : borrowed_) take(i, true);
+                          // Not by calls: their order may change, and the list with it.
+                          for (std::size_t i = 0; i < size(); ++i)
+                              if (!callers_[i].empty()) take(i, true);
                       }));
         node_->taken(read_in);
         for (std::size_t const i : borrowed_) callers_[i] = {};
@@ -357,6 +362,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             refuse(errc::bad_state, "all_reduce",
                    {"a step is under way: ", ready_, " tensors are ready; call wait(stream) first"});
         if (inout.empty()) return {};
+        check_stream(in, "all_reduce");
         if (char const* const wrong = node_->device().check_tensor(inout.data()))
             refuse(errc::bad_argument, "all_reduce", {wrong});
         return reduce_on_device(inout, in, deadline);
@@ -548,6 +554,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             refuse(errc::bad_argument, "ready",
                    {"tensor ", i, " ('", layout_[i].name, "') has ", plan_.tensors[i].elements,
                     " elements, the span has ", given});
+    }
+
+    void check_stream(stream given, char const* operation) {
+        if (char const* const wrong = node_->device().check_stream(given))
+            refuse(errc::bad_argument, operation, {wrong});
     }
 
     // What is ready was written in this stream. The node is told once a bucket, and when the stream changes.

@@ -574,6 +574,65 @@ TEST_CASE("gpu: calls in other streams than those before: none overwrites what a
         }
 }
 
+// A stream of the caller's that stands still until `ready` has returned for every tensor, each time with other memory: a host
+// that waited for anything in it would wait for itself.
+template <class Node> std::string ready_in_a_stream_that_stands() {
+    constexpr std::size_t tensors = 8, elements = 600; // three a bucket or so
+    constexpr int rounds = 4;
+    gpu::host_machine machine({.workers = 2});
+    struct gate {
+        std::atomic<bool> open{false}, forced{false};
+        static void run(void* self) {
+            auto& me = *static_cast<gate*>(self);
+            time_point const late = clock::now() + std::chrono::seconds(20);
+            while (!me.open && clock::now() < late) std::this_thread::yield();
+            if (!me.open) me.forced = true;
+        }
+    } gates[rounds];
+    int wrong = 0;
+    launch_threads(1, [&](world& alone) {
+        reducer<float, update::sum, transport::inproc, Node, fusion_of_little> reduce(
+            alone, layout::of(std::vector<std::size_t>(tensors, elements)));
+        gpu::host_runtime device(alone);
+        gpu::host_runtime::memory memory(device, rounds * tensors * elements * sizeof(float));
+        kernels<float> mine;
+        gpu::host_runtime::stream stream(device);
+        auto const at = [&](int round, std::size_t t) {
+            return reinterpret_cast<float*>(memory.data()) +
+                   (static_cast<std::size_t>(round) * tensors + t) * elements;
+        };
+        for (int round = 0; round < rounds; ++round) {
+            gpu::host_runtime::launch(stream.handle(), gate::run, &gates[round]);
+            for (std::size_t i = 0; i < tensors; ++i) {
+                std::size_t const t = round % 2 == 0 ? i : tensors - 1 - i;
+                mine.fills.push_back({at(round, t), elements, t, 0, round});
+                gpu::host_runtime::launch(stream.handle(), kernels<float>::fill::run, &mine.fills.back());
+                reduce.ready(t, device_span<float>(at(round, t), elements), stream.handle());
+            }
+            gates[round].open = true;
+            reduce.wait(stream.handle());
+        }
+        machine.drain(*stream.handle());
+        for (int round = 0; round < rounds; ++round)
+            for (std::size_t t = 0; t < tensors; ++t)
+                for (std::size_t i = 0; i < elements; ++i) {
+                    float const want = value<float>(0, t, i, round), got = at(round, t)[i];
+                    wrong += want == want ? got != want : got == got;
+                }
+        return 0;
+    });
+    for (gate const& g : gates)
+        if (g.forced) return "it waited";
+    return wrong > 0 ? "a wrong sum" : "";
+}
+
+TEST_CASE("gpu: ready does not wait for the caller's stream, whatever memory it is given") {
+    CHECK(ready_in_a_stream_that_stands<staging>() == "");
+    CHECK(ready_in_a_stream_that_stands<peer_sums>() == "");
+    CHECK(ready_in_a_stream_that_stands<staging_by_graphs>() == "");
+    CHECK(ready_in_a_stream_that_stands<sums_by_graphs>() == "");
+}
+
 TEST_CASE("gpu: both pass the suite of their axis") {
     gpu::host_machine machine;
     CHECK(text(intra_node_suite<staging>()) == "");
