@@ -239,6 +239,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Of tensors on a device: tensor i is complete when what is in `written_in` now is. The host does not wait for it.
     ///
     /// Lifetime: the stream, until `wait` is called. Cost: an event a bucket and stream.
+    /// Errors: as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
     void ready(std::size_t i, stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
         check_stream(written_in, "ready");
@@ -246,7 +247,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         mark(i, {});
     }
     /// The same for memory of the caller's: it is packed with the rest of its bucket, and `wait(stream)` copies the result
-    /// back, both on the device. Lifetime: until what is put into that stream then is done.
+    /// back, both on the device. Lifetime: until what is put into that stream then is done. Cost: two copies, many at once; one by
+    /// one where the memory is other than in the last two steps and the device is still busy with both.
     void ready(std::size_t i, device_span<T> inout,
                stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
