@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -27,8 +28,9 @@ template <class Runtime> class region {
     region(world& ranks, Runtime& device, std::size_t bytes, std::size_t slot_bytes, std::size_t slots)
         // A page between: the first slot's page is locked from its start.
         : slots_at_(up(bytes) + page()), slot_bytes_(up(slot_bytes)), slots_(slots),
-          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page() : 0)), shared_(alike(ranks), bytes_),
-          base_(shared_.memory()) {
+          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page() : 0)), device_(device),
+          shared_(std::make_unique<intra_node::shared_memory>(alike(ranks), bytes_)),
+          base_(shared_->memory()) {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
         auto const over = reinterpret_cast<std::uintptr_t>(first) % page();
@@ -37,7 +39,13 @@ template <class Runtime> class region {
                       std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page() : 0)));
     }
 
-    intra_node::shared_memory& flags() noexcept { return shared_; }
+    region(region const&) = delete;
+    region& operator=(region const&) = delete;
+    ~region() {
+        if (device_.stuck()) (void)shared_.release(); // its pages are locked still, and may be written to
+    }
+
+    intra_node::shared_memory& flags() noexcept { return *shared_; }
     std::byte* slot(std::uint64_t number) const noexcept {
         return base_ + slots_at_ + number % (slots_ > 0 ? slots_ : 1) * slot_bytes_;
     }
@@ -85,7 +93,8 @@ template <class Runtime> class region {
     std::size_t slot_bytes_;
     std::size_t slots_;
     std::size_t bytes_;
-    intra_node::shared_memory shared_;
+    Runtime& device_;
+    std::unique_ptr<intra_node::shared_memory> shared_;
     std::byte* base_; // of this rank's memory
     std::optional<typename Runtime::pinned> lock_;
     std::chrono::nanoseconds nap_{0};
