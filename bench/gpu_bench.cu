@@ -216,6 +216,8 @@ void packing(world& alone, char const* model, std::string const& path) {
     }
     gpu::cuda_runtime device(alone);
     gpu::cuda_runtime::batch batch_in(device, in.size()), batch_out(device, out.size());
+    device.list(batch_in, 0, in);
+    device.list(batch_out, 0, out);
     double const copies = copy_bandwidth(bytes);
     auto const row = [&](char const* what, double took) {
         double const reached = gbs(2.0 * static_cast<double>(bytes), took);
@@ -228,10 +230,10 @@ void packing(world& alone, char const* model, std::string const& path) {
                 must(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDeviceToDevice, queue), "copy");
         };
     };
-    row("pack", seconds(20, [&] { device.copy_many(queue, batch_in, 0, in); }));
+    row("pack", seconds(20, [&] { device.copy_many(queue, batch_in, 0, in.size()); }));
     row("pack, by hand", seconds(20, packing_by_hand(in)));
     row("pack, one copy each", seconds(20, one_each(in)));
-    row("unpack", seconds(20, [&] { device.copy_many(queue, batch_out, 0, out); }));
+    row("unpack", seconds(20, [&] { device.copy_many(queue, batch_out, 0, out.size()); }));
     row("unpack, by hand", seconds(20, packing_by_hand(out)));
     row("unpack, one copy each", seconds(20, one_each(out)));
     if (device.failed() != nullptr) std::printf("pack     %s\n", device.failed()->message().c_str());

@@ -239,17 +239,21 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Of tensors on a device: tensor i is complete when what is in `written_in` now is. The host does not wait for it.
     ///
     /// Lifetime: the stream, until `wait` is called. Cost: an event a bucket and stream.
+    /// Errors: as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
     void ready(std::size_t i, stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
+        check_stream(written_in, "ready");
         note(written_in);
         mark(i, {});
     }
     /// The same for memory of the caller's: it is packed with the rest of its bucket, and `wait(stream)` copies the result
-    /// back, both on the device. Lifetime: until what is put into that stream then is done.
+    /// back, both on the device. Lifetime: until what is put into that stream then is done. Cost: two copies, many at once; one by
+    /// one where the memory is other than in the last two steps and the device is still busy with both.
     void ready(std::size_t i, device_span<T> inout,
                stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
         check_size(i, inout.size());
+        check_stream(written_in, "ready");
         if (!inout.empty())
             if (char const* const wrong = node_->device().check_tensor(inout.data()))
                 refuse(errc::bad_argument, "ready", {"tensor ", i, " ('", layout_[i].name, "'): ", wrong});
@@ -289,13 +293,18 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
     status wait(stream read_in,
                 time_point deadline) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+        if (engine_->failed() == nullptr) check_stream(read_in, "wait");
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
+        node_->begin_taking(read_in);
         node_->results(read_in);
         node_->template inspect<T>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
-                          for (std::size_t const i : borrowed_) take(i, true);
+                          // Not by calls: their order may change, and the list with it.
+                          for (std::size_t i = 0; i < size(); ++i)
+                              if (!callers_[i].empty()) take(i, true);
                       }));
+        node_->taken(read_in);
         for (std::size_t const i : borrowed_) callers_[i] = {};
         borrowed_.clear();
         if (failure const* const why = node_->failed()) {
@@ -355,6 +364,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             refuse(errc::bad_state, "all_reduce",
                    {"a step is under way: ", ready_, " tensors are ready; call wait(stream) first"});
         if (inout.empty()) return {};
+        check_stream(in, "all_reduce");
         if (char const* const wrong = node_->device().check_tensor(inout.data()))
             refuse(errc::bad_argument, "all_reduce", {wrong});
         return reduce_on_device(inout, in, deadline);
@@ -548,6 +558,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                     " elements, the span has ", given});
     }
 
+    void check_stream(stream given, char const* operation) {
+        if (char const* const wrong = node_->device().check_stream(given))
+            refuse(errc::bad_argument, operation, {wrong});
+    }
+
     // What is ready was written in this stream. The node is told once a bucket, and when the stream changes.
     void note(stream written_in) noexcept {
         if (untold_ && !(written_in == stream_)) node_->after(stream_);
@@ -700,7 +715,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                      inout.data() + piece * piece_);
         };
         for (std::size_t first = 0; first < pieces; first += ring_pieces) {
-            node_->after(in); // also: what was copied out of the ring there
+            node_->after(in);
             each_of_round(first, [&](std::size_t piece, std::size_t count, std::size_t slot, T* theirs) {
                 node_->copy_in({memory() + slot, theirs, count * sizeof(T)});
                 std::byte* const own =
@@ -711,10 +726,12 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             });
             status const ended = finish(engine_->requested(), deadline);
             if (!ended.ok()) return ended;
+            node_->begin_taking(in);
             node_->results(in);
             each_of_round(first, [&](std::size_t, std::size_t count, std::size_t slot, T* theirs) {
                 node_->copy_out(in, {theirs, memory() + slot, count * sizeof(T)});
             });
+            node_->taken(in);
             if (failure const* const why = node_->failed()) {
                 engine_->fail(*why);
                 return status(*why);

@@ -505,6 +505,134 @@ TEST_CASE("gpu: all_reduce of device memory, the same bits as the host's") {
     }
 }
 
+// One call after another, each in a stream of its own that nothing orders behind the other's: the caller's tensors share the
+// reducer's, the ring, and the lists of what is copied.
+template <class Node> std::string in_other_streams(int n, std::uint64_t seed) {
+    constexpr std::size_t counts[] = {4000, 300};
+    constexpr int rounds = 3;
+    gpu::host_machine machine({.seed = seed});
+    std::atomic<int> wrong_buffers{0}, wrong_steps{0};
+    launch_options options;
+    options.nodes = names(static_cast<std::size_t>(n), "a");
+    launch_threads(
+        n,
+        [&](world& ranks) {
+            reducer<float, update::sum, transport::inproc, Node> reduce(ranks,
+                                                                        {{"a", counts[0]}, {"b", counts[1]}});
+            gpu::host_runtime device(ranks);
+            gpu::host_runtime::memory memory(device, 2 * rounds * 4300 * sizeof(float));
+            kernels<float> mine;
+            std::deque<gpu::host_runtime::stream> streams;
+            for (int i = 0; i < 2; ++i) streams.emplace_back(device);
+            std::vector<float> want(4300);
+            auto const at = [&](int call) {
+                return reinterpret_cast<float*>(memory.data()) + static_cast<std::size_t>(call) * 4300;
+            };
+            auto const stream = [&](int call) {
+                return streams[static_cast<std::size_t>(call) % 2].handle();
+            };
+            auto const fill = [&](int call) {
+                mine.fills.push_back({at(call), 4300, 0, ranks.rank(), call});
+                gpu::host_runtime::launch(stream(call), kernels<float>::fill::run, &mine.fills.back());
+            };
+            auto const differs = [&](int call, std::size_t count) {
+                machine.drain(*stream(call));
+                for (std::size_t i = 0; i < count; ++i) {
+                    want[i] = value<float>(0, 0, i, call);
+                    for (int r = 1; r < n; ++r) want[i] += value<float>(r, 0, i, call);
+                    bool const none = want[i] != want[i];
+                    if (none ? at(call)[i] == at(call)[i] : at(call)[i] != want[i]) return 1;
+                }
+                return 0;
+            };
+            for (int call = 0; call < rounds; ++call) fill(call);
+            for (int call = 0; call < rounds; ++call) reduce.all_reduce({at(call), 4000}, stream(call));
+            for (int call = 0; call < rounds; ++call) wrong_buffers += differs(call, 4000);
+            for (int call = rounds; call < 2 * rounds; ++call) fill(call);
+            for (int call = rounds; call < 2 * rounds; ++call) {
+                reduce.ready(0, device_span<float>(at(call), counts[0]), stream(call));
+                reduce.ready(1, device_span<float>(at(call) + counts[0], counts[1]), stream(call));
+                reduce.wait(stream(call));
+            }
+            for (int call = rounds; call < 2 * rounds; ++call) wrong_steps += differs(call, 4300);
+            ranks.barrier();
+            return 0;
+        },
+        options);
+    return (wrong_buffers > 0 ? "all_reduce " : "") + std::string(wrong_steps > 0 ? "steps" : "");
+}
+
+TEST_CASE("gpu: calls in other streams than those before: none overwrites what another has not taken yet") {
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(times(12)); ++seed)
+        for (int const n : {1, 2}) {
+            CAPTURE(seed);
+            CAPTURE(n);
+            CHECK(in_other_streams<staging>(n, seed) == "");
+            CHECK(in_other_streams<peer_sums>(n, seed) == "");
+            CHECK(in_other_streams<staging_by_graphs>(n, seed) == "");
+            CHECK(in_other_streams<sums_by_graphs>(n, seed) == "");
+        }
+}
+
+// A stream of the caller's that stands still until `ready` has returned for every tensor, each time with other memory: a host
+// that waited for anything in it would wait for itself.
+template <class Node> std::string ready_in_a_stream_that_stands() {
+    constexpr std::size_t tensors = 8, elements = 600; // three a bucket or so
+    constexpr int rounds = 4;
+    gpu::host_machine machine({.workers = 2});
+    struct gate {
+        std::atomic<bool> open{false}, forced{false};
+        static void run(void* self) {
+            auto& me = *static_cast<gate*>(self);
+            time_point const late = clock::now() + std::chrono::seconds(20);
+            while (!me.open && clock::now() < late) std::this_thread::yield();
+            if (!me.open) me.forced = true;
+        }
+    } gates[rounds];
+    int wrong = 0;
+    launch_threads(1, [&](world& alone) {
+        reducer<float, update::sum, transport::inproc, Node, fusion_of_little> reduce(
+            alone, layout::of(std::vector<std::size_t>(tensors, elements)));
+        gpu::host_runtime device(alone);
+        gpu::host_runtime::memory memory(device, rounds * tensors * elements * sizeof(float));
+        kernels<float> mine;
+        gpu::host_runtime::stream stream(device);
+        auto const at = [&](int round, std::size_t t) {
+            return reinterpret_cast<float*>(memory.data()) +
+                   (static_cast<std::size_t>(round) * tensors + t) * elements;
+        };
+        for (int round = 0; round < rounds; ++round) {
+            gpu::host_runtime::launch(stream.handle(), gate::run, &gates[round]);
+            for (std::size_t i = 0; i < tensors; ++i) {
+                std::size_t const t = round % 2 == 0 ? i : tensors - 1 - i;
+                mine.fills.push_back({at(round, t), elements, t, 0, round});
+                gpu::host_runtime::launch(stream.handle(), kernels<float>::fill::run, &mine.fills.back());
+                reduce.ready(t, device_span<float>(at(round, t), elements), stream.handle());
+            }
+            gates[round].open = true;
+            reduce.wait(stream.handle());
+        }
+        machine.drain(*stream.handle());
+        for (int round = 0; round < rounds; ++round)
+            for (std::size_t t = 0; t < tensors; ++t)
+                for (std::size_t i = 0; i < elements; ++i) {
+                    float const want = value<float>(0, t, i, round), got = at(round, t)[i];
+                    wrong += want == want ? got != want : got == got;
+                }
+        return 0;
+    });
+    for (gate const& g : gates)
+        if (g.forced) return "it waited";
+    return wrong > 0 ? "a wrong sum" : "";
+}
+
+TEST_CASE("gpu: ready does not wait for the caller's stream, whatever memory it is given") {
+    CHECK(ready_in_a_stream_that_stands<staging>() == "");
+    CHECK(ready_in_a_stream_that_stands<peer_sums>() == "");
+    CHECK(ready_in_a_stream_that_stands<staging_by_graphs>() == "");
+    CHECK(ready_in_a_stream_that_stands<sums_by_graphs>() == "");
+}
+
 TEST_CASE("gpu: both pass the suite of their axis") {
     gpu::host_machine machine;
     CHECK(text(intra_node_suite<staging>()) == "");

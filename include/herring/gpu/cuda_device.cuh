@@ -9,12 +9,14 @@
 #include "herring/world.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <mutex>
 #include <span>
 
 #include <pthread.h>
+#include <time.h>
 
 #include <cuda_runtime_api.h>
 
@@ -22,23 +24,28 @@ namespace herring::gpu {
 
 namespace detail {
 
-/// Makes a device current and, unless it is to stay so, afterwards what was current before.
+/// Makes a device current and, unless it is to stay so, afterwards what was current before. Meanwhile calls that somebody's
+/// capture of a graph would forbid to this thread (or to all) are allowed: none of them is in a stream that is captured.
 class current_device {
   public:
     explicit current_device(int wanted, bool stays = false) noexcept {
         if (cudaGetDevice(&before_) != cudaSuccess) before_ = wanted;
         if (before_ != wanted) (void)cudaSetDevice(wanted);
         changed_ = before_ != wanted && !stays;
+        exchanged_ = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess;
     }
     current_device(current_device const&) = delete;
     current_device& operator=(current_device const&) = delete;
     ~current_device() {
+        if (exchanged_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
         if (changed_) (void)cudaSetDevice(before_);
     }
 
   private:
     int before_ = 0;
     bool changed_ = false;
+    bool exchanged_ = false;
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // afterwards: what it was before
 };
 
 /// Errors that come up late, in whatever call is next: of a kernel that ran before it, whoever's that was.
@@ -110,7 +117,7 @@ HERRING_SETUP inline int use_device(world& ranks) {
 class cuda_device {
   public:
     /// Collective. Says so, once a device, on stderr, when local ranks share it.
-    HERRING_SETUP explicit cuda_device(world& ranks) : rank_(ranks.rank()) {
+    HERRING_SETUP explicit cuda_device(world& ranks) : ranks_(ranks), rank_(ranks.rank()) {
         int count = 0;
         cudaError_t const result = cudaGetDeviceCount(&count);
         if (result != cudaSuccess || count == 0)
@@ -143,10 +150,10 @@ class cuda_device {
         detail::current_device const current(number_, elsewhere());
         if (cudaError_t const result = calling(); result != cudaSuccess) keep(result, call);
     }
-    HERRING_SETUP void keep(cudaError_t result, char const* call) noexcept {
+    HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
         std::lock_guard const lock(guard_);
         if (failed() != nullptr) return;
-        why_ = detail::cuda_failure(rank_, number_, result, call, 0, nullptr, "reduce");
+        why_ = detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce");
         failing_.store(true, std::memory_order_release);
     }
     /// In constructors: throws an error.
@@ -157,11 +164,39 @@ class cuda_device {
         throw error(detail::cuda_failure(rank_, number_, result, call, bytes, advice));
     }
 
+    /// In destructors: asks until what is asked about has ended, at most 30 s; 2 s where the world or the device has failed, for
+    /// what waits for a peer that died may never end. False after that, and from then on at once: all destructors leave
+    /// what that work may touch (memory, streams, pinned pages) to the end of the process.
+    template <class Query> HERRING_SETUP bool ended(Query&& query) noexcept {
+        detail::current_device const current(number_);
+        for (auto const since = clock::now();;) {
+            if (query() != cudaErrorNotReady)
+                return true; // done; or the context is broken, and nothing runs in it
+            if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
+            if (stuck()) return false;
+            bool const hopeless = failed() != nullptr || ranks_.failed() != nullptr;
+            if (clock::now() - since >= std::chrono::seconds(hopeless ? 2 : 30)) break;
+            timespec const nap{0, 50'000};
+            ::nanosleep(&nap, nullptr);
+        }
+        std::fprintf(
+            stderr,
+            "herring: rank %d: device %d: what is in its streams does not end (it may wait for a peer "
+            "that died, or for the program's own stream): its memory, streams and pinned pages are "
+            "left to the end of the process\n",
+            rank_, number_);
+        stuck_.store(true, std::memory_order_release);
+        return false;
+    }
+    /// Whether something did not end, and is left.
+    bool stuck() const noexcept { return stuck_.load(std::memory_order_acquire); }
+
     // In a thread of the reducer's, and wherever else it is moved from than where it was made, the device stays current:
     // to make the one before it current again would make a context there.
     bool elsewhere() const noexcept { return ::pthread_equal(::pthread_self(), made_in_) == 0; }
 
   private:
+    world& ranks_;
     int rank_;
     pthread_t made_in_ = ::pthread_self();
     int number_ = 0;
@@ -169,6 +204,7 @@ class cuda_device {
     detail::bus_name bus_{};
     std::mutex guard_;
     std::atomic<bool> failing_{false};
+    std::atomic<bool> stuck_{false};
     failure why_{};
 };
 

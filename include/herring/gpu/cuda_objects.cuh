@@ -20,9 +20,9 @@ namespace herring::gpu {
 /// Memory of the device, zeroed.
 class cuda_memory {
   public:
-    HERRING_SETUP cuda_memory(cuda_device& on, std::size_t bytes) : device_(on.number()) {
+    HERRING_SETUP cuda_memory(cuda_device& on, std::size_t bytes) : on_(on) {
         if (bytes == 0) return;
-        detail::current_device const current(device_);
+        detail::current_device const current(on.number());
         // In whole blocks of the driver's, for a block is shared with another process as a whole.
         std::size_t const whole = (bytes + block - 1) / block * block;
         on.set_up(cudaMalloc(&data_, whole), "cudaMalloc", whole,
@@ -37,8 +37,8 @@ class cuda_memory {
     cuda_memory(cuda_memory const&) = delete;
     cuda_memory& operator=(cuda_memory const&) = delete;
     ~cuda_memory() {
-        if (data_ == nullptr) return;
-        detail::current_device const current(device_);
+        if (data_ == nullptr || on_.stuck()) return;
+        detail::current_device const current(on_.number());
         (void)cudaFree(data_);
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
@@ -47,16 +47,15 @@ class cuda_memory {
 
   private:
     static constexpr std::size_t block = std::size_t{2} << 20;
-    int device_;
+    cuda_device& on_;
     void* data_ = nullptr;
 };
 
 /// Pages of the host's that are locked, and seen by devices.
 class cuda_pinned {
   public:
-    HERRING_SETUP cuda_pinned(cuda_device& on, std::span<std::byte> pages)
-        : device_(on.number()), pages_(pages) {
-        detail::current_device const current(device_);
+    HERRING_SETUP cuda_pinned(cuda_device& on, std::span<std::byte> pages) : on_(on), pages_(pages) {
+        detail::current_device const current(on.number());
         on.set_up(
             cudaHostRegister(pages.data(), pages.size(), cudaHostRegisterPortable | cudaHostRegisterMapped),
             "cudaHostRegister", pages.size(),
@@ -72,22 +71,23 @@ class cuda_pinned {
     cuda_pinned(cuda_pinned const&) = delete;
     cuda_pinned& operator=(cuda_pinned const&) = delete;
     ~cuda_pinned() {
-        detail::current_device const current(device_);
+        if (on_.stuck()) return;
+        detail::current_device const current(on_.number());
         (void)cudaHostUnregister(pages_.data());
     }
     std::byte* on_device(std::byte* place) const noexcept { return seen_ + (place - pages_.data()); }
 
   private:
-    int device_;
+    cuda_device& on_;
     std::span<std::byte> pages_;
     std::byte* seen_ = nullptr;
 };
 
-/// A queue, before the program's own where both are due. Ends with what is in it.
+/// A queue, before the program's own where both are due. Ends with what is in it, or is left (see `cuda_device::ended`).
 class cuda_stream {
   public:
-    HERRING_SETUP explicit cuda_stream(cuda_device& on) : device_(on.number()) {
-        detail::current_device const current(device_);
+    HERRING_SETUP explicit cuda_stream(cuda_device& on) : on_(on) {
+        detail::current_device const current(on.number());
         // Before the program's own kernels where both are due: other ranks wait for what is in it.
         int least = 0, most = 0;
         on.set_up(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange");
@@ -96,14 +96,15 @@ class cuda_stream {
     cuda_stream(cuda_stream const&) = delete;
     cuda_stream& operator=(cuda_stream const&) = delete;
     ~cuda_stream() {
-        detail::current_device const current(device_);
-        (void)cudaStreamSynchronize(made_); // what is in it uses what goes next
+        // What is in it uses what goes next.
+        if (!on_.ended([this] { return cudaStreamQuery(made_); })) return;
+        detail::current_device const current(on_.number());
         (void)cudaStreamDestroy(made_);
     }
     cudaStream_t handle() const noexcept { return made_; }
 
   private:
-    int device_;
+    cuda_device& on_;
     cudaStream_t made_ = nullptr;
 };
 
@@ -121,6 +122,8 @@ class cuda_event {
         if (made_ != nullptr) (void)cudaEventDestroy(made_);
     }
     cudaEvent_t handle() const noexcept { return made_; }
+    /// It is not destroyed before the process ends.
+    void leave() noexcept { made_ = nullptr; }
 
   protected:
     explicit cuda_event(cudaEvent_t made) noexcept : made_(made) {}
@@ -134,7 +137,7 @@ class cuda_event {
 class cuda_batch {
   public:
     HERRING_SETUP cuda_batch(cuda_device& on, std::size_t copies)
-        : used_(on, false), temporary_bytes_(needed(on, copies)), temporary_(on, temporary_bytes_) {
+        : on_(on), temporary_bytes_(needed(on, copies)), temporary_(on, temporary_bytes_) {
         if (copies == 0) return;
         detail::current_device const current(on.number());
         void* lists = nullptr;
@@ -149,9 +152,14 @@ class cuda_batch {
     cuda_batch(cuda_batch const&) = delete;
     cuda_batch& operator=(cuda_batch const&) = delete;
     ~cuda_batch() {
-        if (to_ == nullptr) return;
-        (void)cudaEventSynchronize(used_.handle());
+        if (to_ == nullptr || on_.stuck()) return;
+        detail::current_device const current(on_.number());
         (void)cudaFreeHost(to_);
+    }
+    /// It is not freed before the process ends.
+    void leave() noexcept {
+        to_ = nullptr;
+        temporary_.leave();
     }
 
   private:
@@ -165,15 +173,8 @@ class cuda_batch {
                   "cub::DeviceMemcpy::Batched");
         return bytes;
     }
-    bool holds(std::size_t at, std::span<copy_item const> items) const noexcept {
-        for (std::size_t i = 0; i < items.size(); ++i)
-            if (from_[at + i] != items[i].from || to_[at + i] != items[i].to ||
-                bytes_[at + i] != items[i].bytes)
-                return false;
-        return true;
-    }
 
-    cuda_event used_;
+    cuda_device& on_;
     std::size_t temporary_bytes_;
     cuda_memory temporary_;
     void const** from_ = nullptr;
@@ -184,7 +185,7 @@ class cuda_batch {
 /// What results were found to be, on the device, and where the host finds it.
 class cuda_counter {
   public:
-    HERRING_SETUP explicit cuda_counter(cuda_device& on) : device_(on, sizeof(inspected)) {
+    HERRING_SETUP explicit cuda_counter(cuda_device& on) : on_(on), device_(on, sizeof(inspected)) {
         detail::current_device const current(on.number());
         on.set_up(cudaHostAlloc(&seen_, sizeof(findings), cudaHostAllocPortable), "cudaHostAlloc",
                   sizeof(findings), "raise the limit of locked memory (ulimit -l)");
@@ -192,7 +193,11 @@ class cuda_counter {
     }
     cuda_counter(cuda_counter const&) = delete;
     cuda_counter& operator=(cuda_counter const&) = delete;
-    ~cuda_counter() { (void)cudaFreeHost(seen_); }
+    ~cuda_counter() {
+        if (on_.stuck()) return;
+        detail::current_device const current(on_.number());
+        (void)cudaFreeHost(seen_);
+    }
     findings value() const noexcept {
         auto const& now = *static_cast<findings const volatile*>(seen_);
         return {now.not_finite, now.squares};
@@ -200,6 +205,7 @@ class cuda_counter {
 
   private:
     friend class cuda_runtime;
+    cuda_device& on_;
     cuda_memory device_;
     void* seen_ = nullptr;
 };

@@ -105,11 +105,10 @@ HERRING_SETUP inline void check_reach(cuda_device const& on, exported_cuda_memor
 /// Another rank's, as this device sees it: opened, or (threads of one process) itself.
 class imported_cuda_memory {
   public:
-    HERRING_SETUP imported_cuda_memory(cuda_device& on, exported_cuda_memory const& of, int peer)
-        : device_(on.number()) {
+    HERRING_SETUP imported_cuda_memory(cuda_device& on, exported_cuda_memory const& of, int peer) : on_(on) {
         detail::check_reach(on, of, peer);
         if (of.data == nullptr) return;
-        detail::current_device const current(device_);
+        detail::current_device const current(on.number());
         if (of.process == detail::process_mark::mine()) {
             data_ = of.data;
             return;
@@ -120,18 +119,18 @@ class imported_cuda_memory {
         opened_ = true;
     }
     imported_cuda_memory(imported_cuda_memory&& other) noexcept
-        : device_(other.device_), data_(std::exchange(other.data_, nullptr)),
+        : on_(other.on_), data_(std::exchange(other.data_, nullptr)),
           opened_(std::exchange(other.opened_, false)) {}
     imported_cuda_memory& operator=(imported_cuda_memory&&) = delete;
     ~imported_cuda_memory() {
-        if (!opened_) return;
-        detail::current_device const current(device_);
+        if (!opened_ || on_.stuck()) return;
+        detail::current_device const current(on_.number());
         (void)cudaIpcCloseMemHandle(data_);
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
 
   private:
-    int device_;
+    cuda_device& on_;
     void* data_ = nullptr;
     bool opened_ = false;
 };

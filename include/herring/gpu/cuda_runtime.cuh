@@ -85,29 +85,38 @@ class cuda_runtime : public cuda_device {
     template <class Update, class T> void fold(cudaStream_t in, fold_work const& work) noexcept {
         checked("launch of a sum", [&] { return fold_on_device<Update, T>(work, in, processors()); });
     }
-    void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at,
-                   std::span<copy_item const> items) noexcept {
-        if (items.empty()) return;
-        if (items.size() == 1)
-            return checked("cudaMemcpyAsync within the device", [&] {
-                return cudaMemcpyAsync(items[0].to, items[0].from, items[0].bytes, cudaMemcpyDeviceToDevice,
-                                       in);
-            });
-        if (!many.holds(at, items)) {
-            checked("cudaEventSynchronize", [&] { return cudaEventSynchronize(many.used_.handle()); });
-            for (std::size_t i = 0; i < items.size(); ++i) {
-                many.from_[at + i] = items[i].from;
-                many.to_[at + i] = items[i].to;
-                many.bytes_[at + i] = items[i].bytes;
-            }
-        }
-        checked("cub::DeviceMemcpy::Batched", [&] {
-            std::size_t bytes = many.temporary_bytes_;
-            return cub::DeviceMemcpy::Batched(many.temporary_.data(), bytes, many.from_ + at, many.to_ + at,
-                                              many.bytes_ + at, static_cast<std::int64_t>(items.size()), in);
+    bool ended(cuda_event& mark) noexcept {
+        return cuda_device::ended([&] { return cudaEventQuery(mark.handle()); });
+    }
+    void copy(cudaStream_t in, copy_item const& what) noexcept {
+        checked("cudaMemcpyAsync within the device", [&] {
+            return cudaMemcpyAsync(what.to, what.from, what.bytes, cudaMemcpyDeviceToDevice, in);
         });
     }
-    void uses(cudaStream_t in, cuda_batch& many) noexcept { record(many.used_, in); }
+    void list(cuda_batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
+        for (copy_item const& one : copies) {
+            many.from_[at] = one.from;
+            many.to_[at] = one.to;
+            many.bytes_[at++] = one.bytes;
+        }
+    }
+    void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at, std::size_t count) noexcept {
+        checked("cub::DeviceMemcpy::Batched", [&] {
+            // It returns the last error, whoever's that is; "not ready" is none.
+            cudaError_t const before = cudaPeekAtLastError();
+            if (before == cudaErrorNotReady)
+                (void)cudaGetLastError();
+            else if (before != cudaSuccess) {
+                keep(before, "an error that the program left unread before this call",
+                     "it is of a call or launch of the program's own: look at what those return, and at "
+                     "cudaGetLastError()");
+                return cudaSuccess;
+            }
+            std::size_t bytes = many.temporary_bytes_;
+            return cub::DeviceMemcpy::Batched(many.temporary_.data(), bytes, many.from_ + at, many.to_ + at,
+                                              many.bytes_ + at, static_cast<std::int64_t>(count), in);
+        });
+    }
 
     template <class T>
     void inspect(cudaStream_t in, T const* from, std::size_t count, cuda_counter& into) noexcept {
@@ -125,7 +134,6 @@ class cuda_runtime : public cuda_device {
         checked("cudaStreamBeginCapture",
                 [&] { return cudaStreamBeginCapture(in, cudaStreamCaptureModeThreadLocal); });
     }
-    /// Blocks where the graph has been launched before and is made anew: until what is in the stream is done.
     bool captured(cudaStream_t in, cuda_graph& into) noexcept {
         detail::current_device const current(number(), elsewhere());
         cudaGraph_t kept = nullptr;
@@ -134,9 +142,7 @@ class cuda_runtime : public cuda_device {
         if (failed() == nullptr && result != cudaSuccess)
             keep(result, "cudaStreamEndCapture: what was called in the capture cannot be captured");
         if (failed() == nullptr) {
-            if (into.made_ != nullptr)
-                checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(in); });
-            into.clear();
+            into.clear(); // which the driver frees when its last launch is done
             checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&into.made_, kept, 0); });
         }
         if (kept != nullptr) (void)cudaGraphDestroy(kept);
@@ -155,6 +161,16 @@ class cuda_runtime : public cuda_device {
             });
     }
 
+    char const* check_stream(cudaStream_t given) const noexcept {
+        detail::current_device const current(number(), elsewhere());
+        cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
+        cudaError_t const result = cudaStreamIsCapturing(given, &is);
+        if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) return nullptr;
+        if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
+        if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
+            return nullptr; // the next call tells it
+        return stream_is_captured;
+    }
     char const* check_tensor(void const* place) const noexcept {
         cudaPointerAttributes facts{};
         if (cudaPointerGetAttributes(&facts, place) != cudaSuccess) {

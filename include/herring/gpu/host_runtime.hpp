@@ -53,10 +53,11 @@ class host_event {
 
 /// What lies in a queue of the model.
 struct host_work {
-    enum class kind { copy, fold, call, record, wait } what = kind::copy;
+    enum class kind { copy, copies, fold, call, record, wait } what = kind::copy;
     std::byte* to = nullptr;
     std::byte const* from = nullptr;
     std::size_t bytes = 0;
+    std::span<copy_item const> list{}; // read when its turn comes, as a device does
     fold_work sum{};
     void (*run)(fold_work const&) = nullptr;
     void (*call)(void*) = nullptr;
@@ -120,6 +121,10 @@ class host_queue {
         switch (work.what) {
         case host_work::kind::copy:
             if (work.bytes > 0) std::memcpy(work.to, work.from, work.bytes);
+            return true;
+        case host_work::kind::copies:
+            for (copy_item const& c : work.list)
+                if (c.bytes > 0) std::memcpy(c.to, c.from, c.bytes);
             return true;
         case host_work::kind::fold:
             work.run(work.sum);
@@ -209,17 +214,13 @@ class host_machine {
     }
     /// Until a queue is empty. Work that nothing ever allows is a defect: the program ends.
     void drain(detail::host_queue& queue) {
-        time_point const patience = clock::now() + std::chrono::seconds(60);
-        while (!queue.empty()) {
-            if (options.workers == 0)
-                turn();
-            else
-                ::sched_yield();
-            if (clock::now() > patience) {
-                std::fputs("herring: model of a device: a queue never ends\n", stderr);
-                std::abort();
-            }
-        }
+        if (until([&] { return queue.empty(); })) return;
+        std::fputs("herring: model of a device: a queue never ends\n", stderr);
+        std::abort();
+    }
+    /// Until a record is done; false after a time that is long for any test.
+    bool done(std::atomic<bool> const& mark) {
+        return until([&] { return mark.load(std::memory_order_acquire); });
     }
 
     /// Counts a call; true: this one fails.
@@ -259,6 +260,17 @@ class host_machine {
         std::size_t bytes;
         int device;
     };
+    template <class Done> bool until(Done const& so) {
+        time_point const patience = clock::now() + std::chrono::seconds(60);
+        while (!so()) {
+            if (clock::now() > patience) return false;
+            if (options.workers == 0)
+                turn();
+            else
+                ::sched_yield();
+        }
+        return true;
+    }
     static std::uint64_t next(std::atomic<std::uint64_t>& state) noexcept {
         std::uint64_t mixed = state.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);
         mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -385,6 +397,7 @@ class host_runtime {
     class event {
       public:
         event(host_runtime&, bool) : state(std::make_shared<detail::host_event>()) {}
+        void leave() noexcept {}
         std::shared_ptr<detail::host_event> state;
     };
 
@@ -392,6 +405,7 @@ class host_runtime {
     class batch {
       public:
         batch(host_runtime&, std::size_t copies) : items(copies) {}
+        void leave() noexcept {}
         std::vector<copy_item> items;
     };
 
@@ -472,20 +486,21 @@ class host_runtime {
         work.run = [](fold_work const& what) { fold_on_host<Update, T>(what); };
         in->put(std::move(work));
     }
-    void copy_many(stream_handle in, batch& many, std::size_t at,
-                   std::span<copy_item const> copies) noexcept {
-        if (copies.size() > 1 &&
-            !std::equal(copies.begin(), copies.end(), many.items.begin() + static_cast<std::ptrdiff_t>(at))) {
-            if (in->capturing())
-                return refuse(
-                    "copy_many: a list that changes cannot be captured; put it into the stream once "
-                    "before");
-            std::copy(copies.begin(), copies.end(), many.items.begin() + static_cast<std::ptrdiff_t>(at));
-        }
-        for (copy_item const& c : copies)
-            copy(in, static_cast<std::byte*>(c.to), static_cast<std::byte const*>(c.from), c.bytes);
+    void copy(stream_handle in, copy_item const& what) noexcept {
+        copy(in, static_cast<std::byte*>(what.to), static_cast<std::byte const*>(what.from), what.bytes);
     }
-    void uses(stream_handle, batch&) noexcept {} // queues have lists of their own
+    void list(batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
+        if (!refused())
+            std::copy(copies.begin(), copies.end(), many.items.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    void copy_many(stream_handle in, batch& many, std::size_t at, std::size_t count) noexcept {
+        if (refused()) return;
+        detail::host_work work;
+        work.what = detail::host_work::kind::copies;
+        work.list = std::span<copy_item const>(many.items).subspan(at, count);
+        in->put(std::move(work));
+    }
+    bool ended(event& mark) noexcept { return machine_->done(*mark.state->last()); }
     template <class T>
     void inspect(stream_handle in, T const* from, std::size_t count, counter& into) noexcept {
         if (refused()) return;
@@ -520,6 +535,10 @@ class host_runtime {
 
     void flush() noexcept {}
     int number() const noexcept { return number_; }
+    bool stuck() const noexcept { return false; }
+    char const* check_stream(stream_handle given) const noexcept {
+        return given->capturing() ? stream_is_captured : nullptr;
+    }
     char const* check_tensor(void const* place) const noexcept {
         int const owner = machine_->owner(place);
         if (owner == number_) return nullptr;

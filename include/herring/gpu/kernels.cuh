@@ -8,6 +8,7 @@
 #include "herring/gpu/runtime.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 
 #include <cub/block/block_reduce.cuh>
@@ -30,6 +31,22 @@ __global__ void __launch_bounds__(threads_of_block)
 }
 
 namespace detail {
+/// Blocks of that kernel that a multiprocessor of the current device takes at once. Asked once a device.
+template <class Update, class T, bool Wide, int K, class Finish> std::size_t blocks_at_once() noexcept {
+    static std::atomic<int> known[64];
+    int device = 0, blocks = 0;
+    if (cudaGetDevice(&device) != cudaSuccess) device = 0;
+    std::atomic<int>& kept =
+        known[device % 64]; // devices of one process are of one kind, but for odd machines
+    if ((blocks = kept.load(std::memory_order_relaxed)) > 0) return static_cast<std::size_t>(blocks);
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fold_kernel<Update, T, Wide, K, Finish>,
+                                                      threads_of_block, 0) != cudaSuccess ||
+        blocks < 1)
+        return 1; // the launch tells what is wrong
+    kept.store(blocks, std::memory_order_relaxed);
+    return static_cast<std::size_t>(blocks);
+}
+
 template <class Update, class T, bool Wide, int K, class Finish>
 cudaError_t launch(fold_share<Update, T, Wide, K, Finish> const& share, cudaStream_t in,
                    int processors) noexcept {
@@ -38,7 +55,8 @@ cudaError_t launch(fold_share<Update, T, Wide, K, Finish> const& share, cudaStre
     constexpr std::size_t a_block = threads_of_block * fold_share<Update, T, Wide, K, Finish>::lanes *
                                     fold_share<Update, T, Wide, K, Finish>::depth;
     // As many blocks as fit the device at once, or fewer where there is less to do.
-    std::size_t const most = std::size_t{4} * static_cast<std::size_t>(processors);
+    std::size_t const most =
+        blocks_at_once<Update, T, Wide, K, Finish>() * static_cast<std::size_t>(processors);
     std::size_t const useful = (share.work.where.size(0) + a_block - 1) / a_block;
     std::size_t const y = std::min<std::size_t>(slices, std::min<std::size_t>(most, 65535));
     std::size_t const x = std::max<std::size_t>(1, std::min(useful, most / y));

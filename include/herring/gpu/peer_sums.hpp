@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -42,8 +43,10 @@ struct peer_sums_tuning {
 ///           A sum waits for the events of all local ranks and, where it goes to slot e mod slots, for the copy out of
 ///           e − slots. A rank finishes e when its last write is in its queue and its event recorded; the caller's stream
 ///           waits for those events of all local ranks.
-/// Blocks:   never on the device; with one node the host does not wait for it at all. The destructor waits for the node's
-///           other ranks to close this rank's memory, up to 2 s; after that it is left to the end of the process.
+/// Blocks:   never on the device; with one node the host does not wait for it at all. The destructor waits for what is in
+///           this rank's queues, and so for the caller's streams that they wait for: up to 30 s, or 2 s after a failure;
+///           then for the node's other ranks to close this rank's memory, up to 2 s. What did not end by then, the
+///           memory and the events are left to the end of the process, with a line on stderr.
 /// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
 /// Errors:   `unsupported` at construction when a device cannot reach another, naming the rank; of the device: `failed()`.
 template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}>
@@ -292,16 +295,28 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         work_.reset();
         out_.reset();
         others_.clear();
-        closed(local_).store(1, std::memory_order_release);
+        if (!device_.stuck()) // else its queues may still be in the others' memory
+            closed(local_).store(1, std::memory_order_release);
         base::wake();
         time_point const deadline = clock::now() + patience;
         for (int l = 0; l < size_; ++l)
-            while (closed(l).load(std::memory_order_acquire) == 0) {
-                if (clock::now() >= deadline) return base::leave_tensors();
+            while (l != local_ && closed(l).load(std::memory_order_acquire) == 0) {
+                if (clock::now() >= deadline) return leave(l);
                 std::uint32_t const heard = base::listen();
                 bool const now = closed(l).load(std::memory_order_acquire) != 0;
                 base::sleep(heard, now ? time_point{} : clock::now() + std::chrono::milliseconds(20));
             }
+    }
+
+    HERRING_SETUP void leave(int not_closed) noexcept {
+        std::fprintf(
+            stderr,
+            "herring: rank %d: nvlink: local rank %d has not closed this rank's tensors within %d s: "
+            "their memory is left to the end of this process\n",
+            ranks_.rank(), not_closed, static_cast<int>(patience.count()));
+        base::leave_tensors();
+        done_.leave();
+        for (event& e : base::all_produced()) e.leave();
     }
 
     world& ranks_;

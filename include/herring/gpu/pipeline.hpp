@@ -5,6 +5,7 @@
 
 #include "herring/detail/table.hpp"
 #include "herring/device_span.hpp"
+#include "herring/gpu/copy_lists.hpp"
 #include "herring/gpu/recording.hpp"
 #include "herring/gpu/region.hpp"
 #include "herring/gpu/runtime.hpp"
@@ -24,7 +25,7 @@ namespace herring::gpu {
 /// of results. What happens to a bucket once it is loaded is the pipelines' own.
 ///
 /// Inspects: `inspect` looks at results. Graphs: work that is the same in every step is captured, and replayed.
-/// Threads:  `after`, `pack`, `load`, `unpack` the caller's; all else the one that polls.
+/// Threads:  `after`, `pack`, `load`, `begin_taking`, `unpack`, `taken` the caller's; all else the one that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
@@ -81,22 +82,27 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
             std::copy(items.begin(), items.end(), packed_.begin() + at);
             packed_count_[bucket] = items.size();
         }
-        repeat(packs_, bucket, queue, same, [&] { device_.copy_many(queue, packing_, at, items); });
-        device_.uses(queue, packing_);
+        packing_.prepare(bucket, at, items);
+        repeat(packs_, bucket, queue, same, [&] { packing_.put(queue, bucket, at, items); });
+        packing_.used(queue, bucket);
+    }
+    /// Before `results` in the caller's stream: what it does with them comes after what another did with those before.
+    void begin_taking(stream_handle stream) noexcept { device_.wait(stream, taken_); }
+    /// What is in this stream now is all that is done with results there: what is loaded from now on comes after it.
+    void taken(stream_handle stream) noexcept {
+        device_.record(taken_, stream);
+        device_.wait(gather_->handle(), taken_);
     }
     /// Copies back, after `results`, in the caller's stream.
     void unpack(stream_handle stream, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
-        device_.copy_many(stream, unpacking_, 0, items);
-        device_.uses(stream, unpacking_);
+        unpacking_.prepare(0, 0, items);
+        unpacking_.put(stream, 0, 0, items);
+        unpacking_.used(stream, 0);
     }
     /// One copy within the device, before what is loaded next or in the caller's stream.
-    void copy_in(copy_item const& what) noexcept {
-        device_.copy_many(gather_->handle(), packing_, 0, {&what, 1});
-    }
-    void copy_out(stream_handle stream, copy_item const& what) noexcept {
-        device_.copy_many(stream, unpacking_, 0, {&what, 1});
-    }
+    void copy_in(copy_item const& what) noexcept { device_.copy(gather_->handle(), what); }
+    void copy_out(stream_handle stream, copy_item const& what) noexcept { device_.copy(stream, what); }
 
     /// Execution e, the next one, is this range of the tensors. Returns where it, or its result, will lie on the host.
     std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes) noexcept {
@@ -130,9 +136,10 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     /// `bytes` of the region for others, then slots. `shared`: other ranks wait for events of this one's.
     HERRING_SETUP pipeline(world& ranks, device_needs const& needs, std::size_t bytes, std::size_t slot_bytes,
                            std::size_t slots, bool shared)
-        : device_(ranks), tensors_(device_, needs.tensor_bytes), packing_(device_, needs.tensors),
-          unpacking_(device_, needs.tensors), region_(ranks, device_, bytes, slot_bytes, slots),
-          jobs_(needs.executions), now_(device_, false), packed_(Graphs ? needs.tensors : 0),
+        : device_(ranks), tensors_(device_, needs.tensor_bytes),
+          packing_(device_, needs.tensors, needs.executions), unpacking_(device_, needs.tensors, 1),
+          region_(ranks, device_, bytes, slot_bytes, slots), jobs_(needs.executions), now_(device_, false),
+          taken_(device_, false), packed_(Graphs ? needs.tensors : 0),
           packed_count_(Graphs ? needs.executions : 0), packs_(Graphs ? needs.executions : 0),
           gather_(std::in_place, device_) {
         for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, shared);
@@ -173,7 +180,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     // In this order: queues end before what they use goes.
     Runtime device_;
     typename Runtime::memory tensors_;
-    typename Runtime::batch packing_, unpacking_;
+    copy_lists<Runtime> packing_, unpacking_; // of buckets; of a step
     std::optional<typename Runtime::counter> counter_;
 
   protected:
@@ -188,7 +195,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   private:
     herring::detail::table<job> jobs_; // of execution e: number e mod executions
     std::vector<event> produced_;
-    event now_;
+    event now_, taken_;
     herring::detail::table<copy_item> packed_; // the last copies in, by tensor, and how many a bucket
     herring::detail::table<std::size_t> packed_count_;
     recordings packs_;

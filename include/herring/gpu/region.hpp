@@ -10,8 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
+
+#include <unistd.h>
 
 namespace herring::gpu {
 
@@ -24,18 +27,25 @@ template <class Runtime> class region {
   public:
     region(world& ranks, Runtime& device, std::size_t bytes, std::size_t slot_bytes, std::size_t slots)
         // A page between: the first slot's page is locked from its start.
-        : slots_at_(up(bytes) + page), slot_bytes_(up(slot_bytes)), slots_(slots),
-          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page : 0)), shared_(alike(ranks), bytes_),
-          base_(shared_.memory()) {
+        : slots_at_(up(bytes) + page()), slot_bytes_(up(slot_bytes)), slots_(slots),
+          bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page() : 0)), device_(device),
+          shared_(std::make_unique<intra_node::shared_memory>(alike(ranks), bytes_)),
+          base_(shared_->memory()) {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
-        auto const over = reinterpret_cast<std::uintptr_t>(first) % page;
+        auto const over = reinterpret_cast<std::uintptr_t>(first) % page();
         // Down to the start of the first slot's page, which is this rank's, and up to the end of the last one's.
         lock_.emplace(device,
-                      std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page : 0)));
+                      std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page() : 0)));
     }
 
-    intra_node::shared_memory& flags() noexcept { return shared_; }
+    region(region const&) = delete;
+    region& operator=(region const&) = delete;
+    ~region() {
+        if (device_.stuck()) (void)shared_.release(); // its pages are locked still, and may be written to
+    }
+
+    intra_node::shared_memory& flags() noexcept { return *shared_; }
     std::byte* slot(std::uint64_t number) const noexcept {
         return base_ + slots_at_ + number % (slots_ > 0 ? slots_ : 1) * slot_bytes_;
     }
@@ -57,9 +67,12 @@ template <class Runtime> class region {
     bool busy = false; ///< this rank waits for its device; for the thread that polls
 
   private:
-    static constexpr std::size_t page = 4096;
+    static std::size_t page() noexcept {
+        static std::size_t const bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        return bytes;
+    }
     static constexpr std::chrono::microseconds longest{200};
-    static std::size_t up(std::size_t bytes) noexcept { return (bytes + page - 1) / page * page; }
+    static std::size_t up(std::size_t bytes) noexcept { return (bytes + page() - 1) / page() * page(); }
 
     // Local ranks find each other's slots by their own.
     HERRING_SETUP world& alike(world& ranks) const {
@@ -80,7 +93,8 @@ template <class Runtime> class region {
     std::size_t slot_bytes_;
     std::size_t slots_;
     std::size_t bytes_;
-    intra_node::shared_memory shared_;
+    Runtime& device_;
+    std::unique_ptr<intra_node::shared_memory> shared_;
     std::byte* base_; // of this rank's memory
     std::optional<typename Runtime::pinned> lock_;
     std::chrono::nanoseconds nap_{0};

@@ -65,6 +65,11 @@ struct copy_item {
     friend bool operator==(copy_item const&, copy_item const&) = default;
 };
 
+/// What is wrong with a stream that is being captured in a graph.
+inline constexpr char const* stream_is_captured =
+    "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
+    "begins or after it has ended";
+
 /// What there is in results that were looked at.
 struct findings {
     std::uint64_t not_finite = 0; ///< infinite or NaN
@@ -113,10 +118,16 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
     noexcept;
     { r.template fold<herring::update::sum, float>(s, work) }
     noexcept;
-    { r.copy_many(s, many, bytes, copies) }
+    { r.copy(s, copies[0]) }
     noexcept;
-    { r.uses(s, many) }
+    { r.list(many, bytes, copies) }
     noexcept;
+    { r.copy_many(s, many, bytes, bytes) }
+    noexcept;
+    { many.leave() }
+    noexcept;
+    { r.ended(e) }
+    noexcept->std::same_as<bool>;
     { r.inspect(s, static_cast<float const*>(nullptr), bytes, counted) }
     noexcept;
     { counted.value() }
@@ -133,6 +144,10 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
     noexcept;
     { r.failed() }
     noexcept->std::same_as<failure const*>;
+    { r.check_stream(s) }
+    noexcept->std::same_as<char const*>;
+    { r.stuck() }
+    noexcept->std::same_as<bool>;
     { r.check_tensor(static_cast<void const*>(from)) }
     noexcept->std::same_as<char const*>;
 };
@@ -145,19 +160,21 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
 ///   of the host's), `stream`, `event(r, shared)` own what they name and throw `error` when there is none to be had.
 /// - `record(event, stream)`: the event is done when what is in the stream now is. `wait(stream, event)`: what is put into
 ///   the stream from now on waits for the last record of the event. `done(event)`: asked by the host.
-/// - `to_host`, `to_device`, `fold<Update, T>` go into a stream and return at once; so does `copy_many(stream, batch, at,
-///   copies)`, which keeps its list at place `at` of the batch and waits for the last use of the batch if the list
-///   changes. `uses(stream, batch)`, behind it or its replay: the batch's lists are used by what is in the stream now.
+/// - `to_host`, `to_device`, `copy` (within the device), `fold<Update, T>` go into a stream and return at once; so does
+///   `copy_many(stream, batch, at, n)`, of the n copies that `list(batch, at, copies)` wrote to place `at` of the batch. The
+///   device reads the list when it gets there: until then it must not be written again.
+/// - `ended(event)`, in destructors: waits until the event is done, as the end of a `stream` waits for what is in it; false:
+///   it is not, and what it is about must be left where it is (`batch.leave()`). `stuck()`: whether something did not end.
 /// - `inspect(stream, from, n, counter)`: `counter.value()` tells the host, some time later, how many elements were infinite
 ///   or NaN in all that was looked at, and the sum of squares of what was looked at last.
 /// - `capture(stream)`: what this thread puts into the stream from now on is not done but kept, until `captured(stream,
 ///   graph)`, which makes it the graph's; false when that failed. `replay(stream, graph)` puts it into the stream, each time.
-///   Copies and kernels can be captured, and `copy_many` with the list that the batch has; `record`, `wait` and a new list
-///   cannot, and neither can the host look: events stay in front of a replay and behind it.
+///   Copies and kernels can be captured; `record` and `wait` cannot, and neither can the host look: events stay in front of
+///   a replay and behind it. `list` is not captured: a replay reads what is there when its turn comes.
 /// - `flush()`: what the network has written to the device's memory is there for what is put into streams from now on.
 ///   `number()`: the device's, in this process.
-/// - `check_tensor(p)`: what is wrong with a caller's pointer as device memory, or nullptr.
-/// - Nothing of this blocks the host, throws or returns an error: the first one is kept, `failed()` tells it, and later
+/// - `check_tensor(p)`: what is wrong with a caller's pointer as device memory, or nullptr; `check_stream(s)`: with its stream.
+/// - Nothing of this but `ended` blocks the host; nothing throws or returns an error: the first one is kept, `failed()` tells it, and later
 ///   calls do nothing.
 /// - Exports are plain bytes for a rank of the same node, which imports them, in this process or another.
 ///

@@ -139,7 +139,7 @@ template <class Node> void every_rank_is_told_what_there_is_not() {
 /// Memory of the host, of another device, of another size: this rank's error, and the step goes on.
 template <class Node> void wrong_memory_is_refused() {
     gpu::host_machine machine({.devices = 2});
-    static std::string said[2][4];
+    static std::string said[2][7];
     launch_threads(2, [](world& ranks) {
         static gpu::host_runtime::memory* of[2];
         gpu::host_runtime device(ranks);
@@ -163,7 +163,14 @@ template <class Node> void wrong_memory_is_refused() {
         mine_said[1] = caught([&] { reduce.ready(0, device_span<float>(theirs, 100), in.handle()); });
         mine_said[2] = caught([&] { reduce.ready(0, device_span<float>(first(mine), 99), in.handle()); });
         mine_said[3] = caught([&] { reduce.all_reduce(device_span<float>(host.data(), 100), in.handle()); });
+        gpu::host_runtime::stream other(device);
+        other.handle()->capture(); // as a program that makes a graph of its own
+        mine_said[4] = caught([&] { reduce.ready(0, other.handle()); });
+        mine_said[5] =
+            caught([&] { reduce.all_reduce(device_span<float>(first(mine), 100), other.handle()); });
         reduce.ready(0, device_span<float>(first(mine), 100), in.handle());
+        mine_said[6] = caught([&] { (void)reduce.wait(other.handle(), clock::now()); });
+        (void)other.handle()->captured();
         reduce.wait(in.handle());
         reduce.all_reduce(device_span<float>(first(mine), 100), in.handle());
         ranks.barrier();
@@ -174,6 +181,12 @@ template <class Node> void wrong_memory_is_refused() {
         CHECK(of_rank[1].find("memory of another device") != std::string::npos);
         CHECK(of_rank[2].find("has 100 elements, the span has 99") != std::string::npos);
         CHECK(of_rank[3].find("all_reduce: bad argument: it is memory of the host") != std::string::npos);
+        char const* const calls[] = {"ready", "all_reduce", "wait"};
+        for (int i = 0; i < 3; ++i) {
+            CAPTURE(of_rank[4 + i]);
+            CHECK(of_rank[4 + i].find(std::string(calls[i]) +
+                                      ": bad argument: the stream is being captured") != std::string::npos);
+        }
     }
     CHECK(machine.device_used == 0);
 }

@@ -1,0 +1,89 @@
+// herring: the lists of copies that a device reads while the host goes on: two a part, by turns, and never waited for.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_COPY_LISTS_HPP
+#define HERRING_GPU_COPY_LISTS_HPP
+
+#include "herring/detail/table.hpp"
+#include "herring/gpu/runtime.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace herring::gpu {
+
+/// Puts many copies within a device into a stream at once, from a list that the device reads when it gets there. Each part
+/// (a bucket) has two lists. What is in one of them already is used again; a list that is written anew is one that the
+/// device is done with. While it is done with neither, copies go one by one: the host waits for no stream.
+///
+/// Cost:     of a list that is as before, or as the one before it: a comparison. Memory: 2 lists, 2 events a part.
+/// Threads:  one at a time. Streams that read lists of the same object follow each other.
+/// Lifetime: waits for the last use of every list, as a stream's end does (see `runtime_policy`).
+template <class Runtime> class copy_lists {
+  public:
+    using stream_handle = typename Runtime::stream_handle;
+
+    /// `copies` in all parts together.
+    HERRING_SETUP copy_lists(Runtime& device, std::size_t copies, std::size_t parts)
+        : device_(device), copies_(copies), written_(2 * copies), parts_(parts), lists_(device, 2 * copies) {
+        used_.reserve(2 * parts);
+        for (std::size_t i = 0; i < 2 * parts; ++i) used_.emplace_back(device, false);
+    }
+    copy_lists(copy_lists const&) = delete;
+    copy_lists& operator=(copy_lists const&) = delete;
+    ~copy_lists() {
+        bool ended = true;
+        for (event& mark : used_) ended = ended && device_.ended(mark);
+        if (!ended) lists_.leave();
+    }
+
+    /// Which list of this part the next `put` reads. `at`: the number of the part's first copy, the same each time; a part
+    /// has at most as many copies as there are to the next one's first.
+    void prepare(std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
+        which& now = parts_[part];
+        now.by_list = items.size() > 1;
+        if (!now.by_list || holds(now.last, at, items)) return;
+        std::uint8_t const other = 1 - now.last;
+        if (!holds(other, at, items)) {
+            now.by_list = device_.done(used_[2 * part + other]);
+            if (!now.by_list) return;
+            std::copy(items.begin(), items.end(), written_.begin() + place(other, at));
+            device_.list(lists_, place(other, at), items);
+        }
+        now.last = other;
+    }
+    /// The copies that were prepared. May be captured.
+    void put(stream_handle in, std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
+        if (parts_[part].by_list)
+            return device_.copy_many(in, lists_, place(parts_[part].last, at), items.size());
+        for (copy_item const& one : items) device_.copy(in, one);
+    }
+    /// Behind `put`, or its replay.
+    void used(stream_handle in, std::size_t part) noexcept {
+        if (parts_[part].by_list) device_.record(used_[2 * part + parts_[part].last], in);
+    }
+
+  private:
+    using event = typename Runtime::event;
+    struct which {
+        std::uint8_t last = 0; // of a part's two lists
+        bool by_list = false;
+    };
+    std::size_t place(std::uint8_t list, std::size_t at) const noexcept { return list * copies_ + at; }
+    bool holds(std::uint8_t list, std::size_t at, std::span<copy_item const> items) const noexcept {
+        return std::equal(items.begin(), items.end(), written_.begin() + place(list, at));
+    }
+
+    Runtime& device_;
+    std::size_t copies_;
+    herring::detail::table<copy_item> written_; // what is in the lists
+    herring::detail::table<which> parts_;
+    typename Runtime::batch lists_;
+    std::vector<event> used_; // of part p: 2 p and 2 p + 1
+};
+
+} // namespace herring::gpu
+
+#endif // HERRING_GPU_COPY_LISTS_HPP
