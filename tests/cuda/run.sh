@@ -78,9 +78,9 @@ else
 fi
 
 # Calls of CUDA's are checked by the program, which goes on where threads get no IPC handle: they are not looked at here.
-sanitized() { # tool, what the test is told
-    compute-sanitizer --tool "$1" --target-processes all --report-api-errors no --error-exitcode 9 "$out/gpu_test" "${@:2}" >"$out/$1.log" 2>&1 &&
-        ! grep -qE '(ERROR|RACECHECK) SUMMARY: [1-9]' "$out/$1.log"
+sanitized() { # tool, log, what the test is told
+    compute-sanitizer --tool "$1" --target-processes all --report-api-errors no --error-exitcode 9 "$out/gpu_test" "${@:3}" >"$out/$2.log" 2>&1 &&
+        ! grep -qE '(ERROR|RACECHECK) SUMMARY: [1-9]' "$out/$2.log"
 }
 
 for example in examples/*/*.cu; do compile "$example" "$(basename "$example" .cu)"; done
@@ -93,15 +93,15 @@ if echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/nul
             :
         elif command -v compute-sanitizer >/dev/null; then
             # The test itself first: in a process that is forked, as all ranks are, a slip is found.
-            if sanitized memcheck -ns -tc="control*"; then
-                fail "compute-sanitizer does not find what is wrong in the control ($out/memcheck.log)"
-            elif ! grep -q 'Invalid __global__ read' "$out/memcheck.log"; then
-                fail "compute-sanitizer ends, in the control, for another reason ($out/memcheck.log)"
+            if sanitized memcheck control -ns -tc="control*"; then
+                fail "compute-sanitizer does not find what is wrong in the control ($out/control.log)"
+            elif ! grep -q 'Invalid __global__ read' "$out/control.log"; then
+                fail "compute-sanitizer ends, in the control, for another reason ($out/control.log)"
             else
                 echo "cuda: compute-sanitizer: the control is caught, as it must be"
             fi
             for tool in memcheck racecheck synccheck; do
-                if sanitized "$tool" -tc="sanitizer*"; then
+                if sanitized "$tool" "$tool" -tc="sanitizer*"; then
                     echo "cuda: compute-sanitizer: $tool: nothing is found"
                 else
                     fail "gpu_test under compute-sanitizer --tool $tool ($out/$tool.log)"
