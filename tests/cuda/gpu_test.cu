@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 
 #include "conformance/intra_node_suite.hpp"
+#include "cuda/bit_patterns.hpp"
 
 #include "herring/gpu/kernels.cuh"
 #include "herring/gpu/recording.hpp"
@@ -16,13 +17,24 @@
 #include "herring/kernel/fold.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/update/max.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cuda_runtime.h>
 
@@ -58,23 +70,27 @@ template <class Function> bool apart(Function&& function) {
                1, [&](world& alone) { return function(alone) ? 0 : 1; }, on({"a"})) == 0;
 }
 
+// Bits of every kind; of one kind for all ranks of an element.
 template <class T> T value(int rank, std::size_t tensor, std::size_t i, int step) {
-    std::uint64_t mixed =
-        (static_cast<std::uint64_t>(rank) << 48 ^ tensor << 40 ^ static_cast<std::uint64_t>(step) << 32 ^ i) *
-        0x9e3779b97f4a7c15u;
-    mixed ^= mixed >> 29;
-    mixed *= 0xbf58476d1ce4e5b9u;
-    mixed ^= mixed >> 32;
-    if (mixed % 1000 == 0) return static_cast<T>(__builtin_inff());
-    if (mixed % 1000 == 1) return static_cast<T>(__builtin_nanf(""));
-    return static_cast<T>(static_cast<float>(static_cast<std::int32_t>(mixed >> 8 & 0xffffff) - 0x800000) *
-                          0x1p-20f);
+    return bit_patterns::value<T>(
+        static_cast<std::uint64_t>(tensor) << 40 ^ static_cast<std::uint64_t>(step) << 32 ^ i, rank);
 }
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
-// Random sizes, offsets and numbers of buffers; in a stream, and in a graph that was captured from it.
+// As results must be: the same bits. Partial sums need not agree in a NaN's: they are no result yet.
+template <class T> bool as_due(T const* got, T const* want, std::size_t count, bool wide) {
+    if (!wide || std::memcmp(got, want, count * sizeof(T)) == 0)
+        return std::memcmp(got, want, count * sizeof(T)) == 0;
+    for (std::size_t i = 0; i < count; ++i)
+        if (std::memcmp(got + i, want + i, sizeof(T)) != 0 && (got[i] == got[i] || want[i] == want[i]))
+            return false;
+    return true;
+}
+
+// Random sizes, offsets, numbers of buffers and bits; in a stream, and in a graph that was captured from it.
 template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int rounds) {
+    using number = accumulator<T>;
     dice roll(sizeof(T) * 7 + 3);
     cudaStream_t stream;
     must(cudaStreamCreate(&stream), "cudaStreamCreate");
@@ -83,29 +99,37 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
         int const k = 1 + static_cast<int>(roll(10));
         std::size_t const count = 1 + roll(round % 8 == 0 ? 3'000'000 : 20'000), room = count + 32;
         std::size_t const shift = roll(9);
-        std::vector<T> from(room * static_cast<std::size_t>(k)), got(count), want(count);
-        for (std::size_t i = 0; i < from.size(); ++i) from[i] = value<T>(k, 1, i, round);
-        T *device = nullptr, *target = nullptr;
+        bool const wide = roll(3) == 0;
+        std::size_t const size = wide ? sizeof(number) : sizeof(T);
+        std::vector<T> from(room * static_cast<std::size_t>(k)), want(count), got(count);
+        std::vector<number> want_wide(count), got_wide(count);
+        std::byte* target = nullptr;
+        T* device = nullptr;
         must(cudaMalloc(&device, from.size() * sizeof(T)), "cudaMalloc");
-        must(cudaMalloc(&target, room * sizeof(T)), "cudaMalloc");
-        must(cudaMemcpy(device, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+        must(cudaMalloc(&target, room * size), "cudaMalloc");
         std::vector<kernel::source> sources;
         gpu::fold_work work;
         for (int s = 0; s < k; ++s) {
             std::size_t const at = static_cast<std::size_t>(s) * room + (roll(4) == 0 ? roll(9) : shift);
+            for (std::size_t i = 0; i < count; ++i) from[at + i] = value<T>(s, 1, i, round);
             sources.push_back({from.data() + at, false});
             work.sources[s] = device + at;
         }
-        std::size_t const to = roll(4) == 0 ? roll(9) : shift;
-        work.targets[0] = target + to;
+        must(cudaMemcpy(device, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+        std::byte* const to = target + (roll(4) == 0 ? roll(9) : shift) * size;
+        work.targets[0] = to;
         work.source_count = k;
         work.target_count = 1;
-        work.ranks = static_cast<int>(roll(9));
+        work.wide = wide;
+        work.ranks = wide ? 0 : static_cast<int>(roll(9));
         work.where = {0, count, 1 + roll(count), 0, 1};
         T* const into = want.data();
-        kernel::fold<Update, T>(sources, std::span<T* const>(&into, 1), count, work.ranks);
+        if (wide)
+            kernel::fold_partial<Update, T>(sources, want_wide.data(), count);
+        else
+            kernel::fold<Update, T>(sources, std::span<T* const>(&into, 1), count, work.ranks);
         for (bool const captured : {false, true}) {
-            must(cudaMemset(target, 0x11, room * sizeof(T)), "cudaMemset");
+            must(cudaMemset(target, 0x11, room * size), "cudaMemset");
             if (!captured) {
                 must(gpu::fold_on_device<Update, T>(work, stream, 132), "launch");
             } else {
@@ -122,15 +146,17 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
                 must(cudaGraphDestroy(graph), "cudaGraphDestroy");
             }
             must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-            must(cudaMemcpy(got.data(), target + to, count * sizeof(T), cudaMemcpyDeviceToHost),
-                 "cudaMemcpy");
-            good = good && std::memcmp(got.data(), want.data(), count * sizeof(T)) == 0;
+            void* const back = wide ? static_cast<void*>(got_wide.data()) : got.data();
+            must(cudaMemcpy(back, to, count * size, cudaMemcpyDeviceToHost), "cudaMemcpy");
+            good = good && (wide ? as_due(got_wide.data(), want_wide.data(), count, true)
+                                 : as_due(got.data(), want.data(), count, false));
         }
         must(cudaFree(device), "cudaFree");
         must(cudaFree(target), "cudaFree");
         if (!good)
-            std::fprintf(stderr, "round %d: %d sources of %zu elements differ from the host's\n", round, k,
-                         count);
+            std::fprintf(stderr, "%s of %s: round %d: %d sources of %zu elements, %s: not the host's bits\n",
+                         Update::name, element<T>::name, round, k, count,
+                         wide ? "a partial sum" : "finished");
     }
     must(cudaStreamDestroy(stream), "cudaStreamDestroy");
     return good;
@@ -138,33 +164,52 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
 
 // ---- the reducers ---------------------------------------------------------------------------------------------------
 
-std::vector<std::size_t> const sizes{70000, 0, 3, 500001, 17, 1024, 2333, 1, 90000, 33, 60000};
+/// Tensors, of which some are the caller's, and the buffers that are reduced outside the layout.
+struct load {
+    std::vector<std::size_t> sizes;
+    std::size_t every; ///< tensors t with t mod every = every − 2 are the caller's, from an odd place on
+    std::vector<std::size_t> others;
+};
+load const ordinary{{70000, 0, 3, 500001, 17, 1024, 2333, 1, 90000, 33, 60000}, 5, {1, 100000, 570000}};
+// Several of the caller's in a bucket: packed and unpacked as a batch.
+load const small{{700, 0, 3, 5001, 17, 1, 2333, 9000, 20001, 33, 600}, 2, {1, 5000}};
 constexpr int steps = 4;
 
 using staging_by_graphs = gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.graphs = true}>;
 using sums_by_graphs = gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.graphs = true}>;
-template <class Node>
-constexpr bool replays = std::is_same_v<Node, staging_by_graphs> || std::is_same_v<Node, sums_by_graphs>;
+using staging_with_all =
+    gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.inspect = true, .graphs = true}>;
+using sums_with_all =
+    gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.inspect = true, .graphs = true}>;
+template <class Node> constexpr bool inspects = false;
+template <> constexpr bool inspects<staging_with_all> = true;
+template <> constexpr bool inspects<sums_with_all> = true;
+template <class Node> constexpr bool replays = inspects<Node>;
+template <> constexpr bool replays<staging_by_graphs> = true;
+template <> constexpr bool replays<sums_by_graphs> = true;
 
 // Runs steps on the device, without a synchronisation between them, and the same on the host; compares bits.
-template <class Node, class T, class Update> int work(world& ranks) {
+template <class Node, class T, class Update> int work(world& ranks, load const& what = ordinary) {
+    std::vector<std::size_t> const& sizes = what.sizes;
     gpu::use_device(ranks);
     cudaStream_t stream;
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     using fusion = fusion::balanced_buffer<64_KiB, 1>;
     reducer<T, Update, transport::inproc, Node, fusion> reduce(ranks, layout::of(sizes));
     reducer<T, Update, transport::inproc, intra_node::shared_memory, fusion> model(ranks, layout::of(sizes));
-    std::size_t all = 0;
-    for (std::size_t const s : sizes) all += s;
+    std::size_t all = 0, outside = 0, most = 0;
+    std::vector<std::size_t> place_of(sizes.size());
+    for (std::size_t t = 0; t < sizes.size(); ++t) {
+        all += sizes[t];
+        if (t % what.every == what.every - 2) place_of[t] = std::exchange(outside, outside + sizes[t]) + 1;
+    }
+    for (std::size_t const count : what.others) most = std::max(most, count);
     T *in = nullptr, *out = nullptr, *own = nullptr;
-    must(cudaMallocHost(&in, all * steps * sizeof(T)), "cudaMallocHost");
-    must(cudaMallocHost(&out, all * steps * sizeof(T)), "cudaMallocHost");
-    must(cudaMalloc(&own, (sizes[3] + sizes[8] + 1) * sizeof(T)), "cudaMalloc");
-    auto const place =
-        [&](std::size_t t) -> device_span<T> { // two are the caller's, one of them at an odd place
-        if (t == 3) return {own + 1, sizes[3]};
-        if (t == 8) return {own + 1 + sizes[3], sizes[8]};
-        return reduce.tensor(t);
+    must(cudaMallocHost(&in, std::max(all * steps, most) * sizeof(T)), "cudaMallocHost");
+    must(cudaMallocHost(&out, std::max(all * steps, most) * sizeof(T)), "cudaMallocHost");
+    must(cudaMalloc(&own, (std::max(outside, most) + 1) * sizeof(T)), "cudaMalloc");
+    auto const place = [&](std::size_t t) -> device_span<T> {
+        return place_of[t] > 0 ? device_span<T>(own + place_of[t], sizes[t]) : reduce.tensor(t);
     };
     for (int step = 0; step < steps; ++step) {
         T* from = in + all * static_cast<std::size_t>(step);
@@ -172,7 +217,7 @@ template <class Node, class T, class Update> int work(world& ranks) {
             for (std::size_t i = 0; i < sizes[t]; ++i) from[i] = value<T>(ranks.rank(), t, i, step);
             must(cudaMemcpyAsync(place(t).data(), from, sizes[t] * sizeof(T), cudaMemcpyHostToDevice, stream),
                  "in");
-            t == 3 || t == 8 ? reduce.ready(t, place(t), stream) : reduce.ready(t, stream);
+            place_of[t] > 0 ? reduce.ready(t, place(t), stream) : reduce.ready(t, stream);
         }
         reduce.wait(stream);
         T* to = out + all * static_cast<std::size_t>(step);
@@ -201,8 +246,13 @@ template <class Node, class T, class Update> int work(world& ranks) {
         std::fprintf(stderr, "rank %d: no graph was launched\n", ranks.rank());
         wrong = 1;
     }
+    if constexpr (inspects<Node>)
+        if (reduce.intra_node().not_finite() == 0) { // there are some in every step
+            std::fprintf(stderr, "rank %d: nothing was found to be no number\n", ranks.rank());
+            wrong = 1;
+        }
     // Buffers outside the layout, of one piece and of two.
-    for (std::size_t const count : {std::size_t{1}, std::size_t{100000}, std::size_t{570000}}) {
+    for (std::size_t const count : what.others) {
         for (std::size_t i = 0; i < count; ++i) in[i] = value<T>(ranks.rank(), 99, i, 0);
         must(cudaMemcpyAsync(own, in, count * sizeof(T), cudaMemcpyHostToDevice, stream), "in");
         reduce.all_reduce({own, count}, stream);
@@ -268,17 +318,70 @@ template <class Call> std::string said(Call&& call) {
 TEST_CASE("sanitizer: the kernel gives the bits of the host's fold") {
     CHECK(apart([](world& alone) {
         gpu::use_device(alone);
-        return kernel_gives_the_bits_of_the_host<float, update::average>(12);
+        return kernel_gives_the_bits_of_the_host<float, update::average>(12) &&
+               kernel_gives_the_bits_of_the_host<float16, update::average>(12);
     }));
+}
+
+template <class Node, class T, class Update> bool small_work_by_threads(names const& nodes) {
+    return apart([&](world&) {
+        return launch_threads(
+                   static_cast<int>(nodes.size()),
+                   [](world& ranks) { return work<Node, T, Update>(ranks, small); }, on(nodes)) == 0;
+    });
+}
+
+TEST_CASE("sanitizer: pcie_staging: 2 ranks, packed and unpacked, odd addresses") {
+    CHECK(small_work_by_threads<intra_node::pcie_staging, float, update::average>({"a", "a"}));
+    CHECK(small_work_by_threads<intra_node::pcie_staging, bfloat16, update::sum>({"a", "b"}));
+}
+TEST_CASE("sanitizer: pcie_staging: 2 ranks, inspected, by graphs") {
+    CHECK(small_work_by_threads<staging_with_all, float, update::average>({"a", "a"}));
+}
+TEST_CASE("sanitizer: nvlink: 2 ranks, packed and unpacked, odd addresses") {
+    CHECK(small_work_by_threads<intra_node::nvlink, float, update::average>({"a", "a"}));
+    CHECK(small_work_by_threads<intra_node::nvlink, bfloat16, update::average>({"a", "b"}));
+}
+TEST_CASE("sanitizer: nvlink: 2 ranks, inspected, by graphs") {
+    CHECK(small_work_by_threads<sums_with_all, float, update::average>({"a", "a"}));
+}
+
+__global__ void beyond_its_end(float const* from, float* to) { *to = from[threadIdx.x]; }
+
+// Run by itself, under compute-sanitizer: it must be found, also in a process that was forked.
+TEST_CASE("control: a kernel that reads beyond the end of its memory" * doctest::skip()) {
+    CHECK(apart([](world&) {
+        float *from = nullptr, *to = nullptr;
+        must(cudaMalloc(&from, 31 * sizeof(float)), "cudaMalloc");
+        must(cudaMalloc(&to, sizeof(float)), "cudaMalloc");
+        beyond_its_end<<<1, 32>>>(from, to);
+        (void)cudaDeviceSynchronize();
+        return true;
+    }));
+}
+
+template <class... T> bool sums_have_the_bits_of_the_host() {
+    return (kernel_gives_the_bits_of_the_host<T, update::sum>(24) && ...);
+}
+template <class... T> bool averages_have_the_bits_of_the_host() {
+    return (kernel_gives_the_bits_of_the_host<T, update::average>(24) && ...);
+}
+template <class... T> bool largest_have_the_bits_of_the_host() {
+    return (kernel_gives_the_bits_of_the_host<T, update::max>(24) && ...);
 }
 
 TEST_CASE("the kernel gives the bits of the host's fold, in a stream and in a graph") {
     CHECK(apart([](world& alone) {
         gpu::use_device(alone);
-        return kernel_gives_the_bits_of_the_host<float, update::average>(40) &&
-               kernel_gives_the_bits_of_the_host<double, update::sum>(40) &&
-               kernel_gives_the_bits_of_the_host<bfloat16, update::average>(40) &&
-               kernel_gives_the_bits_of_the_host<float16, update::average>(40);
+        return sums_have_the_bits_of_the_host<float, double, bfloat16, float16, std::int32_t, std::int64_t>();
+    }));
+    CHECK(apart([](world& alone) {
+        gpu::use_device(alone);
+        return averages_have_the_bits_of_the_host<float, double, bfloat16, float16>();
+    }));
+    CHECK(apart([](world& alone) {
+        gpu::use_device(alone);
+        return largest_have_the_bits_of_the_host<float, float16, std::int64_t>();
     }));
 }
 
@@ -378,16 +481,23 @@ TEST_CASE("bad input: memory of the host, a size that differs, more than there i
     }));
 }
 
-TEST_CASE("bad input: memory of another device") {
-    CHECK(apart([](world& alone) {
-        int devices = 0;
-        must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-        if (devices < 2) {
-            std::puts("SKIPPED: cuda: memory of another device: there is one GPU");
-            return true;
-        }
+// How many devices there are, asked in a process of its own.
+int devices() {
+    return launch(1, [](world&) {
+        int count = 0;
+        return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    });
+}
+bool two_devices(char const* what) {
+    bool const there = devices() >= 2;
+    if (!there) std::printf("SKIPPED: cuda: %s: there is one GPU\n", what);
+    return there;
+}
+
+template <class Node> bool memory_of_another_device_is_refused() {
+    return apart([](world& alone) {
         gpu::use_device(alone);
-        reducer<float, transport::inproc, intra_node::pcie_staging> reduce(alone, {{"a", 100}});
+        reducer<float, transport::inproc, Node> reduce(alone, {{"a", 100}});
         float* there = nullptr;
         must(cudaSetDevice(1), "cudaSetDevice");
         must(cudaMalloc(&there, 400), "cudaMalloc");
@@ -397,7 +507,205 @@ TEST_CASE("bad input: memory of another device") {
         reduce.wait(nullptr);
         must(cudaFree(there), "cudaFree");
         return text.find("memory of another device") != std::string::npos;
+    });
+}
+
+TEST_CASE("bad input: memory of another device") {
+    if (!two_devices("memory of another device")) return;
+    CHECK(memory_of_another_device_is_refused<intra_node::pcie_staging>());
+    CHECK(memory_of_another_device_is_refused<intra_node::nvlink>());
+}
+
+TEST_CASE("bad input: a device that another rank does not see: the pair is named, and the way out") {
+    if (!two_devices("a device that another rank does not see")) return;
+    CHECK(launch(
+              2,
+              [](world& ranks) {
+                  char const* const listed = std::getenv("CUDA_VISIBLE_DEVICES");
+                  std::string all = listed != nullptr ? listed : "0,1";
+                  if (ranks.rank() == 1) all.erase(0, all.find(',') + 1);
+                  ::setenv("CUDA_VISIBLE_DEVICES", all.substr(0, all.find(',')).c_str(), 1);
+                  std::string const text = said([&] {
+                      reducer<float, transport::inproc, intra_node::nvlink> reduce(ranks, {{"a", 100}});
+                  });
+                  std::fprintf(stderr, "%s\n", text.c_str());
+                  bool good = true;
+                  for (char const* const part : {"rank 0", "rank 1", "CUDA_VISIBLE_DEVICES", "pcie_staging"})
+                      good = good && text.find(part) != std::string::npos;
+                  return good ? 0 : 1;
+              },
+              on({"a", "a"})) == 0);
+}
+
+// Pages that nobody may touch cannot be locked, as those that are more than there are; and they cost nothing.
+TEST_CASE("bad input: memory of the host that cannot be locked: how much, and what to do") {
+    CHECK(apart([](world& alone) {
+        constexpr std::size_t bytes = std::size_t{1} << 30;
+        gpu::use_device(alone);
+        gpu::cuda_runtime device(alone);
+        void* const pages =
+            ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (pages == MAP_FAILED) return false;
+        std::string const text = said(
+            [&] { gpu::cuda_pinned const locked(device, std::span(static_cast<std::byte*>(pages), bytes)); });
+        std::fprintf(stderr, "%s\n", text.c_str());
+        ::munmap(pages, bytes);
+        bool good = device.failed() == nullptr;
+        for (char const* const part :
+             {"rank 0: construction", "device 0: cudaHostRegister of 1073741824 bytes",
+              "use smaller buckets or fewer slots", "ulimit -l"})
+            good = good && text.find(part) != std::string::npos;
+        // And the device is as it was.
+        reducer<float, transport::inproc, intra_node::pcie_staging> reduce(alone, {{"a", 100}});
+        reduce.ready(0, nullptr);
+        reduce.wait(nullptr);
+        return good && cudaDeviceSynchronize() == cudaSuccess;
     }));
+}
+
+namespace {
+
+// Lines about shared devices, when two ranks with device 0 make several reducers.
+int lines_of_sharing(bool by_threads) {
+    std::FILE* const kept = std::tmpfile();
+    if (kept == nullptr) return -1;
+    std::fflush(stderr);
+    int const saved = ::dup(2);
+    ::dup2(::fileno(kept), 2);
+    auto const body = [](world& ranks) {
+        must(cudaSetDevice(0), "cudaSetDevice");
+        for (int round = 0; round < 2; ++round) {
+            reducer<float, transport::inproc, intra_node::pcie_staging> one(ranks, {{"a", 100}});
+            reducer<float, transport::inproc, intra_node::nvlink> two(ranks, {{"a", 100}});
+        }
+        return 0;
+    };
+    bool const good =
+        by_threads ? apart([&](world&) { return launch_threads(2, body) == 0; }) : launch(2, body) == 0;
+    std::fflush(stderr);
+    ::dup2(saved, 2);
+    ::close(saved);
+    std::rewind(kept);
+    int lines = 0;
+    char line[1000];
+    while (std::fgets(line, sizeof line, kept) != nullptr) {
+        std::fputs(line, stderr);
+        lines += std::strstr(line, "herring: rank 0: 2 ranks of this node share device 0") != nullptr;
+    }
+    std::fclose(kept);
+    return good ? lines : -1;
+}
+
+enum class end { killed, thrown };
+
+/// What ranks tell of each other's end, in memory that they share.
+struct board {
+    static constexpr int most = 4;
+    std::atomic<int> waiting{0};
+    std::atomic<std::int64_t> struck{0}; // when, in ns
+    double seconds[most] = {};           // from then to the error
+    char text[most][600] = {};
+
+    static std::int64_t now() noexcept {
+        return clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    }
+};
+
+// One rank of several ends, while the others wait for it. Returns what is wrong with what they were told, or nothing.
+template <class Node> std::string left_alone(int n, end how, bool by_threads) {
+    constexpr int victim = 1;
+    constexpr double bound = 5; // a destructor may wait for 2 s before a thrown error is announced
+    void* const shared =
+        ::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return "no memory";
+    board& b = *new (shared) board;
+    auto const body = [&](world& ranks) {
+        cudaStream_t stream = nullptr;
+        if constexpr (Node::device_memory) {
+            gpu::use_device(ranks);
+            must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+        }
+        reducer<float, update::sum, transport::inproc, Node> reduce(ranks, {{"a", 100000}, {"b", 3000}});
+        auto const ready = [&](std::size_t t) {
+            if constexpr (Node::device_memory)
+                reduce.ready(t, stream);
+            else
+                reduce.ready(t);
+        };
+        auto const wait = [&] {
+            if constexpr (Node::device_memory)
+                reduce.wait(stream);
+            else
+                reduce.wait();
+        };
+        ready(0), ready(1), wait(); // a step that is sound
+        ready(0);
+        if (ranks.rank() == victim) {
+            time_point const patience = clock::now() + std::chrono::seconds(60);
+            while (b.waiting.load() < n - 1 && clock::now() < patience) ::usleep(1000);
+            ::usleep(100000);
+            b.struck.store(board::now());
+            if (how == end::killed) ::kill(::getpid(), SIGKILL);
+            throw error(errc::bad_argument, victim, -1, "test", "the program gave up");
+        }
+        std::string const text = said([&] {
+            ready(1);
+            b.waiting.fetch_add(1);
+            wait();
+        });
+        b.seconds[ranks.rank()] = static_cast<double>(board::now() - b.struck.load()) * 1e-9;
+        std::snprintf(b.text[ranks.rank()], sizeof b.text[0], "%s", text.c_str());
+        return 0;
+    };
+    launch_options options;
+    options.timeout = std::chrono::seconds(120);
+    std::string wrong;
+    if (by_threads) {
+        if (!apart([&](world&) {
+                return said([&] { launch_threads(n, body); }).find("gave up") != std::string::npos;
+            }))
+            wrong += "launch_threads does not say why\n";
+    } else {
+        int const status = launch(n, body, options), due = how == end::killed ? 128 + SIGKILL : 1;
+        if (status != due) wrong += "status " + std::to_string(status) + "\n";
+    }
+    for (int r = 0; r < n; ++r) {
+        if (r == victim) continue;
+        std::string const text = b.text[r];
+        if (text.find("rank " + std::to_string(victim)) == std::string::npos || b.struck.load() == 0 ||
+            !(b.seconds[r] >= 0 && b.seconds[r] < bound))
+            wrong +=
+                "rank " + std::to_string(r) + " after " + std::to_string(b.seconds[r]) + " s: " + text + "\n";
+    }
+    ::munmap(shared, sizeof(board));
+    return wrong;
+}
+
+template <class Node> void others_are_told() {
+    for (int const n : {2, 3}) {
+        CAPTURE(n);
+        CHECK(left_alone<Node>(n, end::killed, false) == "");
+        CHECK(left_alone<Node>(n, end::thrown, false) == "");
+        CHECK(left_alone<Node>(n, end::thrown, true) == "");
+    }
+}
+
+} // namespace
+
+TEST_CASE("fewer devices than ranks: one line a process and device, however many reducers") {
+    CHECK(lines_of_sharing(false) == 1);
+    CHECK(lines_of_sharing(true) == 1);
+}
+
+TEST_CASE("a rank that is killed or throws ends the others' wait: pcie_staging") {
+    others_are_told<intra_node::pcie_staging>();
+}
+TEST_CASE("a rank that is killed or throws ends the others' wait: nvlink") {
+    others_are_told<intra_node::nvlink>();
+}
+TEST_CASE(
+    "anywhere: a rank that is killed or throws ends the others' wait: shared_memory, the test's own test") {
+    others_are_told<intra_node::shared_memory>();
 }
 
 __global__ void faulty_kernel(float* nowhere) { *nowhere = 1; }

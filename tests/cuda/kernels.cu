@@ -1,9 +1,5 @@
 // herring: the k-way sum for every element type, to look at its code.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/kernels.cuh"
-#include "herring/update/average.hpp"
-#include "herring/update/max.hpp"
-#include "herring/update/sum.hpp"
 
 #if defined(CONTROL_POINTER) // what the test must find
 using rule = float4 (*)(float4, float4);
@@ -12,7 +8,30 @@ __global__ void by_pointer(rule combine, float4* to, float4 const* from) {
 }
 #elif defined(CONTROL_SINGLE)
 __global__ void one_by_one(float* to, float const* from) { to[threadIdx.x] += from[threadIdx.x]; }
+#elif defined(CONTROL_LOADS)
+__global__ void narrow_loads(uint4* to, unsigned const* from) {
+    unsigned const v = from[threadIdx.x];
+    __stwb(to + threadIdx.x, make_uint4(v, v, v, v));
+}
+#elif defined(CONTROL_STORES)
+__global__ void narrow_stores(unsigned* to, uint4 const* from) {
+    uint4 const v = __ldcs(from + threadIdx.x);
+    to[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+#elif defined(CONTROL_FEW)
+// As the sum of two, of which one is read by halves.
+template <bool Wide, int K> __global__ void one_of_two(uint4* to, uint4 const* a, uint2 const* b) {
+    uint4 const v = __ldcs(a + threadIdx.x);
+    uint2 const w = __ldcs(b + threadIdx.x);
+    __stwb(to + threadIdx.x, make_uint4(v.x + w.x, v.y + w.y, v.z, v.w));
+}
+template __global__ void one_of_two<false, 2>(uint4*, uint4 const*, uint2 const*);
 #else
+#include "herring/gpu/kernels.cuh"
+#include "herring/update/average.hpp"
+#include "herring/update/max.hpp"
+#include "herring/update/sum.hpp"
+
 namespace herring::gpu {
 #define HERRING_SUM(Update, T)                                                                               \
     template cudaError_t fold_on_device<update::Update, T>(fold_work const&, cudaStream_t, int) noexcept;
@@ -27,5 +46,6 @@ HERRING_SUM(average, double)
 HERRING_SUM(average, bfloat16)
 HERRING_SUM(average, float16)
 HERRING_SUM(max, float)
+template cudaError_t inspect_on_device<float>(float const*, std::size_t, inspected&, cudaStream_t) noexcept;
 } // namespace herring::gpu
 #endif

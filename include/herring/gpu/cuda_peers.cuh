@@ -5,6 +5,7 @@
 
 #include "herring/detail/identity.hpp"
 #include "herring/gpu/cuda_objects.cuh"
+#include "herring/gpu/reach.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -77,20 +78,15 @@ HERRING_SETUP inline void import(cuda_device const& on, cudaError_t result, char
 /// Whether this device reaches that rank's memory.
 HERRING_SETUP inline void check_reach(cuda_device const& on, exported_cuda_memory const& of, int peer) {
     if (std::memcmp(of.bus.text, on.bus().text, sizeof on.bus().text) == 0) return;
+    device_of_rank const own{on.rank(), on.number(), on.bus().text};
     int there = -1;
     if (cudaDeviceGetByPCIBusId(&there, of.bus.text) != cudaSuccess) {
         (void)cudaGetLastError();
-        throw error(errc::unsupported, on.rank(), peer, "construction",
-                    {"device ", on.number(), " (", on.bus().text,
-                     "): this process does not see that rank's device ", of.bus.text,
-                     "; widen CUDA_VISIBLE_DEVICES, or use intra_node::pcie_staging"});
+        throw error(out_of_reach(own, {peer, -1, of.bus.text}));
     }
     int reaches = 0;
     on.set_up(cudaDeviceCanAccessPeer(&reaches, on.number(), there), "cudaDeviceCanAccessPeer");
-    if (reaches == 0)
-        throw error(errc::unsupported, on.rank(), peer, "construction",
-                    {"device ", on.number(), " (", on.bus().text, ") of this rank cannot reach device ",
-                     there, " (", of.bus.text, ") of that one; use intra_node::pcie_staging"});
+    if (reaches == 0) throw error(out_of_reach(own, {peer, there, of.bus.text}));
     if (!(of.process == detail::process_mark::mine())) return;
     detail::current_device const current(on.number());
     cudaError_t const enabled = cudaDeviceEnablePeerAccess(there, 0);

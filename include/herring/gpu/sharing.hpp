@@ -10,12 +10,33 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace herring::gpu {
 
-/// Collective. One line on stderr for each device that several ranks of a node share, by the first of them; returns whether
-/// that was this rank. It is allowed, and slow.
+namespace detail {
+
+/// Whether this process has not asked so of this node's device before.
+HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) {
+    static std::mutex guard;
+    static std::vector<std::pair<int, std::string>> known;
+    std::pair<int, std::string> asked(node,
+                                      std::string(reinterpret_cast<char const*>(name.data()), name.size()));
+    std::lock_guard const lock(guard);
+    for (auto const& one : known)
+        if (one == asked) return false;
+    known.push_back(std::move(asked));
+    return true;
+}
+
+} // namespace detail
+
+/// Collective. A device that several ranks of a node share is allowed, and slow: the first of them says so in a line on
+/// stderr, once a process and device however many reducers it makes. Returns whether this rank is that one.
 ///
 /// `device`, `text`: its number here and its name; `name`: the bytes by which all processes of the node tell it apart.
 HERRING_SETUP inline bool tell_if_shared(world& ranks, std::span<std::byte const> name, int device,
@@ -30,6 +51,7 @@ HERRING_SETUP inline bool tell_if_shared(world& ranks, std::span<std::byte const
         ++sharing;
     }
     if (first != ranks.rank() || sharing < 2) return false;
+    if (!detail::first_time(ranks.node(), name)) return true;
     std::fprintf(
         stderr,
         "herring: rank %d: %d ranks of this node share device %d (%s): they work by turns; start one "

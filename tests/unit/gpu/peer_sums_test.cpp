@@ -29,10 +29,17 @@ TEST_CASE("peer_sums: memory of the host or of another device, and a size that d
 
 TEST_CASE("peer_sums: devices that do not reach each other: the pair is named, and the way out") {
     gpu::host_machine machine({.peers = false});
-    for (std::string const& one : run<pipeline>({"a", "a", "b"})) {
+    std::vector<std::string> const ended = run<pipeline>({"a", "a", "b"});
+    for (std::string const& one : ended) {
         CAPTURE(one);
+        CHECK(one.find("construction: unsupported (rank 1): ") != std::string::npos);
+        CHECK(one.find("cannot reach") != std::string::npos);
         CHECK(one.find("pcie_staging") != std::string::npos);
-        CHECK(one.find("rank") != std::string::npos);
+    }
+    for (int const r : {0, 1}) { // each of the two is told of both
+        CAPTURE(ended[static_cast<std::size_t>(r)]);
+        CHECK(ended[static_cast<std::size_t>(r)].find("rank 0") != std::string::npos);
+        CHECK(ended[static_cast<std::size_t>(r)].find("rank 1") != std::string::npos);
     }
     CHECK(machine.device_used == 0);
     CHECK(all_well(run<pipeline>({"a", "b"}))); // one rank a node: nobody to reach

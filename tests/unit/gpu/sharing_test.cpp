@@ -7,6 +7,11 @@
 
 #include "doctest/doctest.h"
 
+#include <cstdio>
+#include <string>
+
+#include <unistd.h>
+
 using namespace herring;
 
 TEST_CASE("sharing: one line a shared device, by the first rank of it") {
@@ -31,4 +36,50 @@ TEST_CASE("sharing: one line a shared device, by the first rank of it") {
             options);
         CHECK(machine.shared_devices == one.lines);
     }
+}
+
+namespace {
+
+// What is written to stderr meanwhile.
+template <class Call> std::string on_stderr(Call&& call) {
+    std::FILE* const kept = std::tmpfile();
+    REQUIRE(kept != nullptr);
+    std::fflush(stderr);
+    int const saved = ::dup(2);
+    ::dup2(::fileno(kept), 2);
+    call();
+    std::fflush(stderr);
+    ::dup2(saved, 2);
+    ::close(saved);
+    std::rewind(kept);
+    std::string text;
+    for (int c = std::fgetc(kept); c != EOF; c = std::fgetc(kept)) text += static_cast<char>(c);
+    std::fclose(kept);
+    return text;
+}
+
+int count(std::string const& text, char const* what) {
+    int found = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("sharing: the line is printed once a process and device, however often it is asked") {
+    std::string const text = on_stderr([] {
+        launch_threads(3, [](world& ranks) {
+            for (int round = 0; round < 3; ++round)
+                for (char const* const name : {"device X", "device Y"}) {
+                    bool const told =
+                        gpu::tell_if_shared(ranks, std::as_bytes(std::span(name, 8)), name[7], name);
+                    if (told != (ranks.rank() == 0)) std::fputs("told by another\n", stderr);
+                }
+            return 0;
+        });
+    });
+    CAPTURE(text);
+    CHECK(count(text, "\n") == 2);
+    CHECK(count(text, "herring: rank 0: 3 ranks of this node share device 88 (device X)") == 1);
+    CHECK(count(text, "herring: rank 0: 3 ranks of this node share device 89 (device Y)") == 1);
 }
