@@ -5,6 +5,7 @@
 
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/inspection.hpp"
+#include "herring/gpu/reach.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/sharing.hpp"
 
@@ -439,8 +440,8 @@ class host_runtime {
     struct imported_memory {
         imported_memory(host_runtime& on, export_of_memory const& of, int peer) : data_(of.data) {
             if (!on.machine_->options.peers && of.device != on.number_)
-                throw error(errc::unsupported, on.rank_, peer, "construction",
-                            "this rank's device cannot reach that rank's; use intra_node::pcie_staging");
+                throw error(out_of_reach({on.rank_, on.number_, "model of a device"},
+                                         {peer, of.device, "model of a device"}));
         }
         std::byte* data() const noexcept { return data_; }
 
