@@ -902,15 +902,19 @@ template <class Transport> struct transport_cases {
             }
             here.until_all_done("the last words of a rank that leaves");
             here.destroy();
+            on.flag(3).store(1);
             on.meet(0);
             return;
         }
-        time_point const soon = clock::now() + std::chrono::milliseconds(50);
-        while (clock::now() < soon) {
+        // Hears of it, unless the other cannot end its sends before they are received; then it is away.
+        time_point const until = clock::now() + std::chrono::seconds(1);
+        while (on.flag(3).load() == 0 && clock::now() < until) {
             here.poll();
             ::sched_yield();
         }
+        here.poll();
         ::usleep(400'000); // waits for nothing: is away
+        on.rest();
         bool all = true;
         for (std::uint64_t n = 0; all && n < count; n += window) {
             std::vector<std::span<std::byte>> in;
