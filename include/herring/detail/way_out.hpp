@@ -57,8 +57,7 @@ class way_out {
         if (watched_) {
             // Without the mask: that would cost a system call each time, and the handler blocks nothing.
             if (sigsetjmp(out_, 0) != 0) return none_returned;
-            if (::pthread_equal(who_.load(std::memory_order_relaxed), ::pthread_self()) == 0 || !known_)
-                admit();
+            if (::pthread_equal(who_.load(std::memory_order_relaxed), ::pthread_self()) == 0) admit();
             calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         }
         long const result = call();
@@ -94,7 +93,6 @@ class way_out {
     /// A thread calls for the first time. Some, like those of progress::thread, begin with all signals blocked.
     HERRING_SETUP void admit() noexcept {
         who_.store(::pthread_self(), std::memory_order_relaxed);
-        known_ = true;
         int const number = number_.load(std::memory_order_relaxed);
         if (number < 0) return;
         sigset_t ours;
@@ -146,22 +144,24 @@ class way_out {
         static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
         ::pthread_mutex_lock(&one_at_a_time);
         int const number = free_signal(number_.load(std::memory_order_relaxed), false);
-        bool heard = calls_.load(std::memory_order_acquire) != call; // it was waited for the lock
+        bool heard =
+            calls_.load(std::memory_order_acquire) != call; // it has returned while another was knocked at
         if (number > 0 && !heard) heard = send(number);
         ::pthread_mutex_unlock(&one_at_a_time);
         if (heard) return;
         number_.store(number > SIGRTMIN ? number - 1 : SIGRTMAX, std::memory_order_relaxed);
         if (said_) return;
         said_ = true;
-        std::fprintf(
-            stderr,
-            "herring: rank %d: a call into a library does not return, and its thread does not hear real-time "
-            "signal %d, by which it is to be left; the next ones are tried\n",
-            ranks_.rank(), number);
+        std::fprintf(stderr,
+                     "herring: rank %d: a call into a library does not return, and its thread does not hear "
+                     "the real-time "
+                     "signal by which it is to be left (%d; -1: none is free); others are tried\n",
+                     ranks_.rank(), number);
     }
     HERRING_SETUP bool send(int number) noexcept {
-        struct sigaction ours {
-        }, before{}, now{};
+        struct sigaction ours {};
+        struct sigaction before {};
+        struct sigaction now {};
         ours.sa_handler = answer;
         ours.sa_flags = SA_NODEFER | SA_RESTART; // or a jump would leave it blocked
         ::sigaction(number, &ours, &before);
@@ -220,10 +220,9 @@ class way_out {
 
     world const& ranks_;
     bool watched_ = false;
-    bool known_ = false;                  // whether some thread has called
     std::atomic<int> number_{-1};         // of the signal
     std::atomic<std::uint64_t> calls_{0}; // odd: in one
-    std::atomic<pthread_t> who_{};        // is in it
+    std::atomic<pthread_t> who_{};        // called last; no thread is 0
     std::atomic<std::uint64_t> answers_{0};
     sigjmp_buf out_{};
     monitor changed_;
