@@ -297,7 +297,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
         node_->begin_taking(read_in);
-        node_->results(read_in);
+        node_->results(read_in, step_end_);
         node_->template inspect<T>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
                           // Not by calls: their order may change, and the list with it.
@@ -351,7 +351,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
     /// the stream from now on finds the results. The host waits for the other ranks.
     ///
-    /// Shape: as above. Cost: a copy in and one out on the device, through 4 pieces of at most 4 MiB. Blocks: at most 30 s.
+    /// Shape: as above. Cost: a copy in and one out on the device, through a ring of 4 pieces of at most 4 MiB. Blocks: at most 30 s.
     /// Lifetime: the buffer, until what is put into the stream then is done.
     void all_reduce(device_span<T> inout,
                     stream in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
@@ -398,8 +398,15 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
+        tuning.cut_bytes = staged() ? IntraNode::tuning.cut_bytes : 0;
         return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(T),
                                            sizeof(accumulator<T>), tuning);
+    }
+
+    // Whether a bucket is in one place after the other: not where the devices of one node do all of it at once.
+    bool staged() const noexcept {
+        if constexpr (requires { requires bool(IntraNode::sums_on_device); }) return map_.nodes() > 1;
+        return true;
     }
 
     bool on_loopback() const noexcept {
@@ -438,6 +445,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                               .bucket_bytes = largest,
                               .wide_bytes = plan_.partial_bytes / sizeof(T),
                               .executions = executions,
+                              .taken_apart = ring_pieces,
                               .tensors = size(),
                               .nodes = plan_.nodes,
                               .parts_on_device = parts_on_device});
@@ -703,41 +711,39 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         return finish(before + pieces, deadline);
     }
 
-    // By rounds of as many pieces as the ring has: the node's queues are then used by one thread at a time.
+    // As many pieces as the ring has are under way at once, each in another place: copied in, summed, exchanged, copied out.
     status reduce_on_device(device_span<T> inout, stream in, time_point deadline) {
         std::size_t const pieces = detail::divide_up(inout.size(), piece_);
         std::size_t const tail = inout.size() - (pieces - 1) * piece_;
         bucket last = whole_piece_;
         if (tail != piece_) divide(tail, last, scratch_);
-        auto const each_of_round = [&](std::size_t first, auto const& what) {
-            for (std::size_t piece = first; piece < pieces && piece < first + ring_pieces; ++piece)
-                what(piece, piece + 1 < pieces ? piece_ : tail, ring_at_ + (piece - first) * piece_,
-                     inout.data() + piece * piece_);
-        };
-        for (std::size_t first = 0; first < pieces; first += ring_pieces) {
-            node_->after(in);
-            each_of_round(first, [&](std::size_t piece, std::size_t count, std::size_t slot, T* theirs) {
-                node_->copy_in({memory() + slot, theirs, count * sizeof(T)});
+        auto const slot = [&](std::size_t piece) { return ring_at_ + piece % ring_pieces * piece_; };
+        auto const count = [&](std::size_t piece) { return piece + 1 < pieces ? piece_ : tail; };
+        std::uint64_t const before = engine_->requested();
+        std::size_t entered = 0;
+        node_->after(in);
+        node_->begin_taking(in);
+        for (std::size_t out = 0; out < pieces; ++out) {
+            for (; entered < pieces && entered < out + ring_pieces; ++entered) {
+                std::size_t const bytes = count(entered) * sizeof(T);
+                node_->copy_in({memory() + slot(entered), inout.data() + entered * piece_, bytes});
                 std::byte* const own =
-                    node_->load(engine_->requested(), no_bucket, slot * sizeof(T), count * sizeof(T));
-                bool const whole = count == piece_;
+                    node_->load(engine_->requested(), no_bucket, slot(entered) * sizeof(T), bytes);
+                bool const whole = count(entered) == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(), own,
-                             no_bucket, fingerprint_of(inout.size(), no_bucket - piece));
-            });
-            status const ended = finish(engine_->requested(), deadline);
-            if (!ended.ok()) return ended;
-            node_->begin_taking(in);
-            node_->results(in);
-            each_of_round(first, [&](std::size_t, std::size_t count, std::size_t slot, T* theirs) {
-                node_->copy_out(in, {theirs, memory() + slot, count * sizeof(T)});
-            });
-            node_->taken(in);
-            if (failure const* const why = node_->failed()) {
-                engine_->fail(*why);
-                return status(*why);
+                             no_bucket, fingerprint_of(inout.size(), no_bucket - entered));
             }
+            driver_->until(before + out + 1, deadline);
+            if (failure const* const why = engine_->failed()) return status(*why);
+            node_->results(in, before + out + 1);
+            node_->copy_out(in, {inout.data() + out * piece_, memory() + slot(out), count(out) * sizeof(T)});
+            node_->taken(in); // before the next piece is copied in there
         }
-        return {};
+        if (failure const* const why = node_->failed()) {
+            engine_->fail(*why);
+            return status(*why);
+        }
+        return finish(before + pieces, deadline);
     }
 
     world& ranks_;

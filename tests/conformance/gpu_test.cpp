@@ -27,8 +27,10 @@ using namespace herring::conformance;
 
 namespace {
 
-using staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2}>;
-using peer_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2}>;
+// Few slots, and buckets that are cut; by graphs, as they come.
+using staging =
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2, .cut_bytes = 4_KiB}>;
+using peer_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2, .cut_bytes = 4_KiB}>;
 using staging_by_graphs =
     gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2, .graphs = true}>;
 using sums_by_graphs =
@@ -123,6 +125,9 @@ struct inproc_on_device : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "inproc_on_device";
     static constexpr bool device_memory = true;
+    static constexpr exchange_tuning tuning{.chunk_bytes = 4 << 10,
+                                            .window_bytes = 16 << 10,
+                                            .one_hop_bytes = 1 << 10}; // two hops also for parts
     void register_device_memory(std::span<std::byte> memory, int) noexcept { there = memory; }
     bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
@@ -369,6 +374,93 @@ TEST_CASE("gpu: what is out of order gives other bits") {
     CHECK(caught([&](auto seed) { return by_turns<hasty_sums, float, update::average>(nodes, seed); }));
 }
 
+// One large tensor on `nodes`: how much of it gets through the host (or the network), in thousandths, while the devices stand still
+// from when the first of it has on every rank. `staged(reducer)`: what tells that.
+template <class Node, class Staged>
+std::size_t through_before_the_rest(names const& nodes, Staged const& staged) {
+    constexpr std::size_t elements = 40'000;
+    gpu::host_machine machine({.workers = 0});
+    launch_options options;
+    options.nodes = nodes;
+    std::vector<world> worlds = thread_worlds(static_cast<int>(nodes.size()), options);
+    using reducing = reducer<float, update::sum, transport::inproc, Node>;
+    struct rank_state {
+        std::optional<reducing> reduce;
+        std::optional<gpu::host_runtime> device;
+        std::optional<gpu::host_runtime::stream> stream;
+    };
+    std::vector<rank_state> all(worlds.size());
+    auto const each_in_a_thread = [&](auto const& function) {
+        std::vector<std::thread> threads;
+        for (std::size_t r = 0; r < all.size(); ++r)
+            threads.emplace_back([&, r] { function(all[r], worlds[r]); });
+        for (std::thread& t : threads) t.join();
+    };
+    each_in_a_thread([](rank_state& one, world& ranks) {
+        one.reduce.emplace(ranks, layout{{"large", elements}});
+        one.device.emplace(ranks);
+        one.stream.emplace(*one.device);
+    });
+    for (rank_state& one : all) one.reduce->ready(0, one.stream->handle());
+    auto const poll = [&](int times) {
+        for (int i = 0; i < times; ++i)
+            for (rank_state& one : all) one.reduce->poll();
+    };
+    auto const sum = [&] {
+        std::uint64_t made = 0;
+        for (rank_state& one : all) made += staged(*one.reduce);
+        return made;
+    };
+    bool begun = false;
+    for (int turn = 0; !begun && turn < 100'000; ++turn) {
+        machine.turn();
+        poll(2);
+        begun = true;
+        for (rank_state& one : all) begun = begun && staged(*one.reduce) > 0;
+    }
+    poll(1000); // the devices stand still: what can go on without them does
+    std::uint64_t const early = sum();
+    std::uint64_t const due = all[0].reduce->plan().buckets.size();
+    for (int turn = 0; all[0].reduce->counters().operations < due && turn < 1'000'000; ++turn) {
+        machine.turn();
+        poll(1);
+    }
+    poll(1000);
+    CHECK(all[0].reduce->counters().operations == due);
+    std::uint64_t const late = sum();
+    for (rank_state& one : all) {
+        one.reduce->wait(one.stream->handle());
+        machine.drain(*one.stream->handle());
+    }
+    each_in_a_thread([](rank_state& one, world&) {
+        one.stream.reset();
+        one.reduce.reset();
+    });
+    return late == 0 ? 0 : static_cast<std::size_t>(early * 1000 / late);
+}
+
+TEST_CASE("gpu: one large tensor: the devices, the host and the network are at work on it at the same time") {
+    using cut_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.cut_bytes = 20_KiB}>;
+    using cut_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.cut_bytes = 20_KiB}>;
+    using whole_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.cut_bytes = 0}>;
+    using whole_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.cut_bytes = 0}>;
+    auto const received = [](auto& reduce) { return reduce.counters().bytes_received; };
+    auto const released = [](auto& reduce) { return reduce.counters().operations; };
+    // Sums of the first parts have been exchanged while there are parts that no device has summed.
+    for (names const& nodes : {names{"a", "b"}, names{"a", "a", "b", "b"}}) {
+        CAPTURE(nodes.size());
+        std::size_t const some = through_before_the_rest<cut_sums>(nodes, received);
+        CHECK(some > 0);
+        CHECK(some < 300);
+        CHECK(through_before_the_rest<cut_staging>(nodes, received) < 300);
+        CHECK(through_before_the_rest<whole_sums>(nodes, received) == 1000);
+        CHECK(through_before_the_rest<whole_staging>(nodes, received) == 1000);
+    }
+    // On one node: the host has summed the first while the others are not there yet.
+    CHECK(through_before_the_rest<cut_staging>({"a", "a"}, released) < 300);
+    CHECK(through_before_the_rest<whole_staging>({"a", "a"}, released) == 1000);
+}
+
 TEST_CASE("gpu: results are inspected where that is asked for: what is no number, and the squared norm") {
     using inspecting_staging =
         gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.inspect = true}>;
@@ -503,6 +595,51 @@ TEST_CASE("gpu: all_reduce of device memory, the same bits as the host's") {
         all_reduces<peer_sums, bfloat16>(nodes, ++seed);
         all_reduces<sums_by_graphs, float>(nodes, ++seed);
     }
+}
+
+// A push of the third piece is not told before one of the sixth is there: which a ring of four has under way when two are out, and
+// rounds of four never have.
+struct late_third : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "late_third";
+    template <class Handler> std::size_t poll(Handler&& handler) noexcept {
+        return inproc::poll([&](completion const& done) noexcept {
+            bool const push = done.what == completion::received && done.tag >> 60 == 1;
+            std::uint64_t const number = done.tag & 0xfffffff;
+            if (push && number == 2)
+                kept = done;
+            else
+                handler(done);
+            if (push && number == 5 && kept) handler(*std::exchange(kept, std::nullopt));
+        });
+    }
+    std::optional<completion> kept;
+};
+
+TEST_CASE("gpu: all_reduce of device memory: a ring, not rounds") {
+    auto const ended = []<class Node>(Node*) {
+        gpu::host_machine machine({.workers = 2});
+        std::atomic<int> good{0};
+        launch_options options;
+        options.nodes = {"a", "b"};
+        launch_threads(
+            2,
+            [&](world& ranks) {
+                constexpr std::size_t count = 8 * 16384; // of 64 KiB each
+                reducer<float, late_third, Node> reduce(ranks, {{"a", 100}});
+                gpu::host_runtime device(ranks);
+                gpu::host_runtime::memory memory(device, count * sizeof(float));
+                gpu::host_runtime::stream stream(device);
+                device_span<float> const all(reinterpret_cast<float*>(memory.data()), count);
+                good += reduce.all_reduce(all, stream.handle(), clock::now() + std::chrono::seconds(5)).ok();
+                machine.drain(*stream.handle());
+                return 0;
+            },
+            options);
+        return good == 2;
+    };
+    CHECK(ended(static_cast<gpu::basic_pcie_staging<gpu::host_runtime>*>(nullptr)));
+    CHECK(ended(static_cast<gpu::basic_nvlink<gpu::host_runtime>*>(nullptr)));
 }
 
 // One call after another, each in a stream of its own that nothing orders behind the other's: the caller's tensors share the

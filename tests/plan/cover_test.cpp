@@ -53,10 +53,17 @@ class inspection {
         if (p_.tensors.size() != tensors_.size()) return say("a tensor is missing");
         std::size_t end = 0;
         std::size_t next = 0;
+        std::size_t covered = 0;
+        std::size_t const most =
+            p_.tuning.cut_bytes == 0 ? p_.elements : p_.tuning.cut_bytes / p_.element_bytes;
         for (std::size_t b = 0; b < p_.buckets.size(); ++b) {
             bucket const& it = p_.buckets[b];
-            if (it.offset != end) say("a gap between buckets");
-            if (it.first_tensor != next || it.tensors == 0) say("tensors out of order");
+            if (it.offset != covered) say("a gap between buckets");
+            if (it.elements > most) say("a bucket that is not cut");
+            covered += it.elements;
+            if (it.first_tensor != next) say("tensors out of order");
+            if (it.tensors == 0 && (it.elements == 0 || covered > end)) say("a bucket of no tensor's");
+            if (it.tensors > 0 && it.offset != end) say("a bucket that begins within another's tensors");
             for (std::size_t k = 0; k < it.tensors; ++k, ++next) {
                 herring::placed_tensor const& t = p_.tensors[next];
                 if (t.offset != end) say("a gap between tensors");
@@ -64,9 +71,9 @@ class inspection {
                 if (t.elements != tensors_[next] || t.bucket != b) say("a tensor of another size or bucket");
                 end += (t.elements + p_.grain - 1) / p_.grain * p_.grain;
             }
-            if (it.offset + it.elements != end) say("a bucket of another size");
+            if (p_.tuning.cut_bytes == 0 && covered != end) say("a bucket of another size");
         }
-        if (next != tensors_.size() || p_.elements != end) say("tensors in no bucket");
+        if (next != tensors_.size() || p_.elements != end || covered != end) say("tensors in no bucket");
     }
 
     // Shards and chunks cover a bucket once; no chunk is larger than what a slot holds; the route is by size.
@@ -133,8 +140,10 @@ template <class Fusion, class Sharding> void sweep() {
                 for (auto const& [element, accumulator] :
                      {std::pair<std::size_t, std::size_t>{4, 4}, {8, 8}, {2, 4}}) {
                     if (tensors.size() > 50 && element != 4) continue;
-                    std::string const found = inspect<Fusion, Sharding>(
-                        tensors, map, element, accumulator, nodes % 2 == 0 ? small_tuning() : usual_tuning());
+                    exchange_tuning tuning = nodes % 2 == 0 ? small_tuning() : usual_tuning();
+                    if (local % 3 == 0) tuning.cut_bytes = nodes % 2 == 0 ? 10'000 : 262144;
+                    std::string const found =
+                        inspect<Fusion, Sharding>(tensors, map, element, accumulator, tuning);
                     if (!found.empty() && wrong.size() < 2000)
                         wrong += std::to_string(nodes) + " nodes of " + std::to_string(local) + ", " +
                                  std::to_string(tensors.size()) + " tensors, " + std::to_string(element) +
@@ -177,7 +186,8 @@ TEST_CASE("plan: uneven nodes") {
                                       .one_hop_bytes = 333,
                                       .pair_bytes = 0,
                                       .local_chunk_bytes = 130,
-                                      .mailbox_bytes = 77};
+                                      .mailbox_bytes = 77,
+                                      .cut_bytes = 7001};
             wrong += inspect<fusion::per_tensor, sharding::balanced>(tensors, uneven(nodes), 4, 4, odd);
         }
     CHECK(wrong == "");

@@ -8,6 +8,7 @@
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/units.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -24,6 +25,8 @@ namespace herring::gpu {
 /// What may be tuned about sums on devices.
 struct peer_sums_tuning {
     std::size_t slots = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
+    std::size_t cut_bytes =
+        8_MiB; ///< there, of a larger bucket, parts are summed, exchanged and written to all devices at once
     bool inspect =
         false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
     bool graphs = false; ///< packing, sums and results are captured, a graph a bucket and slot, and replayed
@@ -59,7 +62,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     static constexpr bool sums_on_device = true;
     static constexpr bool leaves_parts = true; ///< on the device, where the transport has device_memory
     /// One chunk a rank on one node: a kernel does all of it.
-    static constexpr intra_node_tuning tuning{.local_chunk_bytes = std::size_t{1} << 40, .mailbox_bytes = 0};
+    static constexpr intra_node_tuning tuning{
+        .local_chunk_bytes = std::size_t{1} << 40, .mailbox_bytes = 0, .cut_bytes = Tuning.cut_bytes};
     static_assert(Tuning.slots >= 2);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
@@ -70,12 +74,9 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
           wide_bytes_(needs.wide_bytes), bucket_bytes_(whole_lines(needs.bucket_bytes)),
           closed_at_(closed_at(bytes)), device_(base::device()),
           parts_(device_, needs.parts_on_device ? region_.slots() * region_.slot_stride() : 0),
-          sums_(base::for_slots()), spreads_(base::for_slots()), done_(device_, true),
-          work_(std::in_place, device_), out_(std::in_place, device_) {
-        for (std::size_t i = 0; i < region_.slots(); ++i) {
-            summed_.emplace_back(device_, false);
-            stored_.emplace_back(device_, false);
-        }
+          sums_(base::for_slots()), spreads_(base::for_slots()), work_(std::in_place, device_),
+          out_(std::in_place, device_) {
+        for (std::size_t i = 0; i < region_.slots(); ++i) summed_.emplace_back(device_, false);
         meet();
     }
     ~basic_nvlink() { close(); }
@@ -121,7 +122,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     /// This rank's chunks of execution e are done, on the host or (one node) in its queue. Asked in order.
     template <class T> void spread(std::uint64_t e, execution const& x) noexcept {
-        if (alone_) return device_.record(done_, work_->handle());
+        if (alone_) return;
         if (parts_.data() != nullptr) device_.flush();
         stream_handle const queue = out_->handle();
         base::repeat(spreads_, base::place_of(e), queue, true, [&] {
@@ -132,15 +133,15 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 device_.template fold<herring::update::sum, T>(queue, work);
             }
         });
-        device_.record(stored_[e % Tuning.slots], queue);
-        device_.record(done_, queue);
+        device_.record(base::done(e), queue);
         stored_count_ = e + 1;
     }
 
-    /// What is put into this stream from now on comes after all results; when all executions are released.
-    void results(stream_handle stream) noexcept {
-        device_.wait(stream, done_);
-        for (neighbour& n : others_) device_.wait(stream, n.done);
+    /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
+    void results(stream_handle stream, std::uint64_t count) noexcept {
+        if (count == 0) return;
+        device_.wait(stream, base::done(count - 1));
+        for (neighbour& n : others_) device_.wait(stream, n.done[(count - 1) % n.done.size()]);
     }
 
   private:
@@ -151,8 +152,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     struct neighbour {
         int local;
         typename Runtime::imported_memory tensors;
-        typename Runtime::imported_event done;
-        std::vector<typename Runtime::imported_event> produced;
+        std::vector<typename Runtime::imported_event> done, produced; // as this rank's own
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
@@ -170,7 +170,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         device_.wait(queue, base::produced(e));
         std::size_t const place = e % base::all_produced().size();
         for (neighbour& n : others_) device_.wait(queue, n.produced[place]);
-        if (!alone_ && e >= Tuning.slots) device_.wait(queue, stored_[e % Tuning.slots]); // of e − slots
+        if (!alone_ && e >= Tuning.slots) device_.wait(queue, base::done(e - Tuning.slots));
         base::repeat(sums_, base::place_of(e), queue, true, [&] {
             for (std::uint32_t s = 0; s < x.shard_count; ++s) {
                 fold_work work = to_all(e, x.shards[s]);
@@ -186,7 +186,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 device_.template fold<Update, T>(queue, work);
             }
         });
-        if (!alone_) device_.record(summed_[e % Tuning.slots], queue);
+        device_.record(alone_ ? base::done(e) : summed_[e % Tuning.slots], queue);
     }
 
     // This rank's chunks of a shard, into the tensors of all.
@@ -221,7 +221,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
         put(mine, device_.exported(base::owned_tensors()));
-        put(mine, device_.exported(done_));
+        for (event const& e : base::all_done()) put(mine, device_.exported(e));
         for (event const& e : base::all_produced()) put(mine, device_.exported(e));
         gathered const all = ranks_.all_gather(mine);
         failure why;
@@ -254,16 +254,19 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             int const rank = ranks_.map().rank_of(ranks_.node(), l);
             std::byte const* from = all[at(rank)].data();
             std::size_t const due =
-                sizeof(memory_export) + sizeof(event_export) * (1 + base::all_produced().size());
+                sizeof(memory_export) +
+                sizeof(event_export) * (base::all_done().size() + base::all_produced().size());
             if (all[at(rank)].size() != due)
                 throw error(errc::mismatch, ranks_.rank(), rank, "construction",
                             "it has other buckets; let every rank make the same reducer");
             auto const tensors = take<memory_export>(from);
-            auto const done = take<event_export>(from);
-            others_.push_back({l, {device_, tensors, rank}, {device_, done, rank}, {}});
-            others_.back().produced.reserve(base::all_produced().size());
-            for (std::size_t i = 0; i < base::all_produced().size(); ++i)
-                others_.back().produced.emplace_back(device_, take<event_export>(from), rank);
+            others_.push_back({l, {device_, tensors, rank}, {}, {}});
+            auto const import = [&](auto& to, std::size_t count) {
+                to.reserve(count);
+                while (to.size() < count) to.emplace_back(device_, take<event_export>(from), rank);
+            };
+            import(others_.back().done, base::all_done().size());
+            import(others_.back().produced, base::all_produced().size());
             bases_[at(l)] = others_.back().tensors.data();
         }
     }
@@ -315,7 +318,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             "their memory is left to the end of this process\n",
             ranks_.rank(), not_closed, static_cast<int>(patience.count()));
         base::leave_tensors();
-        done_.leave();
+        for (event& e : base::all_done()) e.leave();
         for (event& e : base::all_produced()) e.leave();
     }
 
@@ -328,8 +331,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     Runtime& device_;
     typename Runtime::memory parts_; // slots on the device
     typename base::recordings sums_, spreads_;
-    std::vector<event> summed_, stored_; // of execution e: number e mod slots
-    event done_;
+    std::vector<event> summed_; // of execution e: number e mod slots
     std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
     herring::detail::table<std::byte*> bases_; // local rank → its tensors, as this device sees them

@@ -143,6 +143,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
           packed_count_(Graphs ? needs.executions : 0), packs_(Graphs ? needs.executions : 0),
           gather_(std::in_place, device_) {
         for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, shared);
+        for (std::size_t i = 0; i < std::max(needs.taken_apart, slots); ++i)
+            done_.emplace_back(device_, shared);
         if constexpr (Inspects) counter_.emplace(device_);
     }
     ~pipeline() = default;
@@ -151,6 +153,10 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     /// When execution e is packed.
     event& produced(std::uint64_t e) noexcept { return produced_[e % jobs_.size()]; }
     std::vector<event>& all_produced() noexcept { return produced_; }
+    /// When this rank has done all that it does of execution e, and of those before. Kept until e + `taken_apart` and
+    /// e + slots are.
+    event& done(std::uint64_t e) noexcept { return done_[e % done_.size()]; }
+    std::vector<event>& all_done() noexcept { return done_; }
 
     /// As many as there are buckets and slots that one may lie in.
     recordings for_slots() const {
@@ -194,7 +200,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
 
   private:
     herring::detail::table<job> jobs_; // of execution e: number e mod executions
-    std::vector<event> produced_;
+    std::vector<event> produced_, done_;
     event now_, taken_;
     herring::detail::table<copy_item> packed_; // the last copies in, by tensor, and how many a bucket
     herring::detail::table<std::size_t> packed_count_;

@@ -21,6 +21,8 @@ struct staging_tuning {
         4; ///< buckets of a rank's in pinned memory: one on its way in, one out, others being summed
     std::size_t local_chunk_bytes = 64_KiB; ///< as of shared_memory
     std::size_t mailbox_bytes = 4_KiB;
+    std::size_t cut_bytes =
+        4_MiB; ///< of a larger bucket, parts are on their way in, summed and on their way out at once
     bool inspect =
         false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
     bool graphs = false; ///< copies in are captured, a graph a bucket and slot, and replayed
@@ -49,18 +51,15 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     static constexpr char const* name = "pcie_staging";
     static constexpr bool sums_on_device = false; ///< the engine sums local ranks' parts
     static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,
-                                              .mailbox_bytes = Tuning.mailbox_bytes};
+                                              .mailbox_bytes = Tuning.mailbox_bytes,
+                                              .cut_bytes = Tuning.cut_bytes};
     static_assert(Tuning.slots >= 2);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
     basic_pcie_staging(world& ranks, std::size_t bytes, device_needs const& needs)
         : base(ranks, needs, bytes, needs.bucket_bytes, needs.bucket_bytes > 0 ? Tuning.slots : 0, false),
-          device_(base::device()), copies_(base::for_slots()), results_(device_, false), in_(device_),
-          out_(device_) {
-        for (std::size_t i = 0; i < Tuning.slots; ++i) {
-            loaded_.emplace_back(device_, false);
-            stored_.emplace_back(device_, false);
-        }
+          device_(base::device()), copies_(base::for_slots()), in_(device_), out_(device_) {
+        for (std::size_t i = 0; i < Tuning.slots; ++i) loaded_.emplace_back(device_, false);
     }
 
     /// Whether execution e lies on the host; `submitted` are loaded or to be loaded. Asked in order.
@@ -76,14 +75,13 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     void store(std::uint64_t e) noexcept {
         auto const& what = base::job_of(e);
         device_.to_device(out_.handle(), base::tensors() + what.offset, region_.slot(e), what.bytes);
-        device_.record(stored_[e % Tuning.slots], out_.handle());
+        device_.record(base::done(e), out_.handle());
         stored_count_ = e + 1;
     }
 
-    /// What is put into this stream from now on comes after all results; when all executions are released.
-    void results(stream_handle stream) noexcept {
-        device_.record(results_, out_.handle());
-        device_.wait(stream, results_);
+    /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
+    void results(stream_handle stream, std::uint64_t count) noexcept {
+        if (count > 0) device_.wait(stream, base::done(count - 1));
     }
 
   private:
@@ -93,7 +91,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     void start(std::uint64_t e) noexcept {
         stream_handle const queue = in_.handle();
         device_.wait(queue, base::produced(e));
-        if (e >= Tuning.slots) device_.wait(queue, stored_[e % Tuning.slots]); // of e − slots
+        if (e >= Tuning.slots) device_.wait(queue, base::done(e - Tuning.slots));
         auto const& what = base::job_of(e);
         base::repeat(copies_, base::place_of(e), queue, true, [&] {
             device_.to_host(queue, region_.slot(e), base::tensors() + what.offset, what.bytes);
@@ -104,8 +102,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     // In this order: queues end before what they use goes.
     Runtime& device_;
     typename base::recordings copies_;
-    std::vector<event> loaded_, stored_; // of execution e: number e mod slots
-    event results_;
+    std::vector<event> loaded_; // of execution e: number e mod slots
     typename Runtime::stream in_, out_;
 
     std::uint64_t started_ = 0;      // executions whose copy in is in its queue

@@ -16,6 +16,7 @@ namespace herring {
 struct intra_node_tuning {
     std::size_t local_chunk_bytes = 64 << 10; ///< piece that one rank sums at a time, on one node
     std::size_t mailbox_bytes = 0;            ///< buckets up to this go through mailboxes; 0: none do
+    std::size_t cut_bytes = 0; ///< larger buckets are cut into several; 0: they stay as the fusion has them
 };
 
 namespace clauses::intra_node {
@@ -74,7 +75,7 @@ concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_h
     noexcept->std::same_as<time_point>;
     { p.after(s) }
     noexcept;
-    { p.results(s) }
+    { p.results(s, e) }
     noexcept;
     p.template inspect<float>(s, n);
     p.failed();

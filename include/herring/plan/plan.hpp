@@ -9,6 +9,7 @@
 #include "herring/plan/topology.hpp"
 #include "herring/sharding/sharding.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -50,6 +51,8 @@ struct exchange_tuning {
     std::size_t local_chunk_bytes = 0; ///< piece that a local rank sums at a time on one node
     std::size_t mailbox_bytes =
         0; ///< buckets up to this size go through mailboxes on one node of 3 ranks or more
+    std::size_t cut_bytes =
+        0; ///< larger buckets are cut into several, which pass the stages behind each other; 0: none is
 };
 
 /// A range of a bucket with one server. Chunk k of it starts at offset + k·chunk_elements.
@@ -62,7 +65,8 @@ struct shard {
     int server = 0;                ///< node; -1 where every node sums for itself (one hop)
 };
 
-/// A run of tensors that travels together.
+/// A run of tensors that travels together. Of one that was cut, the first bucket has the tensors, and those behind it, which
+/// leave with it, none.
 struct bucket {
     std::size_t offset = 0;   ///< elements from the start of a rank's tensor memory
     std::size_t elements = 0; ///< with the padding between tensors
@@ -177,6 +181,25 @@ constexpr shard cut(std::size_t offset, std::size_t elements, int server, std::s
     return made;
 }
 
+/// Elements of a bucket's parts, the last of which may have fewer: all of it, or as little as makes even parts of at most
+/// `cut_bytes`.
+constexpr std::size_t cut_elements(std::size_t elements, plan const& facts) noexcept {
+    std::size_t const most = facts.tuning.cut_bytes / facts.element_bytes / facts.grain * facts.grain;
+    if (most == 0 || elements <= most) return elements;
+    return round_up(divide_up(elements, divide_up(elements, most)), facts.grain);
+}
+
+/// What lies of these tensors in [offset, offset + elements) of their bucket, as from there.
+constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offset, std::size_t elements,
+                        std::vector<bucket_tensor>& made) {
+    made.clear();
+    for (bucket_tensor const& t : tensors) {
+        std::size_t const from = std::max(t.offset, offset);
+        std::size_t const to = std::min(t.offset + t.elements, offset + elements);
+        if (from <= to && (from < to || t.elements == 0)) made.push_back({t.index, from - offset, to - from});
+    }
+}
+
 /// Fills in route, shards and chunks of one bucket; appends to `shards`.
 template <class Sharding>
 constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, std::vector<shard>& shards) {
@@ -226,15 +249,22 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.tuning = tuning;
     made.tensors.reserve(elements.size());
 
-    std::vector<bucket_tensor> open;
+    std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;
     std::size_t end = 0;
     auto const close = [&](std::size_t next_tensor) {
-        bucket full{.offset = start,
-                    .first_tensor = static_cast<std::uint32_t>(next_tensor - open.size()),
-                    .tensors = static_cast<std::uint32_t>(open.size())};
-        detail::divide<Sharding>(full, {end - start, made.grain, open}, made, made.shards);
-        made.buckets.push_back(full);
+        auto first = static_cast<std::uint32_t>(next_tensor - open.size());
+        auto count = static_cast<std::uint32_t>(open.size());
+        std::size_t const most = detail::cut_elements(end - start, made);
+        for (std::size_t at = start; at < end || count > 0; at += most) {
+            std::size_t const size = std::min(most, end - at);
+            bucket part{.offset = at, .first_tensor = first, .tensors = count};
+            detail::range_of(open, at - start, size, in_part);
+            detail::divide<Sharding>(part, {size, made.grain, in_part}, made, made.shards);
+            made.buckets.push_back(part);
+            first = static_cast<std::uint32_t>(next_tensor);
+            count = 0;
+        }
         open.clear();
         start = end;
     };

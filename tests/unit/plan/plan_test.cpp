@@ -85,6 +85,38 @@ TEST_CASE("plan: the same input gives the same plan, and the digest tells others
           make_plan<fusion::per_tensor, sharding::whole_tensor>(tensors, map, 4, 4, sizes).digest);
 }
 
+TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the first has the tensors") {
+    exchange_tuning cut = sizes;
+    cut.cut_bytes = 4096;
+    auto const whole = [&]<class Sharding>(Sharding, std::vector<std::size_t> const& tensors, int nodes) {
+        return make_plan<fusion::whole_model, Sharding>(tensors, topology::uniform(nodes, 1), 4, 4, cut);
+    };
+    plan const p = whole(sharding::balanced{}, {10, 2500, 0}, 2);
+    REQUIRE(p.buckets.size() == 3);
+    std::size_t const offsets[] = {0, 848, 1696}, elements[] = {848, 848, 832};
+    for (std::size_t b = 0; b < 3; ++b) {
+        CHECK(p.buckets[b].offset == offsets[b]);
+        CHECK(p.buckets[b].elements == elements[b]);
+        CHECK(p.buckets[b].first_tensor == (b == 0 ? 0 : 3));
+        CHECK(p.buckets[b].tensors == (b == 0 ? 3 : 0));
+        CHECK(p.buckets[b].shards == 2); // every server has work in each
+    }
+    for (placed_tensor const& t : p.tensors) CHECK(t.bucket == 0);
+    CHECK(whole(sharding::balanced{}, {1024}, 2).buckets.size() == 1);
+    CHECK(whole(sharding::balanced{}, {1025}, 2).buckets.size() == 2);
+    CHECK(whole(sharding::balanced{}, {0, 0}, 2).buckets.size() == 1);
+
+    // A tensor keeps its server in all parts.
+    plan const by_tensor = whole(sharding::whole_tensor{}, {600, 1500, 300}, 2);
+    REQUIRE(by_tensor.buckets.size() == 3);
+    std::vector<int> servers;
+    for (shard const& s : by_tensor.shards) servers.push_back(s.server);
+    CHECK(servers == std::vector<int>{0, 1, 1, 1, 0});
+
+    cut.cut_bytes = 0;
+    CHECK(whole(sharding::balanced{}, {10, 2500, 0}, 2).buckets.size() == 1);
+}
+
 TEST_CASE("plan: a value that a constant expression can make") {
     constexpr bool fine = [] {
         std::size_t const tensors[] = {1000, 0, 24};
