@@ -24,6 +24,10 @@ namespace herring::gpu {
 template <class Runtime> class copy_lists {
   public:
     using stream_handle = typename Runtime::stream_handle;
+    struct chosen {
+        std::size_t list; ///< which of the part's two
+        bool same;        ///< `put` will do what it did with that list last time
+    };
 
     /// `copies` in all parts together.
     HERRING_SETUP copy_lists(Runtime& device, std::size_t copies, std::size_t parts)
@@ -41,18 +45,21 @@ template <class Runtime> class copy_lists {
 
     /// Which list of this part the next `put` reads. `at`: the number of the part's first copy, the same each time; a part
     /// has at most as many copies as there are to the next one's first.
-    void prepare(std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
+    chosen prepare(std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
         which& now = parts_[part];
         now.by_list = items.size() > 1;
-        if (!now.by_list || holds(now.last, at, items)) return;
-        std::uint8_t const other = 1 - now.last;
-        if (!holds(other, at, items)) {
-            now.by_list = device_.done(used_[2 * part + other]);
-            if (!now.by_list) return;
-            std::copy(items.begin(), items.end(), written_.begin() + place(other, at));
-            device_.list(lists_, place(other, at), items);
+        auto const other = static_cast<std::uint8_t>(1 - now.last);
+        if (!holds(part, now.last, at, items)) {
+            if (!holds(part, other, at, items) && !write(part, other, at, items)) {
+                now.by_list = false; // the device is done with neither
+                now.put[now.last] = 0;
+                return {now.last, false};
+            }
+            now.last = other;
         }
-        now.last = other;
+        bool const same = now.put[now.last] == items.size();
+        now.put[now.last] = items.size();
+        return {now.last, same};
     }
     /// The copies that were prepared. May be captured.
     void put(stream_handle in, std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
@@ -70,10 +77,26 @@ template <class Runtime> class copy_lists {
     struct which {
         std::uint8_t last = 0; // of a part's two lists
         bool by_list = false;
+        std::size_t put[2] = {}; // copies in the last put of each; 0: the next one is another
+        copy_item only[2] = {};  // one copy needs no list of the device's
     };
     std::size_t place(std::uint8_t list, std::size_t at) const noexcept { return list * copies_ + at; }
-    bool holds(std::uint8_t list, std::size_t at, std::span<copy_item const> items) const noexcept {
+    bool holds(std::size_t part, std::uint8_t list, std::size_t at,
+               std::span<copy_item const> items) const noexcept {
+        if (items.size() == 1) return parts_[part].only[list] == items[0];
         return std::equal(items.begin(), items.end(), written_.begin() + place(list, at));
+    }
+    bool write(std::size_t part, std::uint8_t list, std::size_t at,
+               std::span<copy_item const> items) noexcept {
+        if (items.size() == 1) {
+            parts_[part].only[list] = items[0];
+        } else {
+            if (!device_.done(used_[2 * part + list])) return false;
+            std::copy(items.begin(), items.end(), written_.begin() + place(list, at));
+            device_.list(lists_, place(list, at), items);
+        }
+        parts_[part].put[list] = 0;
+        return true;
     }
 
     Runtime& device_;

@@ -75,15 +75,9 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     void pack(std::uint32_t bucket, std::size_t at, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
         stream_handle const queue = gather_->handle();
-        bool same = false;
-        if constexpr (Graphs) {
-            same = std::equal(items.begin(), items.end(), packed_.begin() + at) &&
-                   packed_count_[bucket] == items.size();
-            std::copy(items.begin(), items.end(), packed_.begin() + at);
-            packed_count_[bucket] = items.size();
-        }
-        packing_.prepare(bucket, at, items);
-        repeat(packs_, bucket, queue, same, [&] { packing_.put(queue, bucket, at, items); });
+        auto const [list, same] = packing_.prepare(bucket, at, items);
+        repeat(packs_, 2 * std::size_t{bucket} + list, queue, same,
+               [&] { packing_.put(queue, bucket, at, items); });
         packing_.used(queue, bucket);
     }
     /// Before `results` in the caller's stream: what it does with them comes after what another did with those before.
@@ -139,9 +133,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         : device_(ranks), tensors_(device_, needs.tensor_bytes),
           packing_(device_, needs.tensors, needs.executions), unpacking_(device_, needs.tensors, 1),
           region_(ranks, device_, bytes, slot_bytes, slots), jobs_(needs.executions), now_(device_, false),
-          taken_(device_, false), packed_(Graphs ? needs.tensors : 0),
-          packed_count_(Graphs ? needs.executions : 0), packs_(Graphs ? needs.executions : 0),
-          gather_(std::in_place, device_) {
+          taken_(device_, false), packs_(Graphs ? 2 * needs.executions : 0), gather_(std::in_place, device_) {
         for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, shared);
         for (std::size_t i = 0; i < std::max(needs.taken_apart, slots); ++i)
             done_.emplace_back(device_, shared);
@@ -202,9 +194,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     herring::detail::table<job> jobs_; // of execution e: number e mod executions
     std::vector<event> produced_, done_;
     event now_, taken_;
-    herring::detail::table<copy_item> packed_; // the last copies in, by tensor, and how many a bucket
-    herring::detail::table<std::size_t> packed_count_;
-    recordings packs_;
+    recordings packs_; // of a bucket's packing: by its lists
     std::atomic<std::uint64_t> replays_{0};
     std::optional<typename Runtime::stream> gather_;
 };

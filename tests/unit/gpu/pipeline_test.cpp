@@ -42,8 +42,10 @@ TEST_CASE("pipeline: copies in are captured when they come again, and not when t
     CHECK(mine.replays() == 2);
     CHECK(packed(std::span(moved, 1), 5) == false); // and fewer
     CHECK(mine.replays() == 2);
-    CHECK(packed(moved, 6));
+    CHECK(packed(moved, 6)); // whose list is as it was
     CHECK(packed(moved, 7));
-    CHECK(mine.replays() == 3);
+    CHECK(mine.replays() == 4);
+    for (int step = 0; step < 6; ++step) CHECK(packed(step % 2 == 0 ? both : moved, 10 + step)); // by turns
+    CHECK(mine.replays() == 9); // all but the first of `both`, whose list was another's in between
     CHECK(mine.failed() == nullptr);
 }
