@@ -434,7 +434,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::size_t region = detail::round_up(tensors + ring + flags, 64);
         if constexpr (on_device) {
             std::size_t largest = 0;
-            for (bucket const& b : plan_.buckets) largest = std::max(largest, b.elements * sizeof(T));
+            std::size_t loads = 0;
+            for (bucket const& b : plan_.buckets) {
+                largest = std::max(largest, b.elements * sizeof(T));
+                loads += b.tensors > 0;
+            }
             piece_ = (largest > 0 ? std::clamp(largest, least_on_device, most_on_device) : most_on_device) /
                      sizeof(T);
             ring_at_ = detail::round_up(plan_.tensor_bytes(), 256) / sizeof(T);
@@ -445,6 +449,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                               .bucket_bytes = largest,
                               .wide_bytes = plan_.partial_bytes / sizeof(T),
                               .executions = executions,
+                              .loads = std::max(loads, ring_pieces),
                               .taken_apart = ring_pieces,
                               .tensors = size(),
                               .nodes = plan_.nodes,
@@ -619,7 +624,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                         for (std::size_t i = of.first_tensor; i < of.first_tensor + of.tensors; ++i)
                             if (!callers_[i].empty()) take(i, false);
                     }));
-        return node_->load(engine_->requested(), number, of.offset * sizeof(T), of.elements * sizeof(T));
+        return node_->load(engine_->requested(), number, of.offset * sizeof(T), of.elements * sizeof(T),
+                           of.tensors == 0);
     }
 
     // Copies between the callers' tensors and the reducer's, back or forth; `which` takes tensors.

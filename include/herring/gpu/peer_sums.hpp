@@ -42,6 +42,8 @@ struct peer_sums_tuning {
 /// Cost:     one node: each device reads (L−1)/L of a bucket from others and writes as much to them. Several: 1/L of it over
 ///           each rank's PCIe in each direction (twice in, of 16-bit types: sums travel in float), and (L−1)/L to others.
 ///           Where the transport takes device memory, only the 1/N of that which this node serves passes the host.
+///           A process of P ranks opens P · (L − P) · (buckets, before any is cut, + 4) events of other processes; CUDA has
+///           been seen to refuse more than some 20 000.
 /// Order:    a rank arrives at e when its tensors' event is recorded: flags order the host's calls, events the devices.
 ///           A sum waits for the events of all local ranks and, where it goes to slot e mod slots, for the copy out of
 ///           e − slots. A rank finishes e when its last write is in its queue and its event recorded; the caller's stream
@@ -99,7 +101,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     int behind(std::uint64_t e) noexcept {
         if (device_.done(base::produced(e)))
             for (neighbour& n : others_)
-                if (!device_.done(n.produced[e % base::all_produced().size()])) return n.local;
+                if (!device_.done(n.produced[base::job_of(e).load])) return n.local;
         return local_;
     }
 
@@ -167,9 +169,10 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     template <class Update, class T> void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
         stream_handle const queue = work_->handle();
-        device_.wait(queue, base::produced(e));
-        std::size_t const place = e % base::all_produced().size();
-        for (neighbour& n : others_) device_.wait(queue, n.produced[place]);
+        if (base::job_of(e).first) {
+            device_.wait(queue, base::produced(e));
+            for (neighbour& n : others_) device_.wait(queue, n.produced[base::job_of(e).load]);
+        }
         if (!alone_ && e >= Tuning.slots) device_.wait(queue, base::done(e - Tuning.slots));
         base::repeat(sums_, base::place_of(e), queue, true, [&] {
             for (std::uint32_t s = 0; s < x.shard_count; ++s) {

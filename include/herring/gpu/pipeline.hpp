@@ -98,10 +98,13 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     void copy_in(copy_item const& what) noexcept { device_.copy(gather_->handle(), what); }
     void copy_out(stream_handle stream, copy_item const& what) noexcept { device_.copy(stream, what); }
 
-    /// Execution e, the next one, is this range of the tensors. Returns where it, or its result, will lie on the host.
-    std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes) noexcept {
-        jobs_[e % jobs_.size()] = {offset, bytes, bucket};
-        device_.record(produced(e), gather_->handle());
+    /// Execution e, the next one, is this range of the tensors. `with_last`: it came in with the one before it. Returns where
+    /// it, or its result, will lie on the host.
+    std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes,
+                    bool with_last = false) noexcept {
+        loads_ += with_last ? 0 : 1;
+        jobs_[e % jobs_.size()] = {offset, bytes, bucket, !with_last, loads_ % produced_.size()};
+        if (!with_last) device_.record(produced(e), gather_->handle());
         return region_.slot(e);
     }
 
@@ -125,6 +128,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         std::size_t offset = 0;
         std::size_t bytes = 0;
         std::uint32_t bucket = 0;
+        bool first = false; // of those that came in together: it waits for them, and the others are behind it
+        std::size_t load = 0; // number of their event
     };
 
     /// `bytes` of the region for others, then slots. `shared`: other ranks wait for events of this one's.
@@ -134,7 +139,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
           packing_(device_, needs.tensors, needs.executions), unpacking_(device_, needs.tensors, 1),
           region_(ranks, device_, bytes, slot_bytes, slots), jobs_(needs.executions), now_(device_, false),
           taken_(device_, false), packs_(Graphs ? 2 * needs.executions : 0), gather_(std::in_place, device_) {
-        for (std::size_t i = 0; i < needs.executions; ++i) produced_.emplace_back(device_, shared);
+        for (std::size_t i = 0; i < needs.loads; ++i) produced_.emplace_back(device_, shared);
         for (std::size_t i = 0; i < std::max(needs.taken_apart, slots); ++i)
             done_.emplace_back(device_, shared);
         if constexpr (Inspects) counter_.emplace(device_);
@@ -143,7 +148,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
 
     job const& job_of(std::uint64_t e) const noexcept { return jobs_[e % jobs_.size()]; }
     /// When execution e is packed.
-    event& produced(std::uint64_t e) noexcept { return produced_[e % jobs_.size()]; }
+    event& produced(std::uint64_t e) noexcept { return produced_[job_of(e).load]; }
     std::vector<event>& all_produced() noexcept { return produced_; }
     /// When this rank has done all that it does of execution e, and of those before. Kept until e + `taken_apart` and
     /// e + slots are.
@@ -193,6 +198,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   private:
     herring::detail::table<job> jobs_; // of execution e: number e mod executions
     std::vector<event> produced_, done_;
+    std::size_t loads_ = 0;
     event now_, taken_;
     recordings packs_; // of a bucket's packing: by its lists
     std::atomic<std::uint64_t> replays_{0};

@@ -188,6 +188,7 @@ struct device_needs {
     std::size_t bucket_bytes = 0; ///< the largest bucket
     std::size_t wide_bytes = 1;   ///< size of a partial sum for each size of an element
     std::size_t executions = 1;   ///< outstanding at once, at most
+    std::size_t loads = 1;        ///< of them, at most, those that do not come in with the one before
     std::size_t taken_apart =
         1; ///< so many, whose results are taken by themselves, may follow one not yet taken
     std::size_t tensors = 0;

@@ -90,7 +90,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
 
     void start(std::uint64_t e) noexcept {
         stream_handle const queue = in_.handle();
-        device_.wait(queue, base::produced(e));
+        if (base::job_of(e).first) device_.wait(queue, base::produced(e));
         if (e >= Tuning.slots) device_.wait(queue, base::done(e - Tuning.slots));
         auto const& what = base::job_of(e);
         base::repeat(copies_, base::place_of(e), queue, true, [&] {
