@@ -261,14 +261,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         mark(i, inout);
     }
 
-    /// The same for memory of the caller's: it is packed now, and `wait()` copies the result back into it.
+    /// The same for memory of the caller's: it is packed, now or when its turn comes, and `wait()` copies the result back into
+    /// it.
     ///
-    /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned. Cost: two copies.
+    /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned, and not to be touched; after an error its
+    /// content is undefined. Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
     void ready(std::size_t i, std::span<T> inout) {
         (void)holds<detail::only_on_host<on_device>>;
         check_ready(i);
         check_size(i, inout.size());
-        if (!inout.empty()) std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
+        if (!through_ring_ && !inout.empty())
+            std::memcpy(memory() + plan_.tensors[i].offset, inout.data(), inout.size_bytes());
         mark(i, inout);
     }
 
@@ -318,6 +321,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     void poll() {
         driver_->poll();
         if (failure const* const why = engine_->failed()) throw error(*why);
+        if (through_ring_) turn_ring();
     }
 
     /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
@@ -398,15 +402,15 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
-        tuning.cut_bytes = staged() ? IntraNode::tuning.cut_bytes : 0;
+        tuning.cut_bytes = cuts() ? IntraNode::tuning.cut_bytes : 0;
         return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(T),
                                            sizeof(accumulator<T>), tuning);
     }
 
-    // Whether a bucket is in one place after the other: not where the devices of one node do all of it at once.
-    bool staged() const noexcept {
+    // Whether large buckets are cut: where they are in one place after the other, but for the network, which cuts them itself.
+    bool cuts() const noexcept {
         if constexpr (requires { requires bool(IntraNode::sums_on_device); }) return map_.nodes() > 1;
-        return true;
+        return on_device || (map_.nodes() == 1 && map_.largest_node() > 1);
     }
 
     bool on_loopback() const noexcept {
@@ -423,7 +427,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
         std::size_t const tensors = on_device ? 0 : detail::round_up(plan_.tensor_bytes(), 4096);
         piece_ = needs_ring() && !on_device ? ring_piece() : 0;
-        std::size_t const ring = ring_pieces * piece_ * sizeof(T);
+        through_ring_ = !on_device && !background && plan_.tuning.cut_bytes > 0;
+        slot_ = piece_;
+        if (through_ring_)
+            for (bucket const& b : plan_.buckets) slot_ = std::max(slot_, b.elements);
+        std::size_t const ring = ring_pieces * slot_ * sizeof(T);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
         if (executions >= detail::token::low || peers.size() > detail::token::low)
             throw error(errc::bad_argument, ranks_.rank(), -1, "construction",
@@ -528,11 +536,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                    {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
                     "') is not ready: every tensor must be, once a step"});
         trace_(trace_event::wait_begin, 0);
+        for (; through_ring_ && next_out_ < plan_.buckets.size() && engine_->failed() == nullptr; turn_ring())
+            driver_->until(taken_ + 1, deadline);
         status const ended = finish(step_end_, deadline);
         if (!ended.ok()) return ended;
         if constexpr (!on_device) {
-            for (std::size_t const i : borrowed_)
-                std::memcpy(callers_[i].data(), memory() + plan_.tensors[i].offset, callers_[i].size_bytes());
+            for (std::size_t const i : borrowed_) {
+                if (!through_ring_)
+                    std::memcpy(callers_[i].data(), memory() + plan_.tensors[i].offset,
+                                callers_[i].size_bytes());
+                callers_[i] = {};
+            }
             borrowed_.clear();
         }
         start_step();
@@ -544,7 +558,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::fill(is_ready_.begin(), is_ready_.end(), std::uint8_t{0});
         for (std::size_t b = 0; b < plan_.buckets.size(); ++b) missing_[b] = plan_.buckets[b].tensors;
         ready_ = 0;
-        next_bucket_ = 0;
+        next_bucket_ = next_out_ = 0;
     }
 
     void check_index(std::size_t i, char const* operation) {
@@ -588,6 +602,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     void mark(std::size_t i, tensor_span callers) noexcept {
+        if (ready_ == 0) taken_ = engine_->requested();
         is_ready_[i] = 1;
         ++ready_;
         if (!callers.empty()) {
@@ -596,24 +611,78 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         }
         trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
         --missing_[plan_.tensors[i].bucket];
-        // Buckets leave in the plan's order on every rank, so that all ranks count the same executions.
-        while (next_bucket_ < missing_.size() && missing_[next_bucket_] == 0) {
+        send_off();
+    }
+
+    // Buckets leave in the plan's order on every rank, so that all ranks count the same executions.
+    void send_off() noexcept {
+        for (; next_bucket_ < missing_.size() && missing_[next_bucket_] == 0; ++next_bucket_) {
             bucket const& full = plan_.buckets[next_bucket_];
-            if (full.elements == 0) { // on every rank: nothing to do, and nobody to wait for
-                ++next_bucket_;
-                continue;
+            if (full.elements == 0) continue; // on every rank: nothing to do, and nobody to wait for
+            std::byte* own = nullptr;
+            if constexpr (on_device) {
+                own = load(full);
+            } else if (through_ring_ && is_borrowed(full)) {
+                if (ring_in_ - ring_out_ == ring_pieces) return;
+                T* const slot = slot_of(ring_in_++);
+                copy_part(full, slot, true);
+                own = reinterpret_cast<std::byte*>(slot);
+            } else {
+                own = reinterpret_cast<std::byte*>(memory() + full.offset);
             }
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
-            std::byte* own = nullptr;
-            if constexpr (on_device)
-                own = load(full);
-            else
-                own = reinterpret_cast<std::byte*>(memory() + full.offset);
             step_end_ = submit(full, plan_.shards.data(), own, next_bucket_,
                                fingerprint_of(full.elements, next_bucket_));
-            ++next_bucket_;
         }
     }
+
+    // ---- the caller's tensors, through a ring -----------------------------------------------------------------------
+
+    // Copies out what is reduced, and in what there is room for.
+    void turn_ring() noexcept {
+        for (; next_out_ < next_bucket_; ++next_out_) {
+            bucket const& b = plan_.buckets[next_out_];
+            if (b.elements == 0) continue;
+            if (engine_->released() <= taken_) break;
+            ++taken_;
+            if (is_borrowed(b)) copy_part(b, slot_of(ring_out_++), false);
+        }
+        send_off();
+    }
+
+    T* slot_of(std::size_t number) const noexcept {
+        return reinterpret_cast<T*>(ring_) + number % ring_pieces * slot_;
+    }
+
+    // Calls `with(tensor, from, count)` for what lies of each tensor in the bucket, `from` being in the tensor.
+    template <class With> void each_in(bucket const& b, With const& with) const noexcept {
+        std::size_t const end = b.offset + b.elements;
+        for (std::size_t i = b.first_tensor; i < plan_.tensors.size() && plan_.tensors[i].offset < end; ++i) {
+            placed_tensor const& t = plan_.tensors[i];
+            std::size_t const from = std::max(t.offset, b.offset), to = std::min(t.offset + t.elements, end);
+            if (from < to) with(i, from - t.offset, to - from);
+        }
+    }
+    bool is_borrowed(bucket const& b) const noexcept {
+        bool any = false;
+        each_in(b, [&](std::size_t i, std::size_t, std::size_t) { any = any || !callers_[i].empty(); });
+        return any;
+    }
+    void copy_part(bucket const& b, T* slot, bool in) noexcept {
+        each_in(b, [&](std::size_t i, std::size_t from, std::size_t count) {
+            std::size_t const at = plan_.tensors[i].offset + from;
+            T* const own = callers_[i].empty() ? memory() + at : callers_[i].data() + from;
+            T* const there = slot + (at - b.offset);
+            std::memcpy(in ? there : own, in ? own : there, count * sizeof(T));
+            // Behind a tensor, up to the next one's cache line.
+            if (in)
+                std::fill(there + count,
+                          slot + std::min(detail::round_up(at + count, plan_.grain) - b.offset, b.elements),
+                          T{});
+        });
+    }
+
+    // ---- of tensors on a device ---------------------------------------------------------------------------------------
 
     /// Has the device bring the next execution, of this bucket; returns where it will lie on the host.
     std::byte* load(bucket const& of) noexcept {
@@ -769,6 +838,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::size_t ready_ = 0;
     std::size_t next_bucket_ = 0;
     std::uint64_t step_end_ = 0;
+    bool through_ring_ =
+        false; // the caller's tensors are copied into a ring and out of it, not into the reducer's
+    std::size_t next_out_ = 0; // bucket whose result is to be copied out, if it is to
+    std::uint64_t taken_ = 0;  // executions, of buckets before that one
+    std::size_t ring_in_ = 0, ring_out_ = 0;
     detail::table<tensor_span> callers_;
     detail::pile<std::size_t> borrowed_;
     detail::table<typename detail::tensor_memory<T, IntraNode>::copy> copies_;
@@ -778,7 +852,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     // all_reduce
     std::byte* ring_ = nullptr;
-    std::size_t piece_ = 0;
+    std::size_t piece_ = 0;   // elements
+    std::size_t slot_ = 0;    // room for one, or for a bucket that goes through the ring
     std::size_t ring_at_ = 0; // of tensors on a device: where the ring begins among them
     bucket whole_piece_;
     std::vector<shard> piece_shards_;

@@ -61,8 +61,14 @@ class inspection {
             if (it.offset != covered) say("a gap between buckets");
             if (it.elements > most) say("a bucket that is not cut");
             covered += it.elements;
-            if (it.first_tensor != next) say("tensors out of order");
+            if (it.tensors > 0 && it.first_tensor != next) say("tensors out of order");
             if (it.tensors == 0 && (it.elements == 0 || covered > end)) say("a bucket of no tensor's");
+            if (it.tensors == 0) {
+                herring::placed_tensor const& t = p_.tensors[it.first_tensor];
+                if (t.offset > it.offset ||
+                    it.offset >= (t.offset + t.elements + p_.grain - 1) / p_.grain * p_.grain)
+                    say("another first tensor");
+            }
             if (it.tensors > 0 && it.offset != end) say("a bucket that begins within another's tensors");
             for (std::size_t k = 0; k < it.tensors; ++k, ++next) {
                 herring::placed_tensor const& t = p_.tensors[next];

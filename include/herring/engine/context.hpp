@@ -83,7 +83,8 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
           window(made.window()), ring_mask(std::bit_ceil(executions + 1) - 1), ring(ring_mask + 1),
           index(static_cast<std::size_t>(map.size())), peers(with.size()),
           group(static_cast<std::size_t>(local_size)), remote(static_cast<std::size_t>(map.nodes())),
-          targets(static_cast<std::size_t>(local_size)) {
+          targets(static_cast<std::size_t>(local_size)),
+          apart_(ring.size() * static_cast<std::size_t>(local_size)) {
         for (std::size_t i = 0; i < with.size(); ++i) {
             int const other = with[i];
             index[static_cast<std::size_t>(other)] = i;
@@ -130,6 +131,12 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
 
     // ---- where a chunk lies, and its sum --------------------------------------------------------------------------
 
+    /// How far from this rank's memory of an execution that of each local rank is, in bytes: known once all have arrived.
+    std::ptrdiff_t* apart(execution const& e) noexcept {
+        return apart_.data() +
+               static_cast<std::size_t>(&e - ring.data()) * static_cast<std::size_t>(local_size);
+    }
+
     T* element(execution const& e, std::size_t offset) const noexcept {
         return reinterpret_cast<T*>(e.own) + offset;
     }
@@ -150,7 +157,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
             return {group.data(), 1};
         } else {
             for (int l = 0; l < local_size; ++l)
-                group[static_cast<std::size_t>(l)] = {node.peer(l, own), false};
+                group[static_cast<std::size_t>(l)] = {own + apart(e)[l], false};
             return {group.data(), group.size()};
         }
     }
@@ -161,7 +168,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         } else {
             auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
             for (int l = 0; l < local_size; ++l)
-                targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(node.peer(l, own));
+                targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(own + apart(e)[l]);
             return {targets.data(), targets.size()};
         }
     }
@@ -218,7 +225,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         if (sums_on_device) return; // which spread it themselves
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
         for (int l = 0; l < local_size; ++l)
-            if (l != local) std::memcpy(node.peer(l, own), own, c.elements * sizeof(T));
+            if (l != local) std::memcpy(own + apart(e)[l], own, c.elements * sizeof(T));
     }
 
     // ---- messages -------------------------------------------------------------------------------------------------
@@ -331,6 +338,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     table<T*> targets;
 
   private:
+    table<std::ptrdiff_t> apart_;
     std::byte* hop_stages_ = nullptr; // plan::one_hop_stages() of them, if `staged`
     std::size_t hop_stage_size_ = 0;
 };

@@ -20,24 +20,33 @@ template <class Context> class local_routes {
   public:
     /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too.
     local_routes(Context& context, std::size_t mailbox_bytes, std::byte* memory) noexcept
-        : shared_(context), bytes_(mailbox_bytes), stamps_(reinterpret_cast<stamp*>(memory)),
+        : shared_(context), bytes_(mailbox_bytes), declared_(reinterpret_cast<declaration*>(memory)),
           mailboxes_(memory + stamps_bytes(context.ring_mask + 1)) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions, std::size_t mailbox) noexcept {
         return stamps_bytes(std::bit_ceil(executions + 1)) + shift + mailbox_count * (mailbox + spacing);
     }
 
-    /// Says to the other local ranks what execution `number` is, before this rank arrives at it.
+    /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it.
     void declare(execution const& e, std::uint64_t number) noexcept {
-        if (shared_.local_size > 1) stamps_[number & shared_.ring_mask] = stamp_of(e, number);
+        if (shared_.local_size > 1)
+            declared_[number & shared_.ring_mask] = {stamp_of(e, number), e.own - shared_.node.memory()};
     }
 
-    /// A local rank that takes execution `number` for something else, or −1; once all have arrived at it. A stamp
-    /// stays until this rank has released the execution, but for mailboxes, which have their own.
+    /// Once all have arrived at execution `number`: a local rank that takes it for something else, or −1; then it is known where
+    /// their parts lie. What is declared stays until this rank has released the execution, but for mailboxes, which have
+    /// stamps of their own.
     int differs(execution const& e, std::uint64_t number) noexcept {
         if (shared_.local_size == 1 || e.path == route::mailbox) return -1;
-        return find_other(reinterpret_cast<std::byte*>(&stamps_[number & shared_.ring_mask]),
-                          stamp_of(e, number));
+        std::byte* const own = shared_.node.memory();
+        auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ring_mask]);
+        for (int l = 0; l < shared_.local_size; ++l) {
+            declaration theirs;
+            std::memcpy(&theirs, shared_.node.peer(l, mine), sizeof theirs);
+            if (theirs.what != stamp_of(e, number)) return l;
+            shared_.apart(e)[l] = shared_.node.peer(l, own) + theirs.place - e.own;
+        }
+        return -1;
     }
 
     /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
@@ -81,10 +90,14 @@ template <class Context> class local_routes {
     static stamp stamp_of(execution const& e, std::uint64_t number) noexcept {
         return number << 20 | e.fingerprint;
     }
+    struct declaration {
+        stamp what;
+        std::ptrdiff_t place; // of the bucket in the rank's memory
+    };
     static constexpr std::size_t stamps_bytes(std::size_t ring) noexcept {
-        return (ring * sizeof(stamp) + 4095) / 4096 * 4096;
+        return (ring * sizeof(declaration) + 4095) / 4096 * 4096;
     }
-    int find_other(std::byte* own, stamp mine) noexcept {
+    int find_other(std::byte* own, stamp mine) noexcept { // of mailboxes
         for (int l = 0; l < shared_.local_size; ++l) {
             stamp theirs;
             std::memcpy(&theirs, shared_.node.peer(l, own), sizeof theirs);
@@ -114,7 +127,7 @@ template <class Context> class local_routes {
 
     Context& shared_;
     std::size_t bytes_;
-    stamp* stamps_;
+    declaration* declared_;
     std::byte* mailboxes_;
     std::uint64_t at_ = 0;     // next execution
     std::uint64_t filled_ = 0; // mailboxes

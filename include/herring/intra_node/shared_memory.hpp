@@ -21,6 +21,8 @@ struct shared_memory_tuning {
     std::size_t local_chunk_bytes = 64_KiB; ///< ranks sum interleaved pieces of this size
     std::size_t mailbox_bytes =
         4_KiB; ///< up to this is copied to a mailbox and summed by everyone: one turn, not two
+    std::size_t cut_bytes =
+        256_KiB; ///< on one node, larger buckets are cut: of memory of the callers', so much is copied in at a time
 
     friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;
 };
@@ -39,7 +41,8 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
     static constexpr bool joins_ranks = true;
     static constexpr bool device_memory = false;
     static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,
-                                              .mailbox_bytes = Tuning.mailbox_bytes};
+                                              .mailbox_bytes = Tuning.mailbox_bytes,
+                                              .cut_bytes = Tuning.cut_bytes};
 
     basic_shared_memory(world& ranks, std::size_t bytes)
         : local_(ranks.local_rank()), size_(ranks.local_size()),

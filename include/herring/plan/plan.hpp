@@ -65,12 +65,12 @@ struct shard {
     int server = 0;                ///< node; -1 where every node sums for itself (one hop)
 };
 
-/// A run of tensors that travels together. Of one that was cut, the first bucket has the tensors, and those behind it, which
-/// leave with it, none.
+/// A run of tensors that travels together. One that was cut is several: the first of them counts the tensors, and those
+/// behind it, which leave with it, none.
 struct bucket {
-    std::size_t offset = 0;   ///< elements from the start of a rank's tensor memory
-    std::size_t elements = 0; ///< with the padding between tensors
-    std::uint32_t first_tensor = 0;
+    std::size_t offset = 0;         ///< elements from the start of a rank's tensor memory
+    std::size_t elements = 0;       ///< with the padding between tensors
+    std::uint32_t first_tensor = 0; ///< that has elements here, or in the layout's order behind
     std::uint32_t tensors = 0;
     std::uint32_t first_shard = 0;
     std::uint32_t shards = 0;
@@ -252,17 +252,17 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;
     std::size_t end = 0;
-    auto const close = [&](std::size_t next_tensor) {
-        auto first = static_cast<std::uint32_t>(next_tensor - open.size());
+    auto const close = [&] {
         auto count = static_cast<std::uint32_t>(open.size());
         std::size_t const most = detail::cut_elements(end - start, made);
         for (std::size_t at = start; at < end || count > 0; at += most) {
             std::size_t const size = std::min(most, end - at);
-            bucket part{.offset = at, .first_tensor = first, .tensors = count};
             detail::range_of(open, at - start, size, in_part);
+            bucket part{.offset = at,
+                        .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
+                        .tensors = count};
             detail::divide<Sharding>(part, {size, made.grain, in_part}, made, made.shards);
             made.buckets.push_back(part);
-            first = static_cast<std::uint32_t>(next_tensor);
             count = 0;
         }
         open.clear();
@@ -276,9 +276,9 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         fusion_state const state{(end - start) * element_bytes, open.size(),
                                  i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0, made.nodes,
                                  made.largest_node};
-        if (Fusion::closes(state)) close(i + 1);
+        if (Fusion::closes(state)) close();
     }
-    if (!open.empty()) close(elements.size());
+    if (!open.empty()) close();
     made.elements = end;
     detail::digest sum;
     sum.add(made.elements).add(element_bytes).add(made.partial_bytes);

@@ -97,7 +97,7 @@ TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the 
     for (std::size_t b = 0; b < 3; ++b) {
         CHECK(p.buckets[b].offset == offsets[b]);
         CHECK(p.buckets[b].elements == elements[b]);
-        CHECK(p.buckets[b].first_tensor == (b == 0 ? 0 : 3));
+        CHECK(p.buckets[b].first_tensor == (b == 0 ? 0 : 1));
         CHECK(p.buckets[b].tensors == (b == 0 ? 3 : 0));
         CHECK(p.buckets[b].shards == 2); // every server has work in each
     }
