@@ -44,29 +44,33 @@ struct control_alone {
         by.self = made;
         by.first_failure = &made->first;
         by.failures = &made->cell;
-        by.all_gather = [](void* self, std::string_view, std::span<std::byte const> mine, time_point) {
-            static_cast<control_alone*>(self)->check();
-            table<std::size_t> size(1);
-            size[0] = mine.size();
-            gathered all(std::move(size));
-            if (!mine.empty()) std::memcpy(all[0].data(), mine.data(), mine.size());
-            return all;
-        };
-        by.barrier = [](void* self, std::string_view, time_point) {
-            static_cast<control_alone*>(self)->check();
-        };
-        by.fail = [](void* self, failure const& why) noexcept {
-            auto& alone = *static_cast<control_alone*>(self);
-            if (alone.claimed.exchange(1) != 0) return;
-            alone.cell = why;
-            alone.first.store(1, std::memory_order_release);
-        };
-        by.destroy = [](void* self) noexcept { delete static_cast<control_alone*>(self); };
+        by.all_gather = all_gather;
+        by.barrier = barrier;
+        by.fail = fail;
+        by.destroy = destroy;
         return by;
     }
 
-    void check() const {
-        if (first.load(std::memory_order_acquire) != 0) throw error(as_seen_by(cell, 0));
+    static gathered all_gather(void* self, std::string_view, std::span<std::byte const> mine, time_point) {
+        check(self);
+        table<std::size_t> size(1);
+        size[0] = mine.size();
+        gathered all(std::move(size));
+        if (!mine.empty()) std::memcpy(all[0].data(), mine.data(), mine.size());
+        return all;
+    }
+    static void barrier(void* self, std::string_view, time_point) { check(self); }
+    static void fail(void* self, failure const& why) noexcept {
+        auto& alone = *static_cast<control_alone*>(self);
+        if (alone.claimed.exchange(1) != 0) return;
+        alone.cell = why;
+        alone.first.store(1, std::memory_order_release);
+    }
+    static void destroy(void* self) noexcept { delete static_cast<control_alone*>(self); }
+
+    static void check(void* self) {
+        auto& alone = *static_cast<control_alone*>(self);
+        if (alone.first.load(std::memory_order_acquire) != 0) throw error(as_seen_by(alone.cell, 0));
     }
 };
 

@@ -5,7 +5,8 @@
 #   run.sh          counts, and holds them against the limits (both repeat exactly)
 #   run.sh --json   also the CPU seconds at -O2 (best of 3) and the object's bytes, as one JSON line; for bench/run
 #
-# own_lines: lines that remain of Herring's own headers after preprocessing, without blank ones.
+# own_lines: lines that remain of Herring's own headers after preprocessing, without blank ones; one that a macro of the
+# system's (errno, say) breaks into several is one.
 # instantiations: functions of namespace herring that the compiler emits at -O0, before any is inlined away.
 # functions: all that it emits, also those of the standard library and Asio that herring's code asks for.
 set -euo pipefail
@@ -18,7 +19,11 @@ flags=(-std=c++20 -I"$include" "$here/translation_unit.cpp")
 
 "$compiler" -E "${flags[@]}" >"$work/preprocessed"
 all_lines=$(grep -vc '^#\|^[[:space:]]*$' "$work/preprocessed")
-own_lines=$(awk -v own="\"$include/" '/^# [0-9]/ { mine = index($0, own) > 0; next } mine && NF { ++n } END { print n + 0 }' "$work/preprocessed")
+own_lines=$(awk -v own="$include/" '
+    /^# [0-9]/ { line = $2; split($0, part, "\""); mine = index(part[2], own) == 1; next }
+    mine && NF && !seen[part[2], line]++ { ++n }
+    { ++line }
+    END { print n + 0 }' "$work/preprocessed")
 "$compiler" -O0 -c "${flags[@]}" -o "$work/counted.o"
 # Mangled names of functions in herring::, also const members and lambdas in them.
 functions=$(nm "$work/counted.o" | awk '$2 ~ /^[TtWw]$/ { ++n } END { print n + 0 }')

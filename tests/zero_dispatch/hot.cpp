@@ -3,36 +3,19 @@
 //
 // With HOT_CONTROL the trace policy calls through a virtual function of an object that it points to: it must be caught.
 // (A policy that is virtual itself is refused by the compiler: HRG-P10.)
+#include "hot_calls.hpp"
+
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
 #include <herring/transport/inproc.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <span>
 
-#ifdef HOT_CONTROL
-struct listener {
-    virtual void heard(herring::trace_event, std::uint32_t) noexcept;
-};
-void listener::heard(herring::trace_event, std::uint32_t) noexcept {}
-listener the_listener;
-listener* volatile some_listener = &the_listener;
-
-struct forwarding {
-    using axis = herring::axes::trace;
-    void operator()(herring::trace_event event, std::uint32_t index) noexcept {
-        some_listener->heard(event, index);
-    }
-};
-using trace = forwarding;
-#else
-using trace = herring::trace::off;
-#endif
-
-using flat = herring::reducer<float, herring::transport::inproc, trace>;
-using local = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory, trace>;
+using flat = herring::reducer<float, herring::transport::inproc, tracing>;
+using local =
+    herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory, tracing>;
 
 extern "C" {
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }
@@ -54,20 +37,17 @@ void hot_local_all_reduce(local& reduce, std::span<float> const* inout) { reduce
 
 int main() {
     herring::launch_threads(2, [](herring::world& world) {
-        herring::layout const tensors{{"a", 100}, {"b", 7}};
-        std::vector<float> memory(7, 1.0f);
-        std::span<float> const callers(memory);
-        flat one(world, tensors);
-        hot_flat_ready(one, 0);
-        hot_flat_ready_callers(one, 1, &callers);
-        hot_flat_poll(one);
-        hot_flat_wait(one);
-        hot_flat_all_reduce(one, &callers);
-        local two(world, tensors);
-        hot_local_ready(two, 0);
-        hot_local_ready_callers(two, 1, &callers);
-        hot_local_poll(two);
-        hot_local_wait(two);
-        hot_local_all_reduce(two, &callers);
+        calls_of_reducer<flat>{.ready = hot_flat_ready,
+                               .ready_callers = hot_flat_ready_callers,
+                               .poll = hot_flat_poll,
+                               .wait = hot_flat_wait,
+                               .all_reduce = hot_flat_all_reduce}
+            .run(world);
+        calls_of_reducer<local>{.ready = hot_local_ready,
+                                .ready_callers = hot_local_ready_callers,
+                                .poll = hot_local_poll,
+                                .wait = hot_local_wait,
+                                .all_reduce = hot_local_all_reduce}
+            .run(world);
     });
 }

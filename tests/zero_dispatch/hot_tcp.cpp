@@ -16,39 +16,20 @@
 // walk: --known boost/asio/detail/reactor_op.hpp=1
 // walk: --known boost/asio/detail/impl/timer_queue_set.ipp=3
 // walk: --known boost/system/error_code.hpp=1
+#include "hot_calls.hpp"
+
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
 #include <herring/launch.hpp>
 #include <herring/transport/tcp.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
-
-#ifdef HOT_CONTROL
-struct listener {
-    virtual void heard(std::uint64_t) noexcept;
-};
-void listener::heard(std::uint64_t) noexcept {}
-listener the_listener;
-listener* volatile some_listener = &the_listener;
-
-struct forwarding {
-    using axis = herring::axes::trace;
-    void operator()(herring::trace_event, std::uint32_t index) noexcept { some_listener->heard(index); }
-};
-using tracing = forwarding;
-#else
-using tracing = herring::trace::off;
-#endif
 
 using tcp = herring::transport::tcp;
 using both = herring::reducer<float, tcp, herring::intra_node::shared_memory, tracing>;
-
-std::size_t volatile bytes_seen = 0;
 
 extern "C" {
 bool hot_tcp_post_send(tcp& t, int to, std::uint64_t tag, std::span<std::byte const> const* from) {
@@ -57,14 +38,7 @@ bool hot_tcp_post_send(tcp& t, int to, std::uint64_t tag, std::span<std::byte co
 bool hot_tcp_post_receive(tcp& t, int from, std::uint64_t tag, std::span<std::byte> const* into) {
     return t.post_receive(from, tag, *into, 2);
 }
-std::size_t hot_tcp_poll(tcp& t) {
-    return t.poll([](herring::completion const& done) noexcept {
-#ifdef HOT_CONTROL
-        some_listener->heard(done.bytes);
-#endif
-        bytes_seen = bytes_seen + done.bytes;
-    });
-}
+std::size_t hot_tcp_poll(tcp& t) { return t.poll(counting{}); }
 void hot_tcp_wait(tcp& t, herring::time_point until) { t.wait(until); }
 void hot_tcp_wake(tcp& t) { t.wake(); }
 
@@ -79,32 +53,19 @@ void hot_both_all_reduce(both& reduce, std::span<float> const* inout) { reduce.a
 
 namespace {
 void ranks(herring::world& world) {
-    herring::layout const tensors{{"a", 100}, {"b", 7}};
-    std::vector<float> memory(7, 1.0f);
-    std::span<float> const callers(memory);
-    both one(world, tensors);
-    hot_both_ready(one, 0);
-    hot_both_ready_callers(one, 1, &callers);
-    hot_both_poll(one);
-    hot_both_wait(one);
-    hot_both_all_reduce(one, &callers);
-
+    calls_of_reducer<both>{.ready = hot_both_ready,
+                           .ready_callers = hot_both_ready_callers,
+                           .poll = hot_both_poll,
+                           .wait = hot_both_wait,
+                           .all_reduce = hot_both_all_reduce}
+        .run(world);
     // Each rank sends to the one of its number on the other node.
-    int const peer = (world.rank() + 2) % 4;
-    tcp two(world, {.peers = {&peer, 1},
-                    .receives_per_peer = 1,
-                    .sends_per_peer = 1,
-                    .largest_message = sizeof(float) * 7});
-    std::vector<float> received(7);
-    auto const into = std::as_writable_bytes(std::span(received));
-    auto const from = std::as_bytes(std::span<float const>(memory));
-    hot_tcp_post_receive(two, peer, 3, &into);
-    hot_tcp_wake(two);
-    while (!hot_tcp_post_send(two, peer, 3, &from)) {
-    }
-    while (hot_tcp_poll(two) == 0 || bytes_seen < 2 * from.size())
-        hot_tcp_wait(two, herring::clock::now() + std::chrono::milliseconds(10));
-    world.barrier();
+    calls_of_transport<tcp>{.post_send = hot_tcp_post_send,
+                            .post_receive = hot_tcp_post_receive,
+                            .poll = hot_tcp_poll,
+                            .wait = hot_tcp_wait,
+                            .wake = hot_tcp_wake}
+        .run(world, (world.rank() + 2) % 4);
 }
 } // namespace
 

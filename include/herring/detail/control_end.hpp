@@ -36,6 +36,9 @@
 
 namespace herring::detail::star {
 
+class hub;
+class member;
+
 inline constexpr std::chrono::seconds leave_time{5};
 inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
 /// How much longer than its deadline a rank waits for rank 0's word.
@@ -158,6 +161,10 @@ class star_end {
         }
         thread_.join();
     }
+
+    bool is_hub() const noexcept { return is_.rank == 0; }
+    hub& as_hub() noexcept;
+    member& as_member() noexcept;
 
     // What a role does; they go to the hub at rank 0, else to the member (control_star.hpp).
     void begin();

@@ -20,52 +20,62 @@
 
 namespace herring::detail::star {
 
-/// `work` with the role that `end` has.
-template <class Work> HERRING_SETUP auto as_role(star_end& end, bool is_hub, Work&& work) {
-    if (is_hub) return work(static_cast<hub&>(end));
-    return work(static_cast<member&>(end));
-}
+// What a role does: the hub at rank 0, else the member.
+inline hub& star_end::as_hub() noexcept { return static_cast<hub&>(*this); }
+inline member& star_end::as_member() noexcept { return static_cast<member&>(*this); }
 
-inline void star_end::begin() {
-    as_role(*this, is_.rank == 0, [](auto& role) { role.begin(); });
-}
-inline void star_end::give_up() {
-    as_role(*this, is_.rank == 0, [](auto& role) { role.give_up(); });
-}
+inline void star_end::begin() { is_hub() ? as_hub().begin() : as_member().begin(); }
+inline void star_end::give_up() { is_hub() ? as_hub().give_up() : as_member().give_up(); }
 inline void star_end::take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
                                 time_point deadline) {
-    as_role(*this, is_.rank == 0, [&](auto& role) { role.take_part(kind, sequence, mine, deadline); });
+    is_hub() ? as_hub().take_part(kind, sequence, mine, deadline)
+             : as_member().take_part(kind, sequence, mine, deadline);
 }
 inline void star_end::accuse(failure const& why, bool certain) {
-    as_role(*this, is_.rank == 0, [&](auto& role) { role.accuse(why, certain); });
+    is_hub() ? as_hub().accuse(why, certain) : as_member().accuse(why, certain);
 }
 inline time_point star_end::before_sleep(time_point now) {
-    return as_role(*this, is_.rank == 0, [now](auto& role) { return role.before_sleep(now); });
+    return is_hub() ? as_hub().before_sleep(now) : as_member().before_sleep(now);
 }
 inline void star_end::overslept(clock::duration late) {
-    as_role(*this, is_.rank == 0, [late](auto& role) { role.overslept(late); });
+    is_hub() ? as_hub().overslept(late) : as_member().overslept(late);
 }
 inline bool star_end::occurred(std::uint64_t key) {
-    return as_role(*this, is_.rank == 0, [key](auto& role) { return role.occurred(key); });
+    return is_hub() ? as_hub().occurred(key) : as_member().occurred(key);
 }
-inline void star_end::connected(link& l) {
-    as_role(*this, is_.rank == 0, [&l](auto& role) { role.connected(l); });
-}
+inline void star_end::connected(link& l) { is_hub() ? as_hub().connected(l) : as_member().connected(l); }
 inline void star_end::heard(link& from, head const& h, std::span<std::byte const> body) {
-    as_role(*this, is_.rank == 0, [&](auto& role) { role.heard(from, h, body); });
+    is_hub() ? as_hub().heard(from, h, body) : as_member().heard(from, h, body);
 }
-inline void star_end::stranger(link& l) {
-    as_role(*this, is_.rank == 0, [&l](auto& role) { role.stranger(l); });
-}
-inline void star_end::expired(link& l) {
-    as_role(*this, is_.rank == 0, [&l](auto& role) { role.expired(l); });
-}
+inline void star_end::stranger(link& l) { is_hub() ? as_hub().stranger(l) : as_member().stranger(l); }
+inline void star_end::expired(link& l) { is_hub() ? as_hub().expired(l) : as_member().expired(l); }
 inline void star_end::ended(link& l, int why) {
-    as_role(*this, is_.rank == 0, [&](auto& role) { role.ended(l, why); });
+    is_hub() ? as_hub().ended(l, why) : as_member().ended(l, why);
 }
 inline void star_end::ending::operator()(star_end* end) const noexcept {
-    as_role(*end, end->is_.rank == 0, [](auto& role) { delete &role; });
+    if (end->is_hub())
+        delete &end->as_hub();
+    else
+        delete &end->as_member();
 }
+
+/// The functions of the world's table; `self` is this process's end.
+struct calls {
+    static gathered all_gather(void* self, std::string_view operation, std::span<std::byte const> mine,
+                               time_point deadline) {
+        return end(self).all_gather(operation, mine, deadline);
+    }
+    static void barrier(void* self, std::string_view operation, time_point deadline) {
+        end(self).barrier(operation, deadline);
+    }
+    static void fail(void* self, failure const& why) noexcept { end(self).announce(why); }
+    static void accuse(void* self, accusation& of) noexcept { end(self).bring(of); }
+    static void destroy(void* self) noexcept {
+        std::unique_ptr<star_end, star_end::ending> const mine(&end(self));
+        mine->leave();
+    }
+    static star_end& end(void* self) noexcept { return *static_cast<star_end*>(self); }
+};
 
 /// Joins, or throws why not; the world it makes owns this process's end.
 HERRING_SETUP inline membership join_star(settings&& from) {
@@ -79,21 +89,13 @@ HERRING_SETUP inline membership join_star(settings&& from) {
     control& by = told.by;
     by.first_failure = &end->first_failure();
     by.failures = end->failures();
-    by.all_gather = [](void* self, std::string_view operation, std::span<std::byte const> mine,
-                       time_point deadline) {
-        return static_cast<star_end*>(self)->all_gather(operation, mine, deadline);
-    };
-    by.barrier = [](void* self, std::string_view operation, time_point deadline) {
-        static_cast<star_end*>(self)->barrier(operation, deadline);
-    };
-    by.fail = [](void* self, failure const& why) noexcept { static_cast<star_end*>(self)->announce(why); };
-    by.accuse = [](void* self, accusation& of) noexcept { static_cast<star_end*>(self)->bring(of); };
+    by.all_gather = calls::all_gather;
+    by.barrier = calls::barrier;
+    by.fail = calls::fail;
+    by.accuse = calls::accuse;
     by.question = &end->question();
     by.testifies = &end->testifies();
-    by.destroy = [](void* self) noexcept {
-        std::unique_ptr<star_end, star_end::ending> const mine(static_cast<star_end*>(self));
-        mine->leave();
-    };
+    by.destroy = calls::destroy;
     by.self = end.release();
     return told;
 }

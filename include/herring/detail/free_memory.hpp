@@ -4,9 +4,9 @@
 #define HERRING_DETAIL_FREE_MEMORY_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/small_file.hpp"
 #include "herring/detail/text.hpp"
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,22 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace herring::detail {
-
-/// A small file of /proc or /sys as text; empty if it cannot be read.
-HERRING_SETUP inline std::string small_file(std::string const& path) {
-    std::string text;
-    int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return text;
-    char part[4096];
-    for (ssize_t got = 0; (got = ::read(file, part, sizeof part)) > 0 || (got < 0 && errno == EINTR);)
-        if (got > 0) text.append(part, static_cast<std::size_t>(got));
-    ::close(file);
-    return text;
-}
 
 /// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
 HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string_view name,

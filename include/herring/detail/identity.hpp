@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_IDENTITY_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/small_file.hpp"
 #include "herring/detail/text.hpp"
 
 #include <cerrno>
@@ -13,7 +14,6 @@
 #include <cstdio>
 #include <string>
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -54,13 +54,8 @@ HERRING_SETUP inline std::string host_name() {
 
 /// The kernel's random identifier of this boot: equal exactly for processes on one machine.
 HERRING_SETUP inline std::string boot_id() {
-    char id[64] = {};
-    int const file = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        ssize_t const got = ::read(file, id, 36);
-        ::close(file);
-        if (got == 36) return id;
-    }
+    std::string const id = small_file("/proc/sys/kernel/random/boot_id");
+    if (id.size() >= 36) return id.substr(0, 36);
     return text({"no-boot-id:", host_name()});
 }
 

@@ -4,8 +4,9 @@
 #define HERRING_DETAIL_OFI_SLEEP_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/descriptor.hpp"
 #include "herring/detail/ofi_handle.hpp"
-#include "herring/detail/tcp_connect.hpp"
 #include "herring/error.hpp"
 
 #include <algorithm>

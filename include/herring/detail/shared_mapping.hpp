@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_SHARED_MAPPING_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/descriptor.hpp"
 #include "herring/detail/free_memory.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/table.hpp"
@@ -30,29 +31,6 @@
 #include <unistd.h>
 
 namespace herring::detail {
-
-/// A descriptor that is closed with its scope.
-class unique_descriptor {
-  public:
-    explicit unique_descriptor(int value = -1) noexcept : value_(value) {}
-    unique_descriptor(unique_descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-    unique_descriptor& operator=(unique_descriptor&& other) noexcept {
-        if (this != &other) {
-            reset();
-            value_ = std::exchange(other.value_, -1);
-        }
-        return *this;
-    }
-    ~unique_descriptor() { reset(); }
-    void reset() noexcept {
-        if (value_ >= 0) ::close(value_);
-        value_ = -1;
-    }
-    int get() const noexcept { return value_; }
-
-  private:
-    int value_;
-};
 
 /// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
 ///
@@ -145,8 +123,8 @@ class shared_mapping {
         std::size_t bytes = 0;
         std::size_t whole_pages = 0;
         std::vector<std::uint64_t> randoms{}; // of this node's ranks
-        unique_descriptor socket{};
-        unique_descriptor file{};
+        descriptor socket{};
+        descriptor file{};
 
         // Runs one rank's part of a step and ends it together: all go on, or all throw the same failure.
         template <class Step> HERRING_SETUP void agree(Step&& step) {
@@ -226,7 +204,7 @@ class shared_mapping {
         }
 
         HERRING_SETUP void open_socket(std::uint64_t random) {
-            socket = unique_descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+            socket = descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
             if (socket.get() < 0) give_up_errno("socket", {"raise the limit of open files (ulimit -n)"});
             int const on = 1;
             ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
@@ -277,7 +255,7 @@ class shared_mapping {
                 give_up(errc::no_resources, -1,
                         {needed, ", ", in_words(free), " of memory are free; ", cure,
                          "raise the memory limit of the machine's job, container or control group"});
-            file = unique_descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+            file = descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
             if (file.get() < 0)
                 give_up_errno("memfd_create", {needed, "; raise the limit of open files (ulimit -n)"});
             int truncated = 0;
@@ -341,7 +319,7 @@ class shared_mapping {
                 if (header->cmsg_type == SCM_RIGHTS) {
                     int passed = -1;
                     std::memcpy(&passed, CMSG_DATA(header), sizeof passed);
-                    file = unique_descriptor(passed);
+                    file = descriptor(passed);
                 }
             }
             if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
@@ -359,7 +337,7 @@ class shared_mapping {
         HERRING_SETUP pages map() {
             if (bytes == 0) return {};
             if (all.local_rank() != 0) receive();
-            socket.reset();
+            socket = descriptor();
             std::size_t const page = page_bytes();
             struct ::stat about {};
             if (::fstat(file.get(), &about) != 0 ||

@@ -5,6 +5,7 @@
 
 #include "herring/detail/address.hpp"
 #include "herring/detail/config.hpp"
+#include "herring/detail/descriptor.hpp"
 #include "herring/detail/frame.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/world.hpp"
@@ -22,25 +23,6 @@
 #include <utility>
 
 namespace herring::detail {
-
-/// Owns a file descriptor.
-class descriptor {
-  public:
-    explicit descriptor(int owned = -1) noexcept : owned_(owned) {}
-    descriptor(descriptor&& other) noexcept : owned_(std::exchange(other.owned_, -1)) {}
-    descriptor& operator=(descriptor&& other) noexcept {
-        std::swap(owned_, other.owned_);
-        return *this;
-    }
-    ~descriptor() {
-        if (owned_ >= 0) ::close(owned_);
-    }
-    int get() const noexcept { return owned_; }
-    int release() noexcept { return std::exchange(owned_, -1); }
-
-  private:
-    int owned_;
-};
 
 /// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher accepts.
 ///

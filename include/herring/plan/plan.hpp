@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -96,7 +95,8 @@ struct chunk_stream {
     constexpr bool any() const noexcept { return stride != 0; }
 
     static constexpr chunk_stream between(int l, int size_l, int m, int size_m) noexcept {
-        int const stride = std::lcm(size_l, size_m);
+        int stride = size_l; // the least common multiple: <numeric> would cost every program
+        while (stride % size_m != 0) stride += size_l;
         for (int k = l; k < stride; k += size_l)
             if (k % size_m == m) return {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(stride)};
         return {};

@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
 
+#include "herring/detail/descriptor.hpp"
 #include "herring/detail/late.hpp"
 #include "herring/detail/match_table.hpp"
 #include "herring/detail/pile.hpp"

@@ -1,0 +1,33 @@
+// herring: a descriptor of the kernel's that is closed with its scope.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_DESCRIPTOR_HPP
+#define HERRING_DETAIL_DESCRIPTOR_HPP
+
+#include <utility>
+
+#include <unistd.h>
+
+namespace herring::detail {
+
+/// Owns a file descriptor.
+class descriptor {
+  public:
+    explicit descriptor(int owned = -1) noexcept : owned_(owned) {}
+    descriptor(descriptor&& other) noexcept : owned_(std::exchange(other.owned_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(owned_, other.owned_);
+        return *this;
+    }
+    ~descriptor() {
+        if (owned_ >= 0) ::close(owned_);
+    }
+    int get() const noexcept { return owned_; }
+    int release() noexcept { return std::exchange(owned_, -1); }
+
+  private:
+    int owned_;
+};
+
+} // namespace herring::detail
+
+#endif // HERRING_DETAIL_DESCRIPTOR_HPP

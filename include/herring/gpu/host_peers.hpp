@@ -1,0 +1,49 @@
+// herring: device memory and events of the host's model that ranks of a node share; they are threads, so by pointers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_HOST_PEERS_HPP
+#define HERRING_GPU_HOST_PEERS_HPP
+
+#include "herring/error.hpp"
+#include "herring/gpu/host_device.hpp"
+#include "herring/gpu/host_machine.hpp"
+#include "herring/gpu/host_objects.hpp"
+#include "herring/gpu/host_queue.hpp"
+#include "herring/gpu/reach.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace herring::gpu {
+
+/// Device memory as it is named to other ranks of the node, and an event.
+struct exported_host_memory {
+    std::byte* data;
+    int device;
+};
+struct exported_host_event {
+    std::shared_ptr<detail::host_mark> const* state;
+};
+
+/// Another rank's, as this device sees it: itself.
+class imported_host_memory {
+  public:
+    imported_host_memory(host_device& on, exported_host_memory const& of, int peer) : data_(of.data) {
+        if (!on.machine().options.peers && of.device != on.number())
+            throw error(out_of_reach({on.rank(), on.number(), "model of a device"},
+                                     {peer, of.device, "model of a device"}));
+    }
+    std::byte* data() const noexcept { return data_; }
+
+  private:
+    std::byte* data_;
+};
+class imported_host_event : public host_event {
+  public:
+    imported_host_event(host_device& on, exported_host_event const& of, int) : host_event(on, true) {
+        state = *of.state;
+    }
+};
+
+} // namespace herring::gpu
+
+#endif // HERRING_GPU_HOST_PEERS_HPP

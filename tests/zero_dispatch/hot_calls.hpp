@@ -1,0 +1,95 @@
+// herring: what the programs that the walk looks at share: the policy that it must catch, and calls of their hot functions.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the walk starts is written in each program: its functions extern "C" whose names begin with hot_.
+#ifndef HERRING_TESTS_HOT_CALLS_HPP
+#define HERRING_TESTS_HOT_CALLS_HPP
+
+#include <herring/herring.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#ifdef HOT_CONTROL
+struct listener {
+    virtual void heard(std::uint64_t) noexcept;
+};
+void listener::heard(std::uint64_t) noexcept {}
+listener the_listener;
+listener* volatile some_listener = &the_listener;
+
+/// Calls through a virtual function of an object that it points to: it must be caught. (A policy that is virtual itself
+/// is refused by the compiler: HRG-P10.)
+struct forwarding {
+    using axis = herring::axes::trace;
+    void operator()(herring::trace_event, std::uint32_t index) noexcept { some_listener->heard(index); }
+};
+using tracing = forwarding;
+#else
+using tracing = herring::trace::off;
+#endif
+
+inline std::size_t volatile bytes_seen = 0;
+
+/// What a transport's completions are given to.
+struct counting {
+    void operator()(herring::completion const& done) const noexcept {
+#ifdef HOT_CONTROL
+        some_listener->heard(done.bytes);
+#endif
+        bytes_seen = bytes_seen + done.bytes;
+    }
+};
+
+/// A program's hot functions of one reducer.
+template <class Reducer> struct calls_of_reducer {
+    void (*ready)(Reducer&, std::size_t);
+    void (*ready_callers)(Reducer&, std::size_t, std::span<float> const*);
+    void (*poll)(Reducer&);
+    void (*wait)(Reducer&);
+    void (*all_reduce)(Reducer&, std::span<float> const*);
+
+    void run(herring::world& world) const {
+        std::vector<float> memory(7, 1.0f);
+        std::span<float> const callers(memory);
+        Reducer reduce(world, herring::layout{{"a", 100}, {"b", 7}});
+        ready(reduce, 0);
+        ready_callers(reduce, 1, &callers);
+        poll(reduce);
+        wait(reduce);
+        all_reduce(reduce, &callers);
+    }
+};
+
+/// A program's hot functions of one transport.
+template <class Transport> struct calls_of_transport {
+    bool (*post_send)(Transport&, int, std::uint64_t, std::span<std::byte const> const*);
+    bool (*post_receive)(Transport&, int, std::uint64_t, std::span<std::byte> const*);
+    std::size_t (*poll)(Transport&);
+    void (*wait)(Transport&, herring::time_point);
+    void (*wake)(Transport&);
+
+    /// One message each way.
+    void run(herring::world& world, int peer) const {
+        std::vector<float> const sent(7, 1.0f);
+        std::vector<float> received(sent.size());
+        auto const from = std::as_bytes(std::span(sent));
+        auto const into = std::as_writable_bytes(std::span(received));
+        Transport by(world, {.peers = {&peer, 1},
+                             .receives_per_peer = 1,
+                             .sends_per_peer = 1,
+                             .largest_message = from.size()});
+        post_receive(by, peer, 3, &into);
+        wake(by);
+        while (!post_send(by, peer, 3, &from)) {
+        }
+        while (poll(by) == 0 || bytes_seen < 2 * from.size())
+            wait(by, herring::clock::now() + std::chrono::milliseconds(10));
+        world.barrier();
+    }
+};
+
+#endif // HERRING_TESTS_HOT_CALLS_HPP
