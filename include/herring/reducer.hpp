@@ -536,8 +536,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                    {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
                     "') is not ready: every tensor must be, once a step"});
         trace_(trace_event::wait_begin, 0);
-        for (; through_ring_ && next_out_ < plan_.buckets.size() && engine_->failed() == nullptr; turn_ring())
-            driver_->until(taken_ + 1, deadline);
+        if (through_ring_)
+            for (turn_ring(); next_out_ < plan_.buckets.size() && engine_->failed() == nullptr; turn_ring())
+                driver_->until(taken_ + 1, deadline);
         status const ended = finish(step_end_, deadline);
         if (!ended.ok()) return ended;
         if constexpr (!on_device) {

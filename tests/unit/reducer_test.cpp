@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <numeric>
 #include <pthread.h>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -187,6 +188,58 @@ TEST_CASE("reducer: any order of ready, buckets of any fusion") {
     run(herring::fusion::per_tensor{});
     run(herring::fusion::whole_model{});
     run(herring::fusion::balanced_buffer<1024, 64>{});
+}
+
+TEST_CASE("reducer: some ranks lend some tensors in some steps, more than their ring holds: nobody's sums "
+          "are others") {
+    auto const run = []<class Fusion, class... More>(Fusion, int ranks, std::uint32_t seed, More...) {
+        using by_pieces = herring::intra_node::basic_shared_memory<herring::intra_node::shared_memory_tuning{
+            .local_chunk_bytes = 4096, .mailbox_bytes = 256, .cut_bytes = 4096}>;
+        herring::launch_threads(ranks, [&](world& w) {
+            std::vector<std::size_t> const sizes{5, 9000, 0, 700, 1025, 0, 16, 30'000, 3, 1000};
+            reducer<std::int32_t, inproc, sum, by_pieces, Fusion, More...> reduce(w, layout::of(sizes));
+            std::vector<std::vector<std::int32_t>> lent;
+            for (std::size_t const n : sizes)
+                lent.emplace_back(n + 2, -1); // what must not be touched on both sides
+            std::mt19937 random(seed * 64 + static_cast<std::uint32_t>(w.rank()));
+            std::vector<std::size_t> order(sizes.size());
+            std::iota(order.begin(), order.end(), std::size_t{0});
+            for (int step = 0; step < 12; ++step) {
+                std::shuffle(order.begin(), order.end(), random);
+                std::vector<std::span<std::int32_t>> at(sizes.size());
+                auto const lends = step == 0 ? 0 : step == 1 ? 4 : random() % 5;
+                for (std::size_t const i : order) {
+                    bool const mine = random() % 4 >= lends;
+                    at[i] = mine ? reduce.tensor(i) : std::span(lent[i]).subspan(1, sizes[i]);
+                    for (std::size_t k = 0; k < sizes[i]; ++k)
+                        at[i][k] = static_cast<std::int32_t>(k + i) * (w.rank() + 1) + step;
+                    if (mine)
+                        reduce.ready(i);
+                    else
+                        reduce.ready(i, at[i]);
+                    if (random() % 3 == 0) reduce.poll();
+                }
+                reduce.wait();
+                for (std::size_t i = 0; i < sizes.size(); ++i) {
+                    require(lent[i].front() == -1 && lent[i].back() == -1, "beside the caller's memory");
+                    for (std::size_t k = 0; k < sizes[i]; ++k)
+                        require(at[i][k] == static_cast<std::int32_t>(k + i) * (ranks * (ranks + 1) / 2) +
+                                                ranks * step,
+                                "sum");
+                }
+                std::vector<std::int32_t> other(5000, w.rank());
+                if (step % 4 == 3) reduce.all_reduce(other);
+                require(step % 4 != 3 || other[4999] == ranks * (ranks - 1) / 2, "all_reduce between steps");
+                w.barrier(); // nobody writes the next step's values over what another still looks at
+            }
+        });
+    };
+    for (std::uint32_t seed = 1; seed < 4; ++seed) {
+        run(herring::fusion::per_tensor{}, 2, seed);
+        run(herring::fusion::whole_model{}, 3, seed);
+        run(herring::fusion::balanced_buffer<8192, 64>{}, 4, seed);
+        run(herring::fusion::balanced_buffer<8192, 64>{}, 3, seed, herring::progress::thread{});
+    }
 }
 
 TEST_CASE("reducer: many small buckets, one rank far behind in polling") {
