@@ -132,6 +132,9 @@ struct plan {
     /// One-hop chunks of a rank's own that may be on their way at once: half a window.
     static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
 
+    /// Of a larger model than this many times `cut_bytes`, parts are larger.
+    static constexpr std::size_t most_cuts() noexcept { return 1 << 16; }
+
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
         return nodes == 2 && tuning.pair_bytes > tuning.one_hop_bytes ? tuning.pair_bytes
@@ -182,11 +185,10 @@ constexpr shard cut(std::size_t offset, std::size_t elements, int server, std::s
 }
 
 /// Elements of a bucket's parts, the last of which may have fewer: all of it, or as little as makes even parts of at most
-/// `cut_bytes`.
-constexpr std::size_t cut_elements(std::size_t elements, plan const& facts) noexcept {
-    std::size_t const most = facts.tuning.cut_bytes / facts.element_bytes / facts.grain * facts.grain;
+/// `most`, if that is not 0.
+constexpr std::size_t cut_elements(std::size_t elements, std::size_t most, std::size_t grain) noexcept {
     if (most == 0 || elements <= most) return elements;
-    return round_up(divide_up(elements, divide_up(elements, most)), facts.grain);
+    return round_up(divide_up(elements, divide_up(elements, most)), grain);
 }
 
 /// What lies of these tensors in [offset, offset + elements) of their bucket, as from there.
@@ -249,12 +251,18 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.tuning = tuning;
     made.tensors.reserve(elements.size());
 
+    std::size_t cut = tuning.cut_bytes / element_bytes;
+    if (cut > 0) {
+        std::size_t all = 0;
+        for (std::size_t const one : elements) all += one;
+        cut = std::max(cut, all / plan::most_cuts()) / made.grain * made.grain;
+    }
     std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;
     std::size_t end = 0;
     auto const close = [&] {
         auto count = static_cast<std::uint32_t>(open.size());
-        std::size_t const most = detail::cut_elements(end - start, made);
+        std::size_t const most = detail::cut_elements(end - start, cut, made.grain);
         for (std::size_t at = start; at < end || count > 0; at += most) {
             std::size_t const size = std::min(most, end - at);
             detail::range_of(open, at - start, size, in_part);
