@@ -257,8 +257,8 @@ template <class Node, class T, class Update> int work(world& ranks, load const& 
         must(cudaMemcpyAsync(own, in, count * sizeof(T), cudaMemcpyHostToDevice, stream), "in");
         reduce.all_reduce({own, count}, stream);
         must(cudaMemcpyAsync(out, own, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "out");
+        must(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); // `in` has been read
         model.all_reduce(std::span<T>(in, count));
-        must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
         if (std::memcmp(in, out, count * sizeof(T)) != 0) {
             std::fprintf(stderr, "rank %d: an all_reduce of %zu differs from the host's\n", ranks.rank(),
                          count);
