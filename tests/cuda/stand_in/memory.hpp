@@ -267,9 +267,9 @@ inline cudaError_t release_of_host(void* at) {
 inline cudaError_t lock_pages(void* first, std::size_t bytes) {
     auto const begin = reinterpret_cast<std::uintptr_t>(first) / address_space::page * address_space::page;
     auto const end = reinterpret_cast<std::uintptr_t>(first) + bytes;
-    if (::madvise(reinterpret_cast<void*>(begin), end - begin, 23 /* MADV_POPULATE_WRITE */) != 0 &&
-        errno != EINVAL)
-        return cudaErrorInvalidValue;
+    constexpr int populate =
+        23; // MADV_POPULATE_WRITE, of Linux 5.14: also says whether they can be written to
+    if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate) != 0) return cudaErrorInvalidValue;
     std::lock_guard const lock(here().guard);
     address_space& all = address_space::of_process();
     for (auto const& [at, held] : all.ranges)

@@ -326,6 +326,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t given) {
     });
     return refused != cudaSuccess ? refused : call([&] { return wait_for(due, "cudaStreamSynchronize"); });
 }
+cudaError_t cudaLaunchHostFunc(cudaStream_t given, cudaHostFn_t function, void* argument) {
+    return in_stream(given, [&](objects& all, CUstream_st& in) {
+        return all.put(in, {[=] { return function(argument), cudaSuccess; }});
+    });
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t in, cudaEvent_t event, unsigned) {
     return wait_event(in, event);
 }
