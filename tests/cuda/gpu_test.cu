@@ -1,4 +1,4 @@
-// herring: on a GPU: the kernel, both intra-node reducers by threads and by processes, bad input. Skipped where there is none.
+// herring: on a GPU: the kernel, both intra-node reducers by threads and by processes, bad input. Where there is none: over stand_in/.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process that runs the tests calls nothing of CUDA: ranks are forked from it.

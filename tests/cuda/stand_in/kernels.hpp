@@ -241,7 +241,7 @@ inline cudaError_t launch(CUkern_st const* kernel, dim3 grid, dim3 block, void**
         maker const make = kernel_table::known().find(kernel->name);
         if (make == nullptr) {
             std::fprintf(stderr, "stand-in for CUDA: it does not know the kernel %s\n", kernel->name.c_str());
-            return cudaErrorInvalidDeviceFunction;
+            return setting("HERRING_STAND_IN_UNKNOWN", 1) != 0 ? cudaErrorInvalidDeviceFunction : cudaSuccess;
         }
         return all.put(in, {make({*kernel, grid, block, arguments, in.device})});
     });

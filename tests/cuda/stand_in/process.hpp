@@ -34,7 +34,8 @@
 ///     HERRING_STAND_IN_DEVICES   how many devices there are [1]; CUDA_VISIBLE_DEVICES says which of them are seen
 ///     HERRING_STAND_IN_PEERS     0: no device reaches another's memory [1]
 ///     HERRING_STAND_IN_SEED      of the pauses between what streams do [of the time]
-///     HERRING_STAND_IN_SLIP      waits, records, parameters: what CUDA would do is left out, for tests of the tests
+///     HERRING_STAND_IN_UNKNOWN   0: a kernel that it does not know does nothing, and is no error [1]
+///     HERRING_STAND_IN_SLIP      waits: no stream waits for an event; records: events are done at once. For tests of the tests
 namespace stand_in {
 
 inline constexpr int most_devices = 8;

@@ -136,6 +136,14 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         }
     });
 }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* facts, int device) {
+    return device_call(device, [&] {
+        *facts = {};
+        std::snprintf(facts->name, sizeof facts->name, "a stand-in, no GPU: no figure here is one");
+        facts->multiProcessorCount = 3;
+        return cudaSuccess;
+    });
+}
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
     return device_call(device, [&] {
         std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0",

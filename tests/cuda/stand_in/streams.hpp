@@ -82,6 +82,7 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
   private:
     void work(std::uint64_t seed) {
         std::uint32_t finished = 0;
+        bool const lazy = (seed >> 50) % 4 == 0; // some are late with everything
         while (true) {
             stand_in::operation next;
             {
@@ -94,8 +95,8 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
             for (stand_in::mark const& need : next.needs) (void)need.of->wait(need.due, stand_in::forever);
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             std::uint64_t const dice = seed >> 40;
-            if (dice % 4 == 0) { // a pause, mostly short
-                timespec const nap{0, static_cast<long>(dice / 4 % (dice % 64 == 0 ? 2'000'000 : 100'000))};
+            if (lazy ? dice % 2 == 0 : dice % 8 == 0) { // a pause, mostly short
+                timespec const nap{0, static_cast<long>(dice / 8 % (dice % 64 == 0 ? 2'000'000 : 100'000))};
                 ::nanosleep(&nap, nullptr);
             }
             auto& broken = stand_in::here().broken;
@@ -122,12 +123,11 @@ struct CUevent_st {
     CUstream_st const* captured_in = nullptr;
     std::shared_ptr<std::atomic<std::int64_t>> when = std::make_shared<std::atomic<std::int64_t>>(0); // ns
 
-    stand_in::mark last() const {
-        std::uint32_t const number = state->recorded.load();
-        return {
-            std::shared_ptr<stand_in::progress>(state, &state->done[number % stand_in::event_state::records]),
-            number};
+    stand_in::mark at(std::uint32_t record) const {
+        auto* const done = &state->done[record % stand_in::event_state::records];
+        return {std::shared_ptr<stand_in::progress>(state, done), record};
     }
+    stand_in::mark last() const { return at(state->recorded); }
 };
 
 struct CUgraph_st {
@@ -315,14 +315,16 @@ inline cudaError_t record(cudaEvent_t given, cudaStream_t stream) {
         if (event == nullptr || event->device != in.device) return cudaErrorInvalidResourceHandle;
         event->captured_in = in.capturing ? &in : nullptr;
         if (in.capturing) return in.capturing->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
-        std::uint32_t const number = ++event->state->recorded;
-        mark const made = event->last();
-        if (slips("records")) made.of->advance(number);
-        return all.put(in, {[made, when = event->when] {
-                           *when = std::chrono::steady_clock::now().time_since_epoch().count();
-                           made.of->advance(made.due);
-                           return cudaSuccess;
-                       }});
+        mark const made = event->at(event->state->recorded + 1);
+        if (slips("records")) made.of->advance(made.due);
+        cudaError_t const put = all.put(in, {[made, when = event->when] {
+                                            *when =
+                                                std::chrono::steady_clock::now().time_since_epoch().count();
+                                            made.of->advance(made.due);
+                                            return cudaSuccess;
+                                        }});
+        if (put == cudaSuccess) ++event->state->recorded;
+        return put;
     });
 }
 
