@@ -438,6 +438,10 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 block, void**
                              cudaStream_t in) {
     return launch(registered_kernels::all().find(function), grid, block, arguments, in);
 }
+cudaError_t cudaLaunchKernelExC(cudaLaunchConfig_t const* how, void const* function, void** arguments) {
+    return launch(registered_kernels::all().find(function), how->gridDim, how->blockDim, arguments,
+                  how->stream);
+}
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* facts, void const* function) {
     return call([&] {
         *facts = {};
