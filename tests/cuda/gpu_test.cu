@@ -636,9 +636,46 @@ template <class Node> int two_streams(world& ranks) {
     return wrong;
 }
 
+// Gradients in two sets of buffers, each with a stream of its own, by turns; the program puts these streams in no order.
+template <class Node> int two_sets_by_turns(world& ranks) {
+    gpu::use_device(ranks);
+    constexpr std::size_t tensors = 6, set = tensors * few;
+    int wrong = 0;
+    queue streams[2];
+    pinned<float> in(set * steps), out(set * steps);
+    device_memory<float> own(2 * set);
+    {
+        reducer<float, update::sum, transport::inproc, Node, fusion::balanced_buffer<64_KiB, 1>> reduce(
+            ranks, {{"a", few}, {"b", few}, {"c", few}, {"d", few}, {"e", few}, {"f", few}});
+        for (int step = 0; step < steps; ++step) {
+            cudaStream_t const stream = streams[step % 2].handle;
+            std::size_t const from = set * static_cast<std::size_t>(step);
+            float* const to = own.at + set * static_cast<std::size_t>(step % 2);
+            for (std::size_t i = 0; i < set; ++i) in.at[from + i] = sample(ranks.rank(), i / few, i, step);
+            must(cudaMemcpyAsync(to, in.at + from, set * sizeof(float), cudaMemcpyHostToDevice, stream),
+                 "in");
+            for (std::size_t t = 0; t < tensors; ++t)
+                reduce.ready(t, device_span<float>(to + t * few, few), stream);
+            reduce.wait(stream);
+            must(cudaMemcpyAsync(out.at + from, to, set * sizeof(float), cudaMemcpyDeviceToHost, stream),
+                 "out");
+        }
+        for (queue const& one : streams) must(cudaStreamSynchronize(one.handle), "cudaStreamSynchronize");
+    }
+    for (int step = 0; step < steps; ++step)
+        for (std::size_t i = 0; i < set; ++i) {
+            float want = 0;
+            for (int r = 0; r < ranks.size(); ++r) want += sample(r, i / few, i, step);
+            wrong |= out.at[set * static_cast<std::size_t>(step) + i] != want;
+        }
+    return wrong;
+}
+
 template <class Node> void two_streams_in_a_step() {
     CHECK(launch(2, two_streams<Node>, on({"a", "a"})) == 0);
     CHECK(apart([](world&) { return launch_threads(3, two_streams<Node>, on({"a", "a", "b"})) == 0; }));
+    CHECK(launch(2, two_sets_by_turns<Node>, on({"a", "a"})) == 0);
+    CHECK(apart([](world&) { return launch_threads(3, two_sets_by_turns<Node>, on({"a", "a", "b"})) == 0; }));
 }
 
 // A capture in global mode, in another thread and of a stream of these flags, from before the reducers are made until they
@@ -742,7 +779,7 @@ template <class Node> bool captured_streams_are_refused() {
 
 } // namespace
 
-TEST_CASE("two streams in a step, and the results in one of them") {
+TEST_CASE("two streams: in a step, and by turns") {
     two_streams_in_a_step<intra_node::pcie_staging>();
     two_streams_in_a_step<intra_node::nvlink>();
 }

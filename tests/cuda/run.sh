@@ -87,7 +87,7 @@ sanitized() { # tool, log, what the test is told
 # The same objects over a stand-in for CUDA's runtime, which is no GPU: what is out of order, freed too soon, or called where
 # CUDA forbids it shows there. Its environment: stand_in/process.hpp.
 on_stand_in() { # program, log, what it is told
-    timeout 400 "$out/$1_on_stand_in" "${@:3}" >"$out/$2.log" 2>&1
+    timeout 900 "$out/$1_on_stand_in" "${@:3}" >"$out/$2.log" 2>&1
 }
 passes() { # what, log, what the test is told; the environment is set by who calls
     if on_stand_in gpu_test "$2" "${@:3}"; then

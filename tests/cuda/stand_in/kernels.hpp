@@ -113,24 +113,42 @@ inline body join(launched const& l) {
     };
 }
 
-/// CUB's copies: the list is read when the kernel's turn comes. What CUB's other kernels prepare and finish is done here.
+/// CUB's copies: the list is read when the kernel's turn comes. What CUB's other kernels prepare and finish is done here, but
+/// for the temporary storage: the last kernel must find there what this one left. By the thread that launches both.
+inline std::uint64_t& launched_copies() noexcept {
+    thread_local std::uint64_t last = 0;
+    return last;
+}
 inline body copies(launched const& l) {
-    return [from = l.at<void**>(0), to = l.at<void**>(1), bytes = l.at<std::size_t*>(2),
-            count = l.at<unsigned>(3), temporary = l.at<void*>(4), device = l.device] {
+    static std::atomic<std::uint64_t> all{0};
+    launched_copies() = ++all;
+    return [left = launched_copies(), from = l.at<void**>(0), to = l.at<void**>(1),
+            bytes = l.at<std::size_t*>(2), count = l.at<unsigned>(3), temporary = l.at<void*>(4),
+            device = l.device] {
         char const* const name = "BatchMemcpyKernel";
         auto* const sources = reinterpret_cast<void**>(reach(device, from, count * sizeof(void*), name));
         auto* const targets = reinterpret_cast<void**>(reach(device, to, count * sizeof(void*), name));
         auto* const sizes =
             reinterpret_cast<std::size_t*>(reach(device, bytes, count * sizeof(std::size_t), name));
-        if (sources == nullptr || targets == nullptr || sizes == nullptr ||
-            reach(device, temporary, 1, name) == nullptr)
+        std::byte* const storage = reach(device, temporary, sizeof left, name);
+        if (sources == nullptr || targets == nullptr || sizes == nullptr || storage == nullptr)
             return cudaErrorIllegalAddress;
+        std::memcpy(storage, &left, sizeof left);
         for (unsigned i = 0; i < count; ++i) {
             std::byte* const source = reach(device, sources[i], sizes[i], name);
             std::byte* const target = reach(device, targets[i], sizes[i], name);
             if (source == nullptr || target == nullptr) return cudaErrorIllegalAddress;
             if (sizes[i] > 0) std::memcpy(target, source, sizes[i]);
         }
+        return cudaSuccess;
+    };
+}
+inline body copies_end(launched const& l) {
+    return [left = launched_copies(), temporary = l.at<void*>(0), device = l.device] {
+        std::byte* const storage = reach(device, temporary, sizeof left, "MultiBlockBatchMemcpyKernel");
+        if (storage == nullptr) return cudaErrorIllegalAddress;
+        if (std::memcmp(storage, &left, sizeof left) != 0)
+            complain("two streams use the same temporary storage of CUB's at once");
         return cudaSuccess;
     };
 }
@@ -171,7 +189,7 @@ class kernel_table {
     }
     maker find(std::string const& name) const {
         if (name.find("BatchMemcpyKernel<") != std::string::npos)
-            return name.find("MultiBlock") == std::string::npos ? &copies : &nothing;
+            return name.find("MultiBlock") == std::string::npos ? &copies : &copies_end;
         if (name.find("InitTileStateKernel<") != std::string::npos) return &nothing;
         auto const found = makers_.find(name.substr(0, name.find('(')));
         return found == makers_.end() ? nullptr : found->second;
