@@ -1,4 +1,4 @@
-// herring: on a GPU: the kernel, both intra-node reducers by threads and by processes, bad input. Skipped where there is none.
+// herring: on a GPU: the kernel, both intra-node reducers by threads and by processes, bad input. Where there is none: over stand_in/.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process that runs the tests calls nothing of CUDA: ranks are forked from it.
@@ -27,8 +27,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,13 +51,48 @@ struct reaches_devices : transport::inproc {
     void register_device_memory(std::span<std::byte>, int) noexcept {}
 };
 
+// Of tests/cuda/stand_in, where that is linked in place of CUDA's runtime: calls that CUDA forbids, and ranks that left objects
+// behind, of all processes.
+extern "C" {
+int herring_stand_in_complaints() __attribute__((weak));
+int herring_stand_in_left() __attribute__((weak));
+}
+
 namespace {
+
+bool on_stand_in() { return herring_stand_in_complaints != nullptr; }
+// On a GPU nobody counts.
+int left_behind() { return on_stand_in() ? herring_stand_in_left() : 0; }
 
 using names = std::vector<std::string>;
 
 void must(cudaError_t result, char const* what) {
     if (result != cudaSuccess) throw error(errc::device, -1, -1, what, cudaGetErrorString(result));
 }
+
+struct queue {
+    explicit queue(unsigned flags = cudaStreamNonBlocking) {
+        must(cudaStreamCreateWithFlags(&handle, flags), "cudaStreamCreate");
+    }
+    queue(queue const&) = delete;
+    queue& operator=(queue const&) = delete;
+    ~queue() { (void)cudaStreamDestroy(handle); }
+    cudaStream_t handle = nullptr;
+};
+template <class T> struct pinned {
+    explicit pinned(std::size_t count) { must(cudaMallocHost(&at, count * sizeof(T)), "cudaMallocHost"); }
+    pinned(pinned const&) = delete;
+    pinned& operator=(pinned const&) = delete;
+    ~pinned() { (void)cudaFreeHost(at); }
+    T* at = nullptr;
+};
+template <class T> struct device_memory {
+    explicit device_memory(std::size_t count) { must(cudaMalloc(&at, count * sizeof(T)), "cudaMalloc"); }
+    device_memory(device_memory const&) = delete;
+    device_memory& operator=(device_memory const&) = delete;
+    ~device_memory() { (void)cudaFree(at); }
+    T* at = nullptr;
+};
 
 launch_options on(names nodes) {
     launch_options options;
@@ -257,8 +294,8 @@ template <class Node, class T, class Update> int work(world& ranks, load const& 
         must(cudaMemcpyAsync(own, in, count * sizeof(T), cudaMemcpyHostToDevice, stream), "in");
         reduce.all_reduce({own, count}, stream);
         must(cudaMemcpyAsync(out, own, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "out");
+        must(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); // `in` has been read
         model.all_reduce(std::span<T>(in, count));
-        must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
         if (std::memcmp(in, out, count * sizeof(T)) != 0) {
             std::fprintf(stderr, "rank %d: an all_reduce of %zu differs from the host's\n", ranks.rank(),
                          count);
@@ -275,6 +312,7 @@ template <class Node, class T, class Update> int work(world& ranks, load const& 
 template <class Node, class T, class Update> void by_processes_and_threads(names const& nodes) {
     int const n = static_cast<int>(nodes.size());
     CAPTURE(n);
+    int const left = left_behind();
     bool networked = false;
     for (std::string const& name : nodes) networked = networked || name != nodes[0];
     if (!networked) // inproc joins threads only
@@ -284,6 +322,7 @@ template <class Node, class T, class Update> void by_processes_and_threads(names
         return launch_threads(
                    n, [](world& ranks) { return work<Node, T, Update>(ranks); }, on(nodes)) == 0;
     }));
+    CHECK(left_behind() == left);
 }
 
 template <class Node> void every_world() {
@@ -429,10 +468,11 @@ TEST_CASE("results are inspected where that is asked for: what is no number, and
         using inspecting = gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.inspect = true}>;
         reducer<float, transport::inproc, inspecting> reduce(alone, {{"a", 300000}, {"b", 7}});
         std::vector<float> values(300000);
-        double norms[3] = {}, want = 0;
+        double norms[3] = {};
+        long double want = 0; // one after the other, in double, this many are worse than the device's
         for (std::size_t i = 0; i < values.size(); ++i) {
             values[i] = static_cast<float>(i % 1000) / 7 - 70;
-            want += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+            want += static_cast<long double>(values[i]) * static_cast<long double>(values[i]);
         }
         for (int step = 0; step < 3; ++step) {
             if (step == 2) {
@@ -449,8 +489,8 @@ TEST_CASE("results are inspected where that is asked for: what is no number, and
             norms[step] = reduce.intra_node().squared_norm();
             if (reduce.intra_node().not_finite() != (step == 2 ? 3u : 0u)) return false;
         }
-        std::fprintf(stderr, "squared norm: %.17g, the host's %.17g\n", norms[0], want);
-        return norms[0] == norms[1] && norms[0] > want * (1 - 1e-12) && norms[0] < want * (1 + 1e-12) &&
+        std::fprintf(stderr, "squared norm: %.17g, the host's %.17g\n", norms[0], static_cast<double>(want));
+        return norms[0] == norms[1] && norms[0] > want * (1 - 1e-12L) && norms[0] < want * (1 + 1e-12L) &&
                norms[2] != norms[2];
     }));
 }
@@ -490,7 +530,10 @@ int devices() {
 }
 bool two_devices(char const* what) {
     bool const there = devices() >= 2;
-    if (!there) std::printf("SKIPPED: cuda: %s: there is one GPU\n", what);
+    if (!there)
+        std::printf(on_stand_in() ? "stand-in: one device: left out: %s\n"
+                                  : "SKIPPED: cuda: %s: there is one GPU\n",
+                    what);
     return there;
 }
 
@@ -531,6 +574,272 @@ TEST_CASE("bad input: a device that another rank does not see: the pair is named
                   std::fprintf(stderr, "%s\n", text.c_str());
                   bool good = true;
                   for (char const* const part : {"rank 0", "rank 1", "CUDA_VISIBLE_DEVICES", "pcie_staging"})
+                      good = good && text.find(part) != std::string::npos;
+                  return good ? 0 : 1;
+              },
+              on({"a", "a"})) == 0);
+}
+
+// ---- streams of the program's: several, captured, or with an error that nobody has read ------------------------------
+
+namespace {
+
+constexpr std::size_t few = 40000; // elements of a tensor
+float sample(int rank, std::size_t t, std::size_t i, int step) {
+    return static_cast<float>((static_cast<std::size_t>(rank) + 1) *
+                              (100 * t + 10 * static_cast<std::size_t>(step) + i % 7));
+}
+
+// Tensors 0 and 2 come from stream a, 1 from stream b; 2 is the caller's. The results are read in a.
+template <class Node> int two_streams(world& ranks) {
+    gpu::use_device(ranks);
+    queue a, b;
+    constexpr std::size_t tensors = 3;
+    pinned<float> in(tensors * few * steps), out(tensors * few * steps);
+    device_memory<float> own(few + 1);
+    cudaEvent_t read = nullptr;
+    must(cudaEventCreateWithFlags(&read, cudaEventDisableTiming), "cudaEventCreate");
+    int wrong = 0;
+    {
+        reducer<float, update::sum, transport::inproc, Node, fusion::balanced_buffer<64_KiB, 1>> reduce(
+            ranks, {{"a", few}, {"b", few}, {"c", few}});
+        for (int step = 0; step < steps; ++step) {
+            std::size_t const from = tensors * few * static_cast<std::size_t>(step);
+            for (std::size_t t = 0; t < tensors; ++t) {
+                cudaStream_t const stream = t == 1 ? b.handle : a.handle;
+                device_span<float> const to = t == 2 ? device_span<float>(own.at + 1, few) : reduce.tensor(t);
+                for (std::size_t i = 0; i < few; ++i)
+                    in.at[from + t * few + i] = sample(ranks.rank(), t, i, step);
+                must(cudaStreamWaitEvent(stream, read, 0), "cudaStreamWaitEvent");
+                must(cudaMemcpyAsync(to.data(), in.at + from + t * few, few * sizeof(float),
+                                     cudaMemcpyHostToDevice, stream),
+                     "in");
+                t == 2 ? reduce.ready(t, to, stream) : reduce.ready(t, stream);
+            }
+            reduce.wait(a.handle);
+            for (std::size_t t = 0; t < tensors; ++t)
+                must(cudaMemcpyAsync(out.at + from + t * few, t == 2 ? own.at + 1 : reduce.tensor(t).data(),
+                                     few * sizeof(float), cudaMemcpyDeviceToHost, a.handle),
+                     "out");
+            must(cudaEventRecord(read, a.handle), "cudaEventRecord");
+        }
+        must(cudaStreamSynchronize(a.handle), "cudaStreamSynchronize");
+    }
+    for (int step = 0; step < steps; ++step)
+        for (std::size_t t = 0; t < tensors; ++t)
+            for (std::size_t i = 0; i < few; ++i) {
+                float want = 0;
+                for (int r = 0; r < ranks.size(); ++r) want += sample(r, t, i, step);
+                wrong |= out.at[(static_cast<std::size_t>(step) * tensors + t) * few + i] != want;
+            }
+    must(cudaEventDestroy(read), "cudaEventDestroy");
+    return wrong;
+}
+
+// Gradients in two sets of buffers, each with a stream of its own, by turns; the program puts these streams in no order.
+template <class Node> int two_sets_by_turns(world& ranks) {
+    gpu::use_device(ranks);
+    constexpr std::size_t tensors = 6, set = tensors * few;
+    int wrong = 0;
+    queue streams[2];
+    pinned<float> in(set * steps), out(set * steps);
+    device_memory<float> own(2 * set);
+    {
+        reducer<float, update::sum, transport::inproc, Node, fusion::balanced_buffer<64_KiB, 1>> reduce(
+            ranks, {{"a", few}, {"b", few}, {"c", few}, {"d", few}, {"e", few}, {"f", few}});
+        for (int step = 0; step < steps; ++step) {
+            cudaStream_t const stream = streams[step % 2].handle;
+            std::size_t const from = set * static_cast<std::size_t>(step);
+            float* const to = own.at + set * static_cast<std::size_t>(step % 2);
+            for (std::size_t i = 0; i < set; ++i) in.at[from + i] = sample(ranks.rank(), i / few, i, step);
+            must(cudaMemcpyAsync(to, in.at + from, set * sizeof(float), cudaMemcpyHostToDevice, stream),
+                 "in");
+            for (std::size_t t = 0; t < tensors; ++t)
+                reduce.ready(t, device_span<float>(to + t * few, few), stream);
+            reduce.wait(stream);
+            must(cudaMemcpyAsync(out.at + from, to, set * sizeof(float), cudaMemcpyDeviceToHost, stream),
+                 "out");
+        }
+        for (queue const& one : streams) must(cudaStreamSynchronize(one.handle), "cudaStreamSynchronize");
+    }
+    for (int step = 0; step < steps; ++step)
+        for (std::size_t i = 0; i < set; ++i) {
+            float want = 0;
+            for (int r = 0; r < ranks.size(); ++r) want += sample(r, i / few, i, step);
+            wrong |= out.at[set * static_cast<std::size_t>(step) + i] != want;
+        }
+    return wrong;
+}
+
+template <class Node> void two_streams_in_a_step() {
+    CHECK(launch(2, two_streams<Node>, on({"a", "a"})) == 0);
+    CHECK(apart([](world&) { return launch_threads(3, two_streams<Node>, on({"a", "a", "b"})) == 0; }));
+    CHECK(launch(2, two_sets_by_turns<Node>, on({"a", "a"})) == 0);
+    CHECK(apart([](world&) { return launch_threads(3, two_sets_by_turns<Node>, on({"a", "a", "b"})) == 0; }));
+}
+
+// A capture in global mode, in another thread and of a stream of these flags, from before the reducers are made until they
+// are gone: neither takes note of the other.
+template <class Node> bool beside_a_capture(unsigned flags) {
+    return apart([flags](world&) {
+        constexpr int n = 2;
+        std::atomic<int> prepared{0}, done{0};
+        std::atomic<bool> captured{false}, ended{false};
+        auto const until = [](auto&& holds) {
+            time_point const patience = clock::now() + std::chrono::seconds(60);
+            while (!holds() && clock::now() < patience) ::usleep(200);
+        };
+        bool sound = false;
+        std::thread other([&] {
+            queue stream(flags);
+            device_memory<float> from(few), to(few);
+            until([&] { return prepared.load() == n; });
+            must(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeGlobal),
+                 "cudaStreamBeginCapture");
+            must(
+                cudaMemcpyAsync(to.at, from.at, few * sizeof(float), cudaMemcpyDeviceToDevice, stream.handle),
+                "copy");
+            captured = true;
+            until([&] { return done.load() == n; });
+            cudaGraph_t graph = nullptr;
+            cudaError_t const result = cudaStreamEndCapture(stream.handle, &graph);
+            std::fprintf(stderr, "the capture ends: %s\n", cudaGetErrorName(result));
+            sound = result == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess;
+            ended = true;
+        });
+        auto const body = [&](world& ranks) {
+            gpu::use_device(ranks);
+            int wrong = 0;
+            {
+                queue stream;
+                pinned<float> numbers(few);
+                for (std::size_t i = 0; i < few; ++i) numbers.at[i] = sample(ranks.rank(), 0, i, 1);
+                ++prepared;
+                until([&] { return captured.load(); });
+                {
+                    reducer<float, update::sum, transport::inproc, Node> reduce(ranks, {{"a", few}});
+                    must(cudaMemcpyAsync(reduce.tensor(0).data(), numbers.at, few * sizeof(float),
+                                         cudaMemcpyHostToDevice, stream.handle),
+                         "in");
+                    reduce.ready(0, stream.handle);
+                    reduce.wait(stream.handle);
+                    must(cudaMemcpyAsync(numbers.at, reduce.tensor(0).data(), few * sizeof(float),
+                                         cudaMemcpyDeviceToHost, stream.handle),
+                         "out");
+                }
+                ++done;
+                until([&] { return ended.load(); });
+                must(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
+                for (std::size_t i = 0; i < few; ++i)
+                    wrong |= numbers.at[i] != sample(0, 0, i, 1) + sample(1, 0, i, 1);
+            }
+            return wrong;
+        };
+        std::string const text = said([&] {
+            if (launch_threads(n, body) != 0) throw error(errc::mismatch, -1, -1, "test", "wrong sums");
+        });
+        done = n;
+        other.join();
+        if (text != "nothing") std::fprintf(stderr, "%s\n", text.c_str());
+        return sound && text == "nothing";
+    });
+}
+
+// A stream that is being captured is refused everywhere, and neither the capture nor the reducer suffers.
+template <class Node> bool captured_streams_are_refused() {
+    return apart([](world& alone) {
+        gpu::use_device(alone);
+        reducer<float, transport::inproc, Node> reduce(alone, {{"a", 100}});
+        queue apart_one, blocking(cudaStreamDefault), free_one;
+        bool good = true;
+        for (queue* const one : {&apart_one, &blocking}) {
+            must(cudaStreamBeginCapture(one->handle, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+            std::vector<std::string> texts;
+            texts.push_back(said([&] { reduce.ready(0, one->handle); }));
+            texts.push_back(said([&] { reduce.all_reduce(reduce.tensor(0), one->handle); }));
+            if (one == &blocking) texts.push_back(said([&] { reduce.ready(0, nullptr); }));
+            reduce.ready(0, free_one.handle);
+            texts.push_back(said([&] { reduce.wait(one->handle); }));
+            reduce.wait(free_one.handle);
+            cudaGraph_t graph = nullptr;
+            good = good && cudaStreamEndCapture(one->handle, &graph) == cudaSuccess &&
+                   cudaGraphDestroy(graph) == cudaSuccess && cudaGetLastError() == cudaSuccess;
+            for (std::string const& text : texts) {
+                bool const told = text.find("bad argument") != std::string::npos &&
+                                  text.find(gpu::stream_is_captured) != std::string::npos;
+                if (!told) std::fprintf(stderr, "%s\n", text.c_str());
+                good = good && told;
+            }
+            reduce.ready(0, one->handle);
+            reduce.wait(one->handle);
+        }
+        return good && cudaDeviceSynchronize() == cudaSuccess;
+    });
+}
+
+} // namespace
+
+TEST_CASE("two streams: in a step, and by turns") {
+    two_streams_in_a_step<intra_node::pcie_staging>();
+    two_streams_in_a_step<intra_node::nvlink>();
+}
+
+TEST_CASE("a capture in global mode goes on in another thread") {
+    for (unsigned const flags : {cudaStreamNonBlocking, cudaStreamDefault}) {
+        CAPTURE(flags);
+        CHECK(beside_a_capture<intra_node::pcie_staging>(flags));
+        CHECK(beside_a_capture<staging_with_all>(flags));
+        CHECK(beside_a_capture<intra_node::nvlink>(flags));
+        CHECK(beside_a_capture<sums_with_all>(flags));
+    }
+}
+
+TEST_CASE("bad input: a stream that is being captured") {
+    CHECK(captured_streams_are_refused<intra_node::pcie_staging>());
+    CHECK(captured_streams_are_refused<intra_node::nvlink>());
+}
+
+TEST_CASE("bad input: an error of the program's that nobody has read, before tensors are packed") {
+    CHECK(apart([](world& alone) {
+        gpu::use_device(alone);
+        queue stream;
+        device_memory<float> own(3000);
+        reducer<float, transport::inproc, intra_node::pcie_staging> reduce(alone, {{"a", 1000}, {"b", 2000}});
+        auto const step = [&] {
+            return said([&] {
+                reduce.ready(0, device_span<float>(own.at, 1000), stream.handle);
+                reduce.ready(1, device_span<float>(own.at + 1000, 2000), stream.handle);
+                reduce.wait(stream.handle);
+            });
+        };
+        std::string const sound = step();
+        (void)cudaSetDevice(99);
+        std::string const text = step();
+        std::fprintf(stderr, "%s\n", text.c_str());
+        bool good = sound == "nothing" && cudaGetLastError() == cudaErrorInvalidDevice; // still the program's
+        for (char const* const part : {"rank 0", "left unread before this call", "cudaErrorInvalidDevice"})
+            good = good && text.find(part) != std::string::npos;
+        return good;
+    }));
+}
+
+// ---- devices that do not reach each other ---------------------------------------------------------------------------
+
+TEST_CASE("bad input: devices out of each other's reach: the pair is named, and the way out") {
+    if (!two_devices("devices out of each other's reach")) return;
+    CHECK(launch(
+              2,
+              [](world& ranks) {
+                  int const here = gpu::use_device(ranks);
+                  int reaches = 0;
+                  must(cudaDeviceCanAccessPeer(&reaches, 0, 1), "cudaDeviceCanAccessPeer");
+                  std::string const text = said([&] {
+                      reducer<float, transport::inproc, intra_node::nvlink> reduce(ranks, {{"a", 100}});
+                  });
+                  if (reaches != 0) return text == "nothing" ? 0 : 1;
+                  std::fprintf(stderr, "%s\n", text.c_str());
+                  bool good = here == ranks.rank();
+                  for (char const* const part : {"rank 0", "rank 1", "cannot reach", "pcie_staging"})
                       good = good && text.find(part) != std::string::npos;
                   return good ? 0 : 1;
               },
@@ -620,21 +929,21 @@ template <class Node> std::string left_alone(int n, end how, bool by_threads) {
     if (shared == MAP_FAILED) return "no memory";
     board& b = *new (shared) board;
     auto const body = [&](world& ranks) {
-        cudaStream_t stream = nullptr;
+        std::optional<queue> own;
         if constexpr (Node::device_memory) {
             gpu::use_device(ranks);
-            must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+            own.emplace();
         }
         reducer<float, update::sum, transport::inproc, Node> reduce(ranks, {{"a", 100000}, {"b", 3000}});
         auto const ready = [&](std::size_t t) {
             if constexpr (Node::device_memory)
-                reduce.ready(t, stream);
+                reduce.ready(t, own->handle);
             else
                 reduce.ready(t);
         };
         auto const wait = [&] {
             if constexpr (Node::device_memory)
-                reduce.wait(stream);
+                reduce.wait(own->handle);
             else
                 reduce.wait();
         };
@@ -681,6 +990,45 @@ template <class Node> std::string left_alone(int n, end how, bool by_threads) {
     return wrong;
 }
 
+// A rank is killed whose own stream is held up: what another has put behind it never ends, but its destructor does.
+std::string destroyed_behind_the_dead() {
+    constexpr int victim = 1;
+    constexpr double bound =
+        10; // 2 s for its queues and 2 s for the other to close its memory, and the machine's hurry
+    void* const shared =
+        ::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return "no memory";
+    board& b = *new (shared) board;
+    int const status = launch(2, [&](world& ranks) {
+        gpu::use_device(ranks);
+        queue stream;
+        std::optional<reducer<float, update::sum, transport::inproc, intra_node::nvlink>> reduce;
+        reduce.emplace(ranks, layout{{"a", 100000}});
+        reduce->ready(0, stream.handle);
+        reduce->wait(stream.handle); // a step that is sound
+        if (ranks.rank() == victim)
+            must(cudaLaunchHostFunc(
+                     stream.handle, [](void*) { ::sleep(600); }, nullptr),
+                 "cudaLaunchHostFunc");
+        reduce->ready(0, stream.handle);
+        reduce->wait(stream.handle); // the host waits for no device
+        b.waiting.fetch_add(1);
+        time_point const patience = clock::now() + std::chrono::seconds(60);
+        while (b.waiting.load() < 2 && clock::now() < patience) ::usleep(1000);
+        if (ranks.rank() == victim) ::kill(::getpid(), SIGKILL);
+        b.struck.store(board::now());
+        reduce.reset();
+        b.seconds[0] = static_cast<double>(board::now() - b.struck.load()) * 1e-9;
+        return 0;
+    });
+    double const took = b.seconds[0];
+    ::munmap(shared, sizeof(board));
+    std::string wrong;
+    if (status != 128 + SIGKILL) wrong += "status " + std::to_string(status) + "\n";
+    if (!(took > 0 && took < bound)) wrong += "destroyed after " + std::to_string(took) + " s\n";
+    return wrong;
+}
+
 template <class Node> void others_are_told() {
     for (int const n : {2, 3}) {
         CAPTURE(n);
@@ -706,6 +1054,10 @@ TEST_CASE("a rank that is killed or throws ends the others' wait: nvlink") {
 TEST_CASE(
     "anywhere: a rank that is killed or throws ends the others' wait: shared_memory, the test's own test") {
     others_are_told<intra_node::shared_memory>();
+}
+
+TEST_CASE("a rank that is killed while its stream is held up: the other's destructor ends: nvlink") {
+    CHECK(destroyed_behind_the_dead() == "");
 }
 
 __global__ void faulty_kernel(float* nowhere) { *nowhere = 1; }
@@ -770,7 +1122,10 @@ int main(int argc, char** argv) {
     doctest::Context context(argc, argv);
     if (absent == 0) {
         context.addFilter("test-case-exclude", "nowhere*");
-        return context.run();
+        int const result = context.run();
+        int const misused = on_stand_in() ? herring_stand_in_complaints() : 0;
+        if (misused != 0) std::printf("FAILED: cuda: %d misuses of CUDA, which are told above\n", misused);
+        return misused != 0 ? 1 : result;
     }
     context.addFilter("test-case", "anywhere*,nowhere*");
     int const result = context.run();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# herring: what is for GPUs, with nothing but nvcc and doctest's header: compiled, its code looked at, and run where there is a GPU.
+# herring: what is for GPUs, with nothing but nvcc and doctest's header: compiled, its code looked at, and run on a GPU or a stand-in for one.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/cuda/run.sh              HERRING_DOCTEST_INCLUDE: the folder that has doctest/doctest.h, if it is not a system header
@@ -17,8 +17,9 @@ fail() { echo "FAILED: cuda: $*"; result=1; }
 flags=(-std=c++20 -O2 -gencode "arch=compute_90,code=[sm_90,compute_90]" -Werror all-warnings -Xcompiler
     -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude -Itests)
 [ -z "${HERRING_DOCTEST_INCLUDE-}" ] || flags+=(-isystem "$HERRING_DOCTEST_INCLUDE")
+link() { nvcc "${flags[@]}" "$out/$1.o" -o "$out/$2" "${@:3}" >"$out/$2.log" 2>&1; } # object, program, what else
 compile() { # source, program
-    if nvcc "${flags[@]}" "$1" -o "$out/$2" >"$out/$2.log" 2>&1; then
+    if nvcc "${flags[@]}" -c "$1" -o "$out/$2.o" >"$out/$2.log" 2>&1 && link "$2" "$2"; then
         echo "cuda: $1: compiles and links"
     else
         fail "$1 does not compile"
@@ -83,14 +84,72 @@ sanitized() { # tool, log, what the test is told
         ! grep -qE '(ERROR|RACECHECK) SUMMARY: [1-9]' "$out/$2.log"
 }
 
-for example in examples/*/*.cu; do compile "$example" "$(basename "$example" .cu)"; done
+# The same objects over a stand-in for CUDA's runtime, which is no GPU: what is out of order, freed too soon, or called where
+# CUDA forbids it shows there. Its environment: stand_in/process.hpp.
+on_stand_in() { # program, log, what it is told
+    timeout 900 "$out/$1_on_stand_in" "${@:3}" >"$out/$2.log" 2>&1
+}
+passes() { # what, log, what the test is told; the environment is set by who calls
+    if on_stand_in gpu_test "$2" "${@:3}"; then
+        echo "cuda: on a stand-in for CUDA's runtime, not on a GPU: $1: $(grep -oE '[0-9]+ passed' "$out/$2.log" | head -n 1)"
+    else
+        fail "gpu_test on the stand-in: $1 ($out/$2.log)"
+        grep -vE 'share device|^$' "$out/$2.log" | head -n 40
+    fi
+}
+stand_in() {
+    if ! nvcc "${flags[@]}" -O1 -c tests/cuda/stand_in/runtime.cpp -o "$out/stand_in.o" >"$out/stand_in.log" 2>&1; then
+        fail "the stand-in for CUDA's runtime does not compile"
+        grep -E -A3 'error|warning' "$out/stand_in.log" | head -n 30
+        return
+    fi
+    local program seed=$RANDOM log
+    for program in gpu_test "${examples[@]}"; do
+        link "$program" "${program}_on_stand_in" "$out/stand_in.o" -cudart none || { fail "$program does not link with the stand-in"; return; }
+    done
+    for program in "${examples[@]}"; do
+        if on_stand_in "$program" "$program"; then
+            echo "cuda: on a stand-in for CUDA's runtime, not on a GPU: the example $program: runs"
+        else
+            fail "the example $program on the stand-in ($out/$program.log)"
+        fi
+    done
+    HERRING_STAND_IN_SEED=1 passes "1 device, seed 1: test cases" stand_in_1
+    HERRING_STAND_IN_SEED=$seed HERRING_STAND_IN_DEVICES=2 passes "2 devices, seed $seed: test cases" stand_in_2 \
+        -tce="the kernel*,both pass*,anywhere*,*killed*,nowhere*"
+    HERRING_STAND_IN_SEED=$seed HERRING_STAND_IN_DEVICES=2 HERRING_STAND_IN_PEERS=0 \
+        passes "2 devices out of each other's reach, seed $seed: test cases" stand_in_apart -tc="sanitizer: pcie*,bad input*"
+    # The tests themselves: without what CUDA does, they fail.
+    for slip in waits records; do
+        for log in pcie_staging nvlink; do
+            if HERRING_STAND_IN_SEED=1 HERRING_STAND_IN_SLIP=$slip on_stand_in gpu_test "control_$slip" -tc="sanitizer: $log*"; then
+                fail "the control without $slip of events is not caught: $log"
+            elif ! grep -q "differs from the host's" "$out/control_$slip.log"; then
+                fail "the control without $slip of events is caught for another reason: $log ($out/control_$slip.log)"
+            else
+                echo "cuda: control on the stand-in, $log without $slip of events: caught, as it must be"
+            fi
+        done
+    done
+    on_stand_in gpu_test control_beyond -ns -tc="control*"
+    if grep -q 'beyond_its_end: 128 bytes at .*: there is no such memory' "$out/control_beyond.log"; then
+        echo "cuda: control on the stand-in, a kernel that reads too far: caught, as it must be"
+    else
+        fail "the control that reads too far is not caught ($out/control_beyond.log)"
+    fi
+}
+
+examples=()
+for example in examples/*/*.cu; do
+    compile "$example" "$(basename "$example" .cu)" && examples+=("$(basename "$example" .cu)")
+done
 compile bench/gpu_bench.cu gpu_bench
 if echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/null 2>&1; then
     if compile tests/cuda/gpu_test.cu gpu_test; then
         # It says itself, in a line with SKIPPED, when there is no device.
         "$out/gpu_test" || fail "gpu_test"
         if "$out/gpu_test" --no-device; then
-            :
+            stand_in
         elif command -v compute-sanitizer >/dev/null; then
             # The test itself first: in a process that is forked, as all ranks are, a slip is found.
             if sanitized memcheck control -ns -tc="control*"; then

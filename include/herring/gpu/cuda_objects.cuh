@@ -27,11 +27,15 @@ class cuda_memory {
         std::size_t const whole = (bytes + block - 1) / block * block;
         on.set_up(cudaMalloc(&data_, whole), "cudaMalloc", whole,
                   "use a smaller layout, or free memory of the device");
-        cudaError_t result = cudaMemset(data_, 0, whole);
-        if (result == cudaSuccess) result = cudaStreamSynchronize(cudaStreamLegacy);
+        // In a stream of its own: the legacy one would wait for the program's blocking streams, and end a capture of one.
+        cudaStream_t once = nullptr;
+        cudaError_t result = cudaStreamCreateWithFlags(&once, cudaStreamNonBlocking);
+        if (result == cudaSuccess) result = cudaMemsetAsync(data_, 0, whole, once);
+        if (result == cudaSuccess) result = cudaStreamSynchronize(once);
+        if (once != nullptr) (void)cudaStreamDestroy(once);
         if (result != cudaSuccess) {
             (void)cudaFree(std::exchange(data_, nullptr));
-            on.set_up(result, "cudaMemset");
+            on.set_up(result, "cudaMemsetAsync");
         }
     }
     cuda_memory(cuda_memory const&) = delete;
