@@ -264,12 +264,12 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                             "it has other buckets; let every rank make the same reducer");
             auto const tensors = take<memory_export>(from);
             others_.push_back({l, {device_, tensors, rank}, {}, {}});
-            auto const import = [&](auto& to, std::size_t count) {
+            auto const fetch = [&](auto& to, std::size_t count) {
                 to.reserve(count);
                 while (to.size() < count) to.emplace_back(device_, take<event_export>(from), rank);
             };
-            import(others_.back().done, base::all_done().size());
-            import(others_.back().produced, base::all_produced().size());
+            fetch(others_.back().done, base::all_done().size());
+            fetch(others_.back().produced, base::all_produced().size());
             bases_[at(l)] = others_.back().tensors.data();
         }
     }
