@@ -299,7 +299,6 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         if (engine_->failed() == nullptr) check_stream(read_in, "wait");
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
-        node_->begin_taking(read_in);
         node_->results(read_in, step_end_);
         node_->template inspect<T>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
@@ -798,7 +797,6 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::uint64_t const before = engine_->requested();
         std::size_t entered = 0;
         node_->after(in);
-        node_->begin_taking(in);
         for (std::size_t out = 0; out < pieces; ++out) {
             for (; entered < pieces && entered < out + ring_pieces; ++entered) {
                 std::size_t const bytes = count(entered) * sizeof(T);

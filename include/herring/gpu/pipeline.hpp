@@ -25,7 +25,7 @@ namespace herring::gpu {
 /// of results. What happens to a bucket once it is loaded is the pipelines' own.
 ///
 /// Inspects: `inspect` looks at results. Graphs: work that is the same in every step is captured, and replayed.
-/// Threads:  `after`, `pack`, `load`, `begin_taking`, `unpack`, `taken` the caller's; all else the one that polls.
+/// Threads:  `after`, `pack`, `load`, `unpack`, `taken` the caller's; all else the one that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
@@ -80,8 +80,6 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
                [&] { packing_.put(queue, bucket, at, items); });
         packing_.used(queue, bucket);
     }
-    /// Before `results` in the caller's stream: what it does with them comes after what another did with those before.
-    void begin_taking(stream_handle stream) noexcept { device_.wait(stream, taken_); }
     /// What is in this stream now is all that is done with results there: what is loaded from now on comes after it.
     void taken(stream_handle stream) noexcept {
         device_.record(taken_, stream);
