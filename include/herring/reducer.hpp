@@ -427,9 +427,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
         std::size_t const tensors = on_device ? 0 : detail::round_up(plan_.tensor_bytes(), 4096);
         piece_ = needs_ring() && !on_device ? ring_piece() : 0;
-        through_ring_ = !on_device && !background && plan_.tuning.cut_bytes > 0;
+        bool const ring_of_tensors = !on_device && plan_.tuning.cut_bytes > 0;
+        through_ring_ = ring_of_tensors && !background;
         slot_ = piece_;
-        if (through_ring_)
+        // With progress::thread too: regions are alike on all ranks of a node, and progress may differ.
+        if (ring_of_tensors)
             for (bucket const& b : plan_.buckets) slot_ = std::max(slot_, b.elements);
         std::size_t const ring = ring_pieces * slot_ * sizeof(T);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);

@@ -242,6 +242,31 @@ TEST_CASE("reducer: some ranks lend some tensors in some steps, more than their 
     }
 }
 
+TEST_CASE("reducer: progress is each rank's own affair on one node too, whoever lends") {
+    constexpr std::size_t count = 200'000;
+    auto const step = [](auto& reduce, int rank, bool lends) {
+        std::vector<std::int32_t> lent(count);
+        std::span<std::int32_t> const at = lends ? std::span(lent) : reduce.tensor(0);
+        for (std::size_t k = 0; k < count; ++k) at[k] = static_cast<std::int32_t>(k) + rank;
+        if (lends)
+            reduce.ready(0, at);
+        else
+            reduce.ready(0);
+        reduce.wait();
+        for (std::size_t k = 0; k < count; ++k) require(at[k] == 2 * static_cast<std::int32_t>(k) + 1, "sum");
+    };
+    herring::launch_threads(2, [&](world& w) {
+        auto const run = [&]<class... Progress>(Progress...) {
+            reducer<std::int32_t, inproc, sum, shared, Progress...> reduce(w, layout{{"a", count}});
+            for (int lent = 0; lent < 4; ++lent) step(reduce, w.rank(), (lent >> w.rank() & 1) != 0);
+        };
+        if (w.rank() == 0)
+            run();
+        else
+            run(herring::progress::thread{});
+    });
+}
+
 TEST_CASE("reducer: many small buckets, one rank far behind in polling") {
     // Ranks 1 and 2 are done with bucket 0 before rank 0 has looked; then rank 0 hands in a fifth bucket, whose
     // mailbox is that of bucket 0.
