@@ -319,9 +319,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Moves what can be moved now, between `ready` and `wait`. Errors: as `wait`.
     void poll() {
-        driver_->poll();
+        move();
         if (failure const* const why = engine_->failed()) throw error(*why);
-        if (through_ring_) turn_ring();
     }
 
     /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
@@ -436,9 +435,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::size_t const ring = ring_pieces * slot_ * sizeof(T);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
         if (executions >= detail::token::low || peers.size() > detail::token::low)
-            throw error(errc::bad_argument, ranks_.rank(), -1, "construction",
-                        {executions, " buckets and ", peers.size(), " peers: at most ", detail::token::low,
-                         " of each; use a larger bucket (herring::fusion::balanced_buffer)"});
+            throw error(
+                errc::bad_argument, ranks_.rank(), -1, "construction",
+                {executions, " buckets and ", peers.size(), " peers: at most ", detail::token::low,
+                 " of each; use larger buckets (herring::fusion::balanced_buffer), or a larger cut_bytes "
+                 "of the intra_node policy's tuning"});
         std::size_t const flags =
             map_.largest_node() > 1 ? engine_type::local_bytes(executions, plan_.tuning.mailbox_bytes) : 0;
         std::size_t region = detail::round_up(tensors + ring + flags, 64);
@@ -615,6 +616,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
         --missing_[plan_.tensors[i].bucket];
         send_off();
+        if (through_ring_ && ring_in_ - ring_out_ == ring_pieces) move();
     }
 
     // Buckets leave in the plan's order on every rank, so that all ranks count the same executions.
@@ -640,6 +642,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     // ---- the caller's tensors, through a ring -----------------------------------------------------------------------
+
+    void move() noexcept {
+        driver_->poll();
+        if (through_ring_ && engine_->failed() == nullptr) turn_ring();
+    }
 
     // Copies out what is reduced, and in what there is room for.
     void turn_ring() noexcept {

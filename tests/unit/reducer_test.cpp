@@ -267,6 +267,21 @@ TEST_CASE("reducer: progress is each rank's own affair on one node too, whoever 
     });
 }
 
+TEST_CASE("reducer: what is lent moves in ready, beyond what the ring holds") {
+    herring::launch_threads(2, [](world& w) {
+        std::vector<std::size_t> const sizes(40, 1000);
+        reducer<std::int32_t, inproc, sum, shared, herring::fusion::per_tensor> reduce(w, layout::of(sizes));
+        std::vector<std::int32_t> lent(40'000, w.rank() + 1);
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            reduce.ready(i, std::span(lent).subspan(i * 1000, 1000));
+            w.barrier(); // which moves nothing
+        }
+        require(reduce.counters().operations > 20, "most were done while others were not ready");
+        reduce.wait();
+        require(std::count(lent.begin(), lent.end(), 3) == 40'000, "sums");
+    });
+}
+
 TEST_CASE("reducer: many small buckets, one rank far behind in polling") {
     // Ranks 1 and 2 are done with bucket 0 before rank 0 has looked; then rank 0 hands in a fifth bucket, whose
     // mailbox is that of bucket 0.
