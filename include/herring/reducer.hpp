@@ -218,7 +218,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Number of tensors.
     std::size_t size() const noexcept { return layout_.size(); }
 
-    /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made.
+    /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made, unless the bucket
+    /// has a tensor of the caller's too.
     ///
     /// Shape: layout[i].elements elements, 64-byte aligned. Lifetime: as the reducer; not to be touched between
     /// `ready(i)` and the end of `wait()`. Errors: `bad_argument` when i is out of range.
@@ -261,8 +262,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         mark(i, inout);
     }
 
-    /// The same for memory of the caller's: it is packed, now or when its turn comes, and `wait()` copies the result back into
-    /// it.
+    /// The same for memory of the caller's: it is packed, now or when its turn comes, and the result is copied back into it
+    /// by the time that `wait()` returns.
     ///
     /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned, and not to be touched; after an error its
     /// content is undefined. Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
