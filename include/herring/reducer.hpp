@@ -218,7 +218,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Number of tensors.
     std::size_t size() const noexcept { return layout_.size(); }
 
-    /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made.
+    /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made, unless the bucket
+    /// has a tensor of the caller's too.
     ///
     /// Shape: layout[i].elements elements, 64-byte aligned. Lifetime: as the reducer; not to be touched between
     /// `ready(i)` and the end of `wait()`. Errors: `bad_argument` when i is out of range.
@@ -261,8 +262,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         mark(i, inout);
     }
 
-    /// The same for memory of the caller's: it is packed, now or when its turn comes, and `wait()` copies the result back into
-    /// it.
+    /// The same for memory of the caller's: it is packed, now or when its turn comes, and the result is copied back into it
+    /// by the time that `wait()` returns.
     ///
     /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned, and not to be touched; after an error its
     /// content is undefined. Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
@@ -318,9 +319,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Moves what can be moved now, between `ready` and `wait`. Errors: as `wait`.
     void poll() {
-        driver_->poll();
+        move();
         if (failure const* const why = engine_->failed()) throw error(*why);
-        if (through_ring_) turn_ring();
     }
 
     /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
@@ -426,16 +426,20 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
         std::size_t const tensors = on_device ? 0 : detail::round_up(plan_.tensor_bytes(), 4096);
         piece_ = needs_ring() && !on_device ? ring_piece() : 0;
-        through_ring_ = !on_device && !background && plan_.tuning.cut_bytes > 0;
+        bool const ring_of_tensors = !on_device && plan_.tuning.cut_bytes > 0;
+        through_ring_ = ring_of_tensors && !background;
         slot_ = piece_;
-        if (through_ring_)
+        // With progress::thread too: regions are alike on all ranks of a node, and progress may differ.
+        if (ring_of_tensors)
             for (bucket const& b : plan_.buckets) slot_ = std::max(slot_, b.elements);
         std::size_t const ring = ring_pieces * slot_ * sizeof(T);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
         if (executions >= detail::token::low || peers.size() > detail::token::low)
-            throw error(errc::bad_argument, ranks_.rank(), -1, "construction",
-                        {executions, " buckets and ", peers.size(), " peers: at most ", detail::token::low,
-                         " of each; use a larger bucket (herring::fusion::balanced_buffer)"});
+            throw error(
+                errc::bad_argument, ranks_.rank(), -1, "construction",
+                {executions, " buckets and ", peers.size(), " peers: at most ", detail::token::low,
+                 " of each; use larger buckets (herring::fusion::balanced_buffer), or a larger cut_bytes "
+                 "of the intra_node policy's tuning"});
         std::size_t const flags =
             map_.largest_node() > 1 ? engine_type::local_bytes(executions, plan_.tuning.mailbox_bytes) : 0;
         std::size_t region = detail::round_up(tensors + ring + flags, 64);
@@ -535,7 +539,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                    {"tensor ", first_unready(), " ('", layout_[first_unready()].name,
                     "') is not ready: every tensor must be, once a step"});
         trace_(trace_event::wait_begin, 0);
-        if (through_ring_)
+        if (through_ring_ && !borrowed_.empty())
             for (turn_ring(); next_out_ < plan_.buckets.size() && engine_->failed() == nullptr; turn_ring())
                 driver_->until(taken_ + 1, deadline);
         status const ended = finish(step_end_, deadline);
@@ -612,6 +616,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
         --missing_[plan_.tensors[i].bucket];
         send_off();
+        if (through_ring_ && ring_in_ - ring_out_ == ring_pieces) move();
     }
 
     // Buckets leave in the plan's order on every rank, so that all ranks count the same executions.
@@ -637,6 +642,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     }
 
     // ---- the caller's tensors, through a ring -----------------------------------------------------------------------
+
+    void move() noexcept {
+        driver_->poll();
+        if (through_ring_ && engine_->failed() == nullptr) turn_ring();
+    }
 
     // Copies out what is reduced, and in what there is room for.
     void turn_ring() noexcept {

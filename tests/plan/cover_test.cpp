@@ -59,7 +59,7 @@ class inspection {
         for (std::size_t b = 0; b < p_.buckets.size(); ++b) {
             bucket const& it = p_.buckets[b];
             if (it.offset != covered) say("a gap between buckets");
-            if (it.elements > most && p_.buckets.size() < plan::most_cuts()) say("a bucket that is not cut");
+            if (it.elements > most && p_.buckets.size() < p_.most_cuts()) say("a bucket that is not cut");
             covered += it.elements;
             if (it.tensors > 0 && it.first_tensor != next) say("tensors out of order");
             if (it.tensors == 0 && (it.elements == 0 || covered > end)) say("a bucket of no tensor's");

@@ -67,7 +67,7 @@ concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_h
     typename P::copy;
     { p.tensors() }
     noexcept->std::same_as<std::byte*>;
-    { p.load(e, std::uint32_t{}, n, n) }
+    { p.load(e, std::uint32_t{}, n, n, true) }
     noexcept->std::same_as<std::byte*>;
     { p.loaded(e, e) }
     noexcept->std::same_as<bool>;

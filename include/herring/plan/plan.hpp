@@ -132,8 +132,9 @@ struct plan {
     /// One-hop chunks of a rank's own that may be on their way at once: half a window.
     static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
 
-    /// Of a larger model than this many times `cut_bytes`, parts are larger.
-    static constexpr std::size_t most_cuts() noexcept { return 1 << 16; }
+    /// Of a larger model than this many times `cut_bytes`, parts are larger. Over the network few enough that an execution's
+    /// number, of which a message carries 12 bits, tells which of two is ahead.
+    constexpr std::size_t most_cuts() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
 
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
@@ -255,7 +256,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     if (cut > 0) {
         std::size_t all = 0;
         for (std::size_t const one : elements) all += one;
-        cut = std::max(cut, all / plan::most_cuts()) / made.grain * made.grain;
+        cut = std::max(cut, all / made.most_cuts()) / made.grain * made.grain;
     }
     std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t no_bucket = 0xffffffff;
 /// What happened. The index that comes with it is given in brackets.
 enum class trace_event : std::uint8_t {
     tensor_ready,     ///< ready(i) was called [tensor]
-    bucket_submitted, ///< the last tensor of a bucket is ready: it may leave [bucket]
+    bucket_submitted, ///< all of a bucket is ready, and what is lent copied in: it may leave [bucket]
     bucket_reduced,   ///< every rank's part of a bucket is summed and back in place [bucket, or no_bucket]
     wait_begin,       ///< wait() was called: from here on communication is exposed [0]
     wait_end          ///< wait() is about to return [0]

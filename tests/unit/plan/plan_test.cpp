@@ -107,7 +107,11 @@ TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the 
     CHECK(whole(sharding::balanced{}, {0, 0}, 2).buckets.size() == 1);
 
     std::size_t const huge = std::size_t{1} << 32;
-    CHECK(whole(sharding::balanced{}, {huge, 1000}, 2).buckets.size() <= plan::most_cuts() + 1);
+    for (int const nodes : {1, 2}) {
+        plan const large = whole(sharding::balanced{}, {huge, 1000}, nodes);
+        CHECK(large.buckets.size() <= large.most_cuts() + 1);
+        CHECK(large.buckets.size() > large.most_cuts() / 2);
+    }
 
     // A tensor keeps its server in all parts.
     plan const by_tensor = whole(sharding::whole_tensor{}, {600, 1500, 300}, 2);
