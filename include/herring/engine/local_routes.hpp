@@ -21,10 +21,10 @@ template <class Context> class local_routes {
     /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too.
     local_routes(Context& context, std::size_t mailbox_bytes, std::byte* memory) noexcept
         : shared_(context), bytes_(mailbox_bytes), declared_(reinterpret_cast<declaration*>(memory)),
-          mailboxes_(memory + stamps_bytes(context.ring_mask + 1)) {}
+          mailboxes_(memory + declared_bytes(context.ring_mask + 1)) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions, std::size_t mailbox) noexcept {
-        return stamps_bytes(std::bit_ceil(executions + 1)) + shift + mailbox_count * (mailbox + spacing);
+        return declared_bytes(std::bit_ceil(executions + 1)) + shift + mailbox_count * (mailbox + spacing);
     }
 
     /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it.
@@ -94,7 +94,7 @@ template <class Context> class local_routes {
         stamp what;
         std::ptrdiff_t place; // of the bucket in the rank's memory
     };
-    static constexpr std::size_t stamps_bytes(std::size_t ring) noexcept {
+    static constexpr std::size_t declared_bytes(std::size_t ring) noexcept {
         return (ring * sizeof(declaration) + 4095) / 4096 * 4096;
     }
     int find_other(std::byte* own, stamp mine) noexcept { // of mailboxes

@@ -252,11 +252,12 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.tuning = tuning;
     made.tensors.reserve(elements.size());
 
-    std::size_t cut = tuning.cut_bytes / element_bytes;
-    if (cut > 0) {
+    std::size_t cut = 0;
+    if (tuning.cut_bytes > 0) {
         std::size_t all = 0;
         for (std::size_t const one : elements) all += one;
-        cut = std::max(cut, all / made.most_cuts()) / made.grain * made.grain;
+        cut = std::max({tuning.cut_bytes / element_bytes, all / made.most_cuts(), made.grain});
+        cut = cut / made.grain * made.grain;
     }
     std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;

@@ -120,6 +120,8 @@ TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the 
     for (shard const& s : by_tensor.shards) servers.push_back(s.server);
     CHECK(servers == std::vector<int>{0, 1, 1, 1, 0});
 
+    cut.cut_bytes = 1; // no less than a cache line
+    CHECK(whole(sharding::balanced{}, {40}, 2).buckets.size() == 3);
     cut.cut_bytes = 0;
     CHECK(whole(sharding::balanced{}, {10, 2500, 0}, 2).buckets.size() == 1);
 }
