@@ -139,12 +139,13 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
 
 /// Joins the world that the options and variables name, and returns once every rank is there.
 ///
-/// Variables: HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else torchrun's, Open MPI's, MPICH's or
-/// Slurm's; alone when there are none. HERRING_NODE, HERRING_SECRET and HERRING_INTERFACE add to any of them.
+/// Reads:    HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else torchrun's, Open MPI's, MPICH's or Slurm's;
+///           alone when there are none. HERRING_NODE, HERRING_SECRET and HERRING_INTERFACE add to any of them.
 /// Blocks:   until all ranks are there, at most `options.timeout` and a second.
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.
-/// Errors:   `timeout` naming the ranks that are missing, `refused`, `mismatch`, `unreachable`,
-/// `no_resources`, `bad_argument`. Example:  herring::world world = herring::join();
+/// Errors:   `timeout` naming the ranks that are missing, `refused`, `mismatch`, `unreachable`, `no_resources`,
+///           `bad_argument`.
+/// Example:  herring::world world = herring::join();
 HERRING_SETUP inline world join(join_options const& options = {}) {
     detail::variables const own{
         [](void const*, char const* name) { return static_cast<char const*>(std::getenv(name)); }};

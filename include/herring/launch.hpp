@@ -300,8 +300,8 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
 
 /// One world for each of `ranks` threads of this process, to be handed to them.
 ///
-/// Threads:  each world is used by one thread. Lifetime: as long as wanted; the last one frees what they
-/// share.
+/// Threads:  each world is used by one thread.
+/// Lifetime: as long as wanted; the last one frees what they share.
 inline std::vector<world> thread_worlds(int ranks, launch_options const& options = {}) {
     topology const map = detail::launch_map(ranks, options);
     detail::shared_region* const region = detail::shared_region::make(ranks, false);
@@ -318,8 +318,8 @@ inline std::vector<world> thread_worlds(int ranks, launch_options const& options
 /// Runs `function(world&)` in `ranks` threads of this process and joins them.
 ///
 /// Blocks:   until the last thread is done. A rank whose function throws announces that, so that the others'
-/// collectives end. Errors:   rethrows what the first rank threw that did; else returns 0 or the first status
-/// that is not.
+///           collectives end.
+/// Errors:   rethrows what the first rank threw that did; else returns 0 or the first status that is not.
 template <class Function>
 int launch_threads(int ranks, Function&& function, launch_options const& options = {}) {
     struct shared {

@@ -166,8 +166,9 @@ using reducer = basic_reducer<typename detail::runnable<resolve_t<T, Policies...
 /// Shape:    tensor(i) has layout[i] elements on every rank; afterwards each rank holds update(all ranks' values).
 /// Result:   the same bits on every rank, and in every run: contributions are combined in the order of the ranks of
 ///           a node, then of the nodes, in the accumulator's type, and rounded once.
-/// Threads:  one at a time. Lifetime: not longer than the world; neither copied nor moved. A process that is forked off
-///           later has the memory but not the rank: it must not touch the reducer, nor destroy it (`_exit`, or exec).
+/// Threads:  one at a time.
+/// Lifetime: not longer than the world; neither copied nor moved. A process that is forked off later has the memory but
+///           not the rank: it must not touch the reducer, nor destroy it (`_exit`, or exec).
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
@@ -190,7 +191,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Collective: all ranks construct with the same layout. What follows it goes to the transport's constructor,
     /// for example an `io_context` of the caller's for tcp.
     ///
-    /// Blocks: until all ranks are here, at most 30 s. Cost: O(tensors) messages of set-up, all memory.
+    /// Blocks: until all ranks are here, at most 30 s.
+    /// Cost: O(tensors) messages of set-up, all memory.
     /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments>
     basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
@@ -221,15 +223,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made, unless the bucket
     /// has a tensor of the caller's too.
     ///
-    /// Shape: layout[i].elements elements, 64-byte aligned. Lifetime: as the reducer; not to be touched between
-    /// `ready(i)` and the end of `wait()`. Errors: `bad_argument` when i is out of range.
+    /// Shape: layout[i].elements elements, 64-byte aligned.
+    /// Lifetime: as the reducer; not to be touched between `ready(i)` and the end of `wait()`.
+    /// Errors: `bad_argument` when i is out of range.
     tensor_span tensor(std::size_t i) {
         check_index(i, "tensor");
         return {memory() + plan_.tensors[i].offset, plan_.tensors[i].elements};
     }
 
-    /// Tensor i is complete on this rank. Cost: none, or the start of its bucket.
+    /// Tensor i is complete on this rank.
     ///
+    /// Cost: none, or the start of its bucket.
     /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already; neither changes anything.
     void ready(std::size_t i) {
         (void)holds<detail::only_on_host<on_device>>;
@@ -239,7 +243,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Of tensors on a device: tensor i is complete when what is in `written_in` now is. The host does not wait for it.
     ///
-    /// Lifetime: the stream, until `wait` is called. Cost: an event a bucket and stream.
+    /// Lifetime: the stream, until `wait` is called.
+    /// Cost: an event a bucket and stream.
     /// Errors: as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
     void ready(std::size_t i, stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
@@ -248,8 +253,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         mark(i, {});
     }
     /// The same for memory of the caller's: it is packed with the rest of its bucket, and `wait(stream)` copies the result
-    /// back, both on the device. Lifetime: until what is put into that stream then is done. Cost: two copies, many at once; one by
-    /// one where the memory is other than in the last two steps and the device is still busy with both.
+    /// back, both on the device.
+    ///
+    /// Lifetime: until what is put into that stream then is done.
+    /// Cost: two copies, many at once; one by one where the memory is other than in the last two steps and the device is
+    /// still busy with both.
     void ready(std::size_t i, device_span<T> inout,
                stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
         check_ready(i);
@@ -265,8 +273,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// The same for memory of the caller's: it is packed, now or when its turn comes, and the result is copied back into it
     /// by the time that `wait()` returns.
     ///
-    /// Shape: layout[i].elements elements. Lifetime: until `wait()` has returned, and not to be touched; after an error its
-    /// content is undefined. Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
+    /// Shape: layout[i].elements elements.
+    /// Lifetime: until `wait()` has returned, and not to be touched; after an error its content is undefined.
+    /// Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
     void ready(std::size_t i, std::span<T> inout) {
         (void)holds<detail::only_on_host<on_device>>;
         check_ready(i);
@@ -278,8 +287,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Ends the step: returns when every tensor holds its result.
     ///
-    /// Blocks: at most 30 s after the last rank's turn. Errors: `bad_state` naming a tensor that is not ready; else
-    /// what ended the reduction, naming the rank that is missing or differs.
+    /// Blocks: at most 30 s after the last rank's turn.
+    /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
+    /// missing or differs.
     void wait() { wait(clock::now() + default_timeout).value(); }
 
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
@@ -317,7 +327,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         return ended;
     }
 
-    /// Moves what can be moved now, between `ready` and `wait`. Errors: as `wait`.
+    /// Moves what can be moved now, between `ready` and `wait`.
+    ///
+    /// Errors: as `wait`.
     void poll() {
         move();
         if (failure const* const why = engine_->failed()) throw error(*why);
@@ -325,7 +337,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
     ///
-    /// Shape:  n elements in, n out; with n = 0, on all ranks, nothing is done. Blocks: until done, at most 30 s.
+    /// Shape:  n elements in, n out; with n = 0, on all ranks, nothing is done.
+    /// Blocks: until done, at most 30 s.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
@@ -354,7 +367,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
     /// the stream from now on finds the results. The host waits for the other ranks.
     ///
-    /// Shape: as above. Cost: a copy in and one out on the device, through a ring of 4 pieces of at most 4 MiB. Blocks: at most 30 s.
+    /// Shape: as above.
+    /// Cost: a copy in and one out on the device, through a ring of 4 pieces of at most 4 MiB.
+    /// Blocks: at most 30 s.
     /// Lifetime: the buffer, until what is put into the stream then is done.
     void all_reduce(device_span<T> inout,
                     stream in) requires(detail::tensor_memory<T, IntraNode>::on_device) {

@@ -111,9 +111,8 @@ class world {
 
     /// Returns once every rank has called it.
     ///
-    /// Blocks:  until the last rank arrives, at most `timeout`; a passed timeout ends the world for every
-    /// rank. Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by
-    /// `fail`.
+    /// Blocks:  until the last rank arrives, at most `timeout`; a passed timeout ends the world for every rank.
+    /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by `fail`.
     void barrier(std::chrono::milliseconds timeout = default_timeout) {
         usable("barrier");
         is_.by.barrier(is_.by.self, "barrier", detail::deadline_in(timeout));
@@ -134,7 +133,10 @@ class world {
         return is_.by.all_gather(is_.by.self, "all_gather", mine, detail::deadline_in(timeout));
     }
 
-    /// The first failure that any rank announced, or nullptr. Cost: two loads. Lifetime: as the world.
+    /// The first failure that any rank announced, or nullptr.
+    ///
+    /// Cost: two loads.
+    /// Lifetime: as the world.
     failure const* failed() const noexcept {
         if (is_.by.first_failure == nullptr) return nullptr;
         std::uint32_t const first = is_.by.first_failure->load(std::memory_order_acquire);
@@ -147,7 +149,9 @@ class world {
     }
 
     /// Asks who is to blame that this rank waits for `of.why.peer` in vain: the rank itself, or the one at the end of
-    /// the chain of those that wait for each other. To be called again until `failed()` tells. Cost: of set-up.
+    /// the chain of those that wait for each other. To be called again until `failed()` tells.
+    ///
+    /// Cost: of set-up.
     HERRING_SETUP void accuse(detail::accusation& of) noexcept {
         if (is_.by.accuse != nullptr) return is_.by.accuse(is_.by.self, of);
         fail(of.why);
@@ -157,7 +161,9 @@ class world {
     std::uint32_t question() const noexcept {
         return is_.by.question == nullptr ? 0 : is_.by.question->load(std::memory_order_acquire);
     }
-    /// Tells whoever asks that this rank waits, for `other` or (−1) for nobody in particular. Cost: one store.
+    /// Tells whoever asks that this rank waits, for `other` or (−1) for nobody in particular.
+    ///
+    /// Cost: one store.
     void waits_for(int other, std::uint32_t question) noexcept {
         if (is_.by.testifies != nullptr)
             is_.by.testifies->store(detail::testimony::waits_for(other, question), std::memory_order_release);

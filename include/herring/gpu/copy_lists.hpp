@@ -18,7 +18,8 @@ namespace herring::gpu {
 /// (a bucket) has two lists. What is in one of them already is used again; a list that is written anew is one that the
 /// device is done with. While it is done with neither, copies go one by one: the host waits for no stream.
 ///
-/// Cost:     of a list that is as before, or as the one before it: a comparison. Memory: 2 lists, 2 events a part.
+/// Cost:     of a list that is as before, or as the one before it: a comparison.
+/// Memory:   2 lists, 2 events a part.
 /// Threads:  one at a time. Streams that read lists of the same object follow each other.
 /// Lifetime: waits for the last use of every list, as a stream's end does (see `runtime_policy`).
 template <class Runtime> class copy_lists {

@@ -34,9 +34,10 @@ HERRING_HOST_DEVICE inline bool not_finite(std::int32_t) noexcept { return false
 HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false; }
 } // namespace detail
 
-/// What a thread finds in its share of `count` elements. Cost: each read once, 16 bytes at a time; squares in double.
+/// What a thread finds in its share of `count` elements. The same share, in the same order, whatever device it is and
+/// wherever the elements lie on a 16-byte boundary.
 ///
-/// The same share, in the same order, whatever device it is and wherever the elements lie on a 16-byte boundary.
+/// Cost: each read once, 16 bytes at a time; squares in double.
 template <class T>
 HERRING_HOST_DEVICE findings inspect(T const* from, std::size_t count, std::size_t thread,
                                      std::size_t threads) noexcept {

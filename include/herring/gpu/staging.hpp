@@ -40,7 +40,8 @@ struct staging_tuning {
 ///           its copy in is done, which the host sees; the copy out follows when all local ranks have finished e.
 /// Blocks:   never, but the destructor: it waits for what is in this rank's queues, and so for the caller's streams that they
 ///           wait for, up to 30 s, or 2 s after a failure; then what they use is left to the end of the process, with a
-///           line on stderr. Threads: `after`, `load` and `results` the caller's; all else the one that polls.
+///           line on stderr.
+/// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
 /// Errors:   of the device: kept, `failed()`; the engine ends with them.
 template <class Runtime, staging_tuning Tuning = staging_tuning{}>
 class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {

@@ -67,11 +67,14 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
 
 /// Joins the ranks of `communicator`, in their order there; collective over it.
 ///
-/// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR
-/// where that is set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of
-/// its first address that is not loopback. Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is
-/// not used, and may be finalised before the world ends. Errors:   as `join()`. Example:  MPI_Init(&argc,
-/// &argv); herring::world world = herring::join(MPI_COMM_WORLD);
+/// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR where that is
+/// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
+/// not loopback.
+///
+/// Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is not used, and may be finalised before the world ends.
+/// Errors:   as `join()`.
+/// Example:  MPI_Init(&argc, &argv);
+///           herring::world world = herring::join(MPI_COMM_WORLD);
 HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& options = {}) {
     detail::rendezvous who;
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");

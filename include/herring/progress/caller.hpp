@@ -9,8 +9,7 @@ namespace herring::progress {
 
 /// Bytes move inside ready(), poll() and wait(), on the thread that calls them.
 ///
-/// Cost:    no thread, no lock. Between those calls nothing moves except what the kernel or the NIC does on
-/// its
+/// Cost:    no thread, no lock. Between those calls nothing moves except what the kernel or the NIC does on its
 ///          own; call poll() now and then in a long backward, or name progress::thread.
 /// Threads: one thread calls the reducer at a time.
 struct caller {

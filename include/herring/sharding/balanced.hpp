@@ -9,8 +9,9 @@ namespace herring::sharding {
 
 /// Cuts every bucket into equal byte ranges, one a server, whatever tensors they hold.
 ///
-/// Shape:   bucket of B grains, S servers → S ranges of ⌈B/S⌉ or ⌊B/S⌋ grains, in order (empty ones are left
-/// out). Cost:    max/mean load of a server < 1 + S/B. Source:  Herring, SC'20: balanced fusion buffers.
+/// Shape:   bucket of B grains, S servers → S ranges of ⌈B/S⌉ or ⌊B/S⌋ grains, in order; empty ones are left out.
+/// Cost:    max/mean load of a server < 1 + S/B.
+/// Source:  Herring, SC'20: balanced fusion buffers.
 struct balanced {
     using axis = axes::sharding;
     static constexpr char const* name = "balanced";

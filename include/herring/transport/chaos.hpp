@@ -109,7 +109,9 @@ inline constexpr auto chaos_name = [] {
     return made;
 }();
 
-/// Draws the same numbers from the same seed, everywhere. Source: Steele, Lea, Flood, OOPSLA'14 (SplitMix64).
+/// Draws the same numbers from the same seed, everywhere.
+///
+/// Source: Steele, Lea, Flood, OOPSLA'14 (SplitMix64).
 class draws {
   public:
     explicit draws(std::uint64_t seed = 0) noexcept : state_(seed) {}
@@ -163,7 +165,8 @@ namespace herring::transport {
 ///           clock is asked. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run by
 ///           themselves have the same schedule, and meet it in another order. `seed()` tells it, `trace()` is a
 ///           hash of all that was done.
-/// Facts:    of `Inner`; keeps no order. Threads: as `Inner`.
+/// Facts:    of `Inner`; keeps no order.
+/// Threads:  as `Inner`.
 /// Cost:     O(1) a post and a completion, and a pass over what is late at every poll; no allocation after construction
 ///           that `Inner` does not make. `wait` sleeps only while nothing is late.
 /// Errors:   of `Inner`; `bad_argument` when HERRING_CHAOS_SEED is not a number.

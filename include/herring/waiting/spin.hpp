@@ -9,8 +9,7 @@ namespace herring::waiting {
 
 /// Polls without ever giving the core away.
 ///
-/// Cost:    a whole core a waiting rank; the quickest answer there is, as long as every rank has a core of
-/// its own.
+/// Cost:    a whole core a waiting rank; the quickest answer there is, as long as every rank has a core of its own.
 ///          With more ranks than cores each waits for a time slice (milliseconds) of the one that spins: name
 ///          adaptive there.
 struct spin {
