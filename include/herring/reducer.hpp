@@ -55,8 +55,10 @@ template <class Transport> constexpr bool carries(exchange_tuning const& sizes) 
     try {
         throw;
     } catch (error const& failed) {
-        ranks.fail(failed.why());
-        throw;
+        failure why = failed.why();
+        if (why.local_rank < 0) why.local_rank = ranks.rank(); // of a plan, which is the same on every rank
+        ranks.fail(why);
+        throw error(why);
     } catch (std::bad_alloc const&) {
         error const short_of_memory(
             errc::no_resources, ranks.rank(), -1, "construction",
@@ -116,8 +118,8 @@ template <class Pack> struct reducible {
     static_assert(
         !known || carried,
         "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least "
-        "one chunk, and messages of two chunks' size; a common slip is an empty tuning; set chunk_bytes and "
-        "window_bytes");
+        "one chunk, and messages of two chunks' size; a common slip is a chunk_bytes of 1024, for a test; "
+        "leave chunk_bytes and window_bytes out for their defaults, or raise them");
 };
 template <class T> struct reducible<rejected<T>> { static constexpr bool value = true; };
 
@@ -773,7 +775,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         bucket_tensor const whole{0, 0, elements};
         shards.clear();
         made = {};
-        detail::divide<Sharding>(made, {elements, plan_.grain, std::span(&whole, 1)}, plan_, shards);
+        detail::divide<Sharding>(made, {elements, plan_.grain, std::span(&whole, 1)}, plan_, shards,
+                                 {ranks_.rank(), "all_reduce"});
     }
 
     status reduce_in_place(std::span<T> inout, time_point deadline) {

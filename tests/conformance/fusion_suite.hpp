@@ -48,8 +48,14 @@ template <class P> findings fusion_suite() {
                                          .one_hop_bytes = 1024,
                                          .pair_bytes = 0,
                                          .local_chunk_bytes = 4096};
-            plan const one = make_plan<P, sharding::balanced>(sizes, map, 4, 4, tuning);
-            plan const two = make_plan<P, sharding::balanced>(sizes, map, 4, 4, tuning);
+            plan one, two;
+            try {
+                one = make_plan<P, sharding::balanced>(sizes, map, 4, 4, tuning);
+                two = make_plan<P, sharding::balanced>(sizes, map, 4, 4, tuning);
+            } catch (error const& why) {
+                find("plan", why.what());
+                continue;
+            }
             if (one.buckets.size() != two.buckets.size()) {
                 find("pure", "another plan the second time");
                 continue;

@@ -58,7 +58,7 @@ template <class P> findings sharding_suite() {
                 return find("covers", about + "a range ends behind the bucket");
             if (r.server < 0 || r.server >= servers)
                 find("servers", about + "server " + std::to_string(r.server));
-            if (r.offset % grain != 0)
+            if (r.elements > 0 && r.offset % grain != 0)
                 find("grain", about + "a cut at " + std::to_string(r.offset) + ", within a cache line");
             at = r.offset + r.elements;
         }

@@ -359,7 +359,7 @@ TEST_CASE("at_most keeps every bucket below its bound, and a large tensor alone"
     // [snippet plan]
     std::array<std::size_t, 6> const elements{1000, 200, 5000, 0, 30, 40};
     herring::plan const made = herring::make_plan<at_most<8192>, herring::sharding::balanced>(
-        elements, herring::topology::uniform(2, 2), sizeof(float), sizeof(float), local_socket::tuning);
+        elements, herring::topology::uniform(2, 2), sizeof(float), sizeof(float), {});
     CHECK(made.buckets.size() == 3); // {1000, 200}, {5000}, {0, 30, 40}
     CHECK(made.buckets[0].elements * sizeof(float) <= 8192);
     CHECK(made.buckets[1].tensors == 1);

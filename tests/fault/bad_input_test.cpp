@@ -149,6 +149,65 @@ TEST_CASE("bad input: a layout of more bytes than there are is refused on every 
     }
 }
 
+namespace {
+
+/// The second half of a bucket goes to a server that does not exist; a piece of an odd size is cut in the middle of a
+/// cache line.
+struct absent_server {
+    using axis = herring::axes::sharding;
+    static constexpr char const* name = "absent_server";
+    template <class Assign>
+    static void shard(herring::bucket_view const& bucket, int servers, Assign&& assign) noexcept {
+        std::size_t const half = bucket.elements / 2;
+        assign(0, half, 0);
+        assign(half, bucket.elements - half, bucket.elements % 2 == 0 ? servers : 1);
+    }
+};
+
+} // namespace
+
+TEST_CASE("bad input: a sharding policy that leaves elements without a server is refused on every rank") {
+    for (start const how : {start::launch, start::join}) {
+        setup s;
+        s.how = how;
+        s.ranks = 3;
+        s.name = "an absent server";
+        report const seen = play(s, [&](world& w, board& b) {
+            b.strike();
+            over_tcp<float, absent_server> reduce(w, layout{{"small", 8}, {"large", 200'000}});
+            throw std::runtime_error("not so: it was constructed");
+        });
+        INFO(s.name << " over " << to_string(how) << "\n" << seen.text());
+        for (int r = 0; r < 3; ++r) {
+            auto const& one = seen.ranks[static_cast<std::size_t>(r)];
+            CHECK(one.how == state::error);
+            CHECK(one.why.what == errc::bad_argument);
+            CHECK(one.why.local_rank == r);
+            std::string const text = one.why.message();
+            CHECK(text.find("sharding policy 'absent_server', bucket 0 of 200016 elements") !=
+                  std::string::npos);
+            CHECK(text.find("assign(100008, 100008, 3) goes to a server that does not exist") !=
+                  std::string::npos);
+            CHECK(one.after_ms <= static_cast<double>(promptly.count() * slower));
+        }
+        // A buffer of all_reduce's is divided at the call: all ranks refuse it, and lose nothing.
+        s.name = "an absent server, of all_reduce";
+        report const later = play(s, [&](world& w, board&) {
+            over_tcp<float, absent_server, herring::update::sum> reduce(w, layout{{"small", 8}});
+            std::vector<float> mine(99'999);
+            refused([&] { reduce.all_reduce(mine); }, errc::bad_argument,
+                    {"all_reduce: bad argument", "a piece of an all_reduce of 99999 elements",
+                     "begins within a cache line"});
+            fill(reduce, w, 0, 0);
+            reduce.ready(0);
+            reduce.wait();
+            verify(reduce, w, 0, 0);
+        });
+        INFO(later.text());
+        for (auto const& one : later.ranks) CHECK(one.how == state::done);
+    }
+}
+
 TEST_CASE("bad input: a misuse is an error on that rank alone, and the step goes on") {
     for (start const how : {start::launch, start::join}) {
         for (int const place : {0, 1, 2}) {

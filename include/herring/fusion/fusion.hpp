@@ -30,6 +30,8 @@ concept fusion_closes = requires(fusion_state const& state) {
 };
 
 /// A fusion policy is one pure function over `fusion_state`, the same on every rank.
+///
+/// Errors: `bad_argument` from the reducer's constructor when it answers the same question in two ways: it is asked twice.
 template <class Policy>
 concept fusion_policy =
     std::same_as<typename Policy::axis, axes::fusion> && fusion_named<Policy> && fusion_closes<Policy>;

@@ -5,6 +5,8 @@
 
 #include "herring/detail/config.hpp"
 #include "herring/detail/digest.hpp"
+#include "herring/detail/text.hpp"
+#include "herring/error.hpp"
 #include "herring/fusion/fusion.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/sharding/sharding.hpp"
@@ -12,8 +14,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace herring {
@@ -41,13 +45,16 @@ constexpr char const* to_string(route r) noexcept {
 }
 
 /// The sizes that the transport and the intra-node reducer ask for; all in bytes.
+///
+/// A transport sets the first four, an intra_node policy the last three (`intra_node_tuning`). The defaults make a plan
+/// that works over any transport, with two hops for every bucket.
 struct exchange_tuning {
-    std::size_t chunk_bytes = 0;   ///< piece that is pushed, summed and returned at a time
-    std::size_t window_bytes = 0;  ///< pushed to one server and not yet returned, at most
-    std::size_t one_hop_bytes = 0; ///< buckets up to this size take one hop
+    std::size_t chunk_bytes = 64 << 10;   ///< piece that is pushed, summed and returned at a time
+    std::size_t window_bytes = 256 << 10; ///< pushed to one server and not yet returned, at most
+    std::size_t one_hop_bytes = 0;        ///< buckets up to this size take one hop
     std::size_t pair_bytes =
         0; ///< the same where there are two nodes: one hop then moves no more bytes than two
-    std::size_t local_chunk_bytes = 0; ///< piece that a local rank sums at a time on one node
+    std::size_t local_chunk_bytes = 64 << 10; ///< piece that a local rank sums at a time on one node
     std::size_t mailbox_bytes =
         0; ///< buckets up to this size go through mailboxes on one node of 3 ranks or more
     std::size_t cut_bytes =
@@ -203,9 +210,73 @@ constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offs
     }
 }
 
-/// Fills in route, shards and chunks of one bucket; appends to `shards`.
+/// What is divided into shards, for errors.
+struct division {
+    static constexpr std::size_t no_number = ~std::size_t{0};
+    int rank = -1;                       ///< that divides; -1: not known
+    char const* operation = "make_plan"; ///< that asks for it
+    std::size_t bucket = no_number;      ///< no_number: a piece of an all_reduce
+};
+
+/// Checks what a sharding policy assigns, range by range. It keeps the first defect and throws nothing: a policy's
+/// function may be noexcept.
+///
+/// Cost: O(1) a range.
+class shard_check {
+  public:
+    constexpr shard_check(bucket_view const& view, int servers) noexcept : view_(view), servers_(servers) {}
+
+    /// Whether the range is sound: it begins where the one before it ended, and has a server.
+    constexpr bool takes(std::size_t offset, std::size_t elements, int server) noexcept {
+        if (defect_ != nullptr) return false;
+        if (offset != next_)
+            defect_ = offset > next_ ? "leaves out the elements before it" : "overlaps, or is out of order";
+        else if (elements > view_.elements - next_)
+            defect_ = "ends behind the bucket";
+        else if (server < 0 || server >= servers_)
+            defect_ = "goes to a server that does not exist";
+        else if (elements > 0 && offset % view_.grain != 0)
+            defect_ = "begins within a cache line";
+        offset_ = offset, elements_ = elements, server_ = server;
+        if (defect_ == nullptr) next_ += elements;
+        return defect_ == nullptr;
+    }
+
+    /// Whether all ranges were sound, and no element is left over.
+    constexpr bool sound() const noexcept { return defect_ == nullptr && next_ == view_.elements; }
+
+    /// Throws what is wrong, as `bad_argument`.
+    [[noreturn]] HERRING_SETUP void refuse(std::string_view policy, division const& of) const {
+        std::string const where = of.bucket == division::no_number ? std::string("a piece of an all_reduce")
+                                                                   : text({"bucket ", of.bucket});
+        std::string const what =
+            defect_ == nullptr
+                ? text({"leaves elements ", next_, " to ", view_.elements, " without a server"})
+                : text({"assign(", offset_, ", ", elements_, ", ", server_, ") ", defect_});
+        throw error(errc::bad_argument, of.rank, -1, of.operation,
+                    {"sharding policy '", policy, "', ", where, " of ", view_.elements, " elements: ", what,
+                     "; ranges must ascend from 0, cover the bucket once, begin at multiples of ",
+                     view_.grain, " and name a server of 0 to ", servers_ - 1});
+    }
+
+  private:
+    bucket_view const& view_;
+    int servers_;
+    std::size_t next_ = 0; // elements that have a server
+    char const* defect_ = nullptr;
+    std::size_t offset_ = 0, elements_ = 0; // of the range with the defect
+    int server_ = 0;
+};
+
+[[noreturn]] HERRING_SETUP inline void refuse_plan(std::initializer_list<piece> what) {
+    throw error(errc::bad_argument, -1, -1, "make_plan", what);
+}
+
+/// Fills in route, shards and chunks of one bucket; appends to `shards`. Throws `bad_argument` when the sharding policy
+/// does not give every element one server.
 template <class Sharding>
-constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, std::vector<shard>& shards) {
+constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, std::vector<shard>& shards,
+                      division const& of) {
     std::size_t const bytes = view.elements * facts.element_bytes;
     bool const one_node = facts.nodes == 1;
     made.elements = view.elements;
@@ -225,10 +296,16 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
         chunks += part.chunks;
         shards.push_back(part);
     };
-    if (made.path == route::two_hop)
-        Sharding::shard(view, facts.nodes, add);
-    else
+    if (made.path == route::two_hop) {
+        shard_check check(view, facts.nodes);
+        auto const assign = [&](std::size_t offset, std::size_t elements, int server) {
+            if (check.takes(offset, elements, server)) add(offset, elements, server);
+        };
+        Sharding::shard(view, facts.nodes, assign);
+        if (!check.sound()) check.refuse(policy_name<Sharding>(), of);
+    } else {
         add(0, view.elements, one_node ? 0 : -1);
+    }
     made.shards = static_cast<std::uint32_t>(shards.size()) - made.first_shard;
     made.chunks = chunks;
 }
@@ -238,11 +315,27 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
 /// Makes the plan; `elements[i]` is the size of tensor i in layout order.
 ///
 /// Cost:   O(tensors + shards); usable in a constant expression.
+/// Errors: `bad_argument`, the same on every rank: a sharding policy that does not give every element of a bucket one
+///         server, a fusion policy that answers a question in two ways, chunks below a cache line, sizes beyond 8 TiB.
+///         The text names the policy, the bucket and the range.
 /// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
 template <class Fusion, class Sharding>
 HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
                                        std::size_t element_bytes, std::size_t accumulator_bytes,
                                        exchange_tuning const& tuning) {
+    if (element_bytes == 0 || element_bytes > 64 || accumulator_bytes == 0)
+        detail::refuse_plan({"elements of ", element_bytes, " bytes and accumulators of ", accumulator_bytes,
+                             ": elements have 1 to 64 bytes, accumulators at least 1"});
+    if (std::size_t const chunk = map.nodes() > 1 ? tuning.chunk_bytes : tuning.local_chunk_bytes; chunk < 64)
+        detail::refuse_plan(
+            {map.nodes() > 1 ? "chunk_bytes" : "local_chunk_bytes", " of the tuning is ", chunk,
+             ": a chunk has at least one cache line of 64 bytes; leave it out for the default"});
+    std::size_t all = 0;
+    for (std::size_t const one : elements) {
+        if (one > (std::size_t{1} << 43) / element_bytes - all)
+            detail::refuse_plan({"the tensors have more than 8 TiB; see where their sizes come from"});
+        all += one;
+    }
     plan made;
     made.element_bytes = element_bytes;
     made.nodes = map.nodes();
@@ -254,8 +347,6 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
 
     std::size_t cut = 0;
     if (tuning.cut_bytes > 0) {
-        std::size_t all = 0;
-        for (std::size_t const one : elements) all += one;
         cut = std::max({tuning.cut_bytes / element_bytes, all / made.most_cuts(), made.grain});
         cut = cut / made.grain * made.grain;
     }
@@ -271,7 +362,8 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
             bucket part{.offset = at,
                         .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
                         .tensors = count};
-            detail::divide<Sharding>(part, {size, made.grain, in_part}, made, made.shards);
+            detail::divide<Sharding>(part, {size, made.grain, in_part}, made, made.shards,
+                                     {.bucket = made.buckets.size()});
             made.buckets.push_back(part);
             count = 0;
         }
@@ -286,7 +378,12 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         fusion_state const state{(end - start) * element_bytes, open.size(),
                                  i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0, made.nodes,
                                  made.largest_node};
-        if (Fusion::closes(state)) close();
+        bool const full = Fusion::closes(state);
+        if (Fusion::closes(state) != full) // ranks must close the same buckets
+            detail::refuse_plan({"fusion policy '", policy_name<Fusion>(), "', bucket ", made.buckets.size(),
+                                 ": closes() answers yes and no to the same question, after tensor ", i,
+                                 " of ", elements.size(), "; it must depend on its argument alone"});
+        if (full) close();
     }
     if (!open.empty()) close();
     made.elements = end;

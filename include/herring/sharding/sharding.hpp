@@ -20,8 +20,8 @@ struct bucket_tensor {
 
 /// A bucket as a sharding policy sees it.
 struct bucket_view {
-    std::size_t elements = 0; ///< with padding
-    std::size_t grain = 1;    ///< cuts at multiples of this many elements keep a cache line whole
+    std::size_t elements = 0;               ///< with padding
+    std::size_t grain = 1;                  ///< elements to a cache line; a range begins at a multiple of it
     std::span<bucket_tensor const> tensors; ///< in order; they cover the bucket
 };
 
@@ -43,7 +43,11 @@ concept sharding_assigns = requires(bucket_view const& bucket, int servers,
 };
 
 /// A sharding policy assigns ranges in ascending order that cover the bucket once:
-/// `assign(offset, elements, server)` with 0 ≤ server < servers. Pure: the same on every rank.
+/// `assign(offset, elements, server)` with 0 ≤ server < servers, and `offset` a multiple of the bucket's grain. Pure: the
+/// same on every rank.
+///
+/// Errors: `bad_argument` on every rank when it does not, from the reducer's constructor (and from `all_reduce`, whose
+/// buffers are divided at the call); the text names the policy, the bucket and the range.
 template <class Policy>
 concept sharding_policy =
     std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_assigns<Policy>;

@@ -9,6 +9,7 @@
 
 #include "doctest/doctest.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,116 @@ constexpr exchange_tuning sizes{.chunk_bytes = 4096,
 plan of(std::vector<std::size_t> const& elements, topology const& map) {
     return make_plan<fusion::per_tensor, sharding::balanced>(elements, map, 4, 4, sizes);
 }
+
+/// What make_plan throws; "" if nothing.
+template <class Fusion, class Sharding>
+std::string refusal(std::vector<std::size_t> const& elements, topology const& map,
+                    exchange_tuning const& tuning = sizes, std::size_t element_bytes = 4) {
+    try {
+        (void)make_plan<Fusion, Sharding>(elements, map, element_bytes, 4, tuning);
+    } catch (error const& why) {
+        CHECK(why.code() == errc::bad_argument);
+        return why.what();
+    }
+    return "";
+}
+
+using assign = std::function<void(std::size_t, std::size_t, int)>;
+/// Assigns what a test says, `noexcept` as a user's policy may be.
+struct told {
+    using axis = axes::sharding;
+    static constexpr char const* name = "told";
+    static inline std::function<void(bucket_view const&, int, assign const&)> ranges;
+    static void shard(bucket_view const& bucket, int servers, assign const& to) noexcept {
+        ranges(bucket, servers, to);
+    }
+};
+static_assert(sharding_policy<told>);
+
+std::string refusal_of(std::function<void(std::size_t, int, assign const&)> ranges) {
+    told::ranges = [=](bucket_view const& b, int servers, assign const& to) {
+        ranges(b.elements, servers, to);
+    };
+    return refusal<fusion::per_tensor, told>({32, 1600}, topology::uniform(3, 1));
+}
+bool says(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
+
+/// Closes every third time that it is asked.
+struct counting {
+    using axis = axes::fusion;
+    static constexpr char const* name = "counting";
+    static inline int asked = 0;
+    static bool closes(fusion_state const&) noexcept { return ++asked % 3 == 0; }
+};
 } // namespace
+
+TEST_CASE(
+    "plan: a sharding policy that does not give every element one server is refused, with bucket and range") {
+    CHECK(refusal_of([](std::size_t n, int, assign const& to) { to(0, 800, 0), to(800, n - 800, 2); }) == "");
+    CHECK(refusal_of([](std::size_t n, int, assign const& to) { to(0, 0, 0), to(0, n, 1), to(n, 0, 2); }) ==
+          "");
+
+    std::string const absent = refusal_of(
+        [](std::size_t n, int servers, assign const& to) { to(0, 800, 0), to(800, n - 800, servers); });
+    CHECK(says(absent,
+               "sharding policy 'told', bucket 1 of 1600 elements: assign(800, 800, 3) goes to a server that "
+               "does not exist"));
+    CHECK(says(absent, "name a server of 0 to 2"));
+    CHECK(says(refusal_of([](std::size_t n, int, assign const& to) { to(0, n, -1); }),
+               "assign(0, 1600, -1) goes"));
+
+    std::string const gap =
+        refusal_of([](std::size_t n, int, assign const& to) { to(0, 320, 0), to(640, n - 640, 1); });
+    CHECK(says(gap, "assign(640, 960, 1) leaves out the elements before it"));
+    std::string const overlap =
+        refusal_of([](std::size_t n, int, assign const& to) { to(0, 800, 0), to(640, n - 640, 1); });
+    CHECK(says(overlap, "assign(640, 960, 1) overlaps, or is out of order"));
+    CHECK(says(refusal_of([](std::size_t n, int, assign const& to) { to(800, n - 800, 0), to(0, 800, 1); }),
+               "assign(800, 800, 0) leaves out"));
+    std::string const off =
+        refusal_of([](std::size_t n, int, assign const& to) { to(0, 801, 0), to(801, n - 801, 1); });
+    CHECK(says(off, "assign(801, 799, 1) begins within a cache line"));
+    CHECK(says(off, "begin at multiples of 16"));
+    CHECK(says(refusal_of([](std::size_t n, int, assign const& to) { to(0, n + 16, 0); }),
+               "assign(0, 1616, 0) ends behind the bucket"));
+    CHECK(says(refusal_of([](std::size_t, int, assign const& to) { to(0, ~std::size_t{0}, 0); }),
+               "ends behind"));
+    CHECK(says(refusal_of([](std::size_t n, int, assign const& to) { to(0, n - 16, 0); }),
+               "leaves elements 1584 to 1600 without a server"));
+    CHECK(says(refusal_of([](std::size_t, int, assign const&) {}), "leaves elements 0 to 1600 without"));
+}
+
+TEST_CASE("plan: a fusion policy that answers a question in two ways is refused") {
+    std::string const text = refusal<counting, sharding::balanced>({32, 1600, 5}, topology::uniform(3, 1));
+    CHECK(says(text, "make_plan: bad argument: fusion policy 'counting', bucket 0"));
+    CHECK(says(text, "yes and no to the same question"));
+}
+
+TEST_CASE("plan: the default tuning is one that works; what does not is refused") {
+    for (topology const& map : {topology::uniform(1, 1), topology::uniform(1, 4), topology::uniform(3, 2)}) {
+        plan const p = make_plan<fusion::whole_model, sharding::balanced>(
+            std::vector<std::size_t>{3, 100'000}, map, 4, 4, exchange_tuning{});
+        CHECK(p.buckets.size() == 1);
+        CHECK(p.buckets[0].chunks >= 7);
+        CHECK(p.window() == 4);
+    }
+    auto const with = [](topology const& map, exchange_tuning const& tuning) {
+        return refusal<fusion::per_tensor, sharding::balanced>({1000}, map, tuning);
+    };
+    CHECK(says(with(topology::uniform(2, 1), {.chunk_bytes = 0}), "chunk_bytes of the tuning is 0"));
+    CHECK(says(with(topology::uniform(2, 1), {.chunk_bytes = 63}), "is 63"));
+    CHECK(says(with(topology::uniform(1, 2), {.local_chunk_bytes = 0}),
+               "local_chunk_bytes of the tuning is 0"));
+    CHECK(with(topology::uniform(1, 2), {.chunk_bytes = 0}) == "");
+    auto const of_bytes = [](std::size_t bytes) {
+        return refusal<fusion::per_tensor, sharding::balanced>({1000}, topology::uniform(2, 1), sizes, bytes);
+    };
+    CHECK(says(of_bytes(0), "elements of 0 bytes"));
+    CHECK(says(of_bytes(65), "elements of 65 bytes"));
+    for (std::size_t const huge : {std::size_t{1} << 41, ~std::size_t{0}, ~std::size_t{0} - 63})
+        CHECK(says(refusal<fusion::per_tensor, sharding::balanced>({1000, huge}, topology::uniform(2, 1)),
+                   "more than 8 TiB"));
+}
 
 TEST_CASE("plan: the route of a bucket follows from its size and the world") {
     plan const alone = of({16, 10000}, topology::uniform(1, 1));
