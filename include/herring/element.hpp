@@ -108,7 +108,7 @@ constexpr char const* to_string(type_id id) noexcept {
 ///
 /// The 16-bit floats are combined in `float` and rounded once, at the end; the others in themselves. Sums of
 /// integers wrap.
-template <class T> struct element;
+template <class Element> struct element;
 
 namespace detail {
 template <type_id Id, class Accumulator> struct element_facts {
@@ -125,16 +125,16 @@ template <> struct element<std::int64_t> : detail::element_facts<type_id::int64,
 template <> struct element<bfloat16> : detail::element_facts<type_id::bfloat16, float> {};
 template <> struct element<float16> : detail::element_facts<type_id::float16, float> {};
 
-/// A type that a reducer can carry: trivially copyable, with `element<T>`.
-template <class T>
-concept element_type = std::is_trivially_copyable_v<T> && requires {
-    typename element<T>::accumulator;
-    { element<T>::id } -> std::convertible_to<type_id>;
-    { element<T>::name } -> std::convertible_to<char const*>;
+/// A type that a reducer can carry: trivially copyable, with `element<Element>`.
+template <class Element>
+concept element_type = std::is_trivially_copyable_v<Element> && requires {
+    typename element<Element>::accumulator;
+    { element<Element>::id } -> std::convertible_to<type_id>;
+    { element<Element>::name } -> std::convertible_to<char const*>;
 };
 
-/// What contributions of T are combined in.
-template <element_type T> using accumulator = typename element<T>::accumulator;
+/// What contributions of an element type are combined in.
+template <element_type Element> using accumulator = typename element<Element>::accumulator;
 
 template <> inline constexpr bool is_element<bfloat16> = true;
 template <> inline constexpr bool is_element<float16> = true;

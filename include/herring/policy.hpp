@@ -71,7 +71,7 @@ struct trace {
 template <class Axis> struct default_policy;
 
 /// Whether tensors of this type can be reduced. The header of a further element type specialises it.
-template <class T> inline constexpr bool is_element = false;
+template <class Element> inline constexpr bool is_element = false;
 template <> inline constexpr bool is_element<float> = true;
 template <> inline constexpr bool is_element<double> = true;
 template <> inline constexpr bool is_element<std::int32_t> = true;
@@ -117,15 +117,15 @@ concept holds = requires {
 template <class... Needs> struct needs {};
 
 /// Stands in for a pack that was refused: the sentence has been printed, nothing else shall complain.
-template <class T> struct rejected { using element = T; };
+template <class Element> struct rejected { using element = Element; };
 
 template <class Pack> class basic_reducer;
 
 /// The canonical pack: one policy an axis, always in this order, whatever order the user wrote.
-template <class T, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
+template <class Element, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
           class Sync, class Update, class Wire, class Progress, class Waiting, class Trace>
 struct policies {
-    using element = T;
+    using element = Element;
     using transport = Transport;
     using intra_node = IntraNode;
     using sharding = Sharding;
@@ -154,13 +154,13 @@ enum class slip {
     polymorphic
 };
 
-template <class P>
+template <class Policy>
 concept complete = requires {
-    sizeof(P);
+    sizeof(Policy);
 };
-template <class P>
+template <class Policy>
 concept with_axis = requires {
-    typename P::axis;
+    typename Policy::axis;
 };
 template <class Axis>
 concept with_default = requires {
@@ -178,66 +178,66 @@ inline constexpr int axis_index =
              axes::sync, axes::update, axes::wire, axes::progress, axes::waiting, axes::trace>();
 
 // What is wrong with one policy, seen alone.
-template <class P> constexpr slip slip_of_policy() noexcept {
-    if constexpr (!std::is_same_v<P, std::remove_cvref_t<std::remove_pointer_t<P>>>)
+template <class Policy> constexpr slip slip_of_policy() noexcept {
+    if constexpr (!std::is_same_v<Policy, std::remove_cvref_t<std::remove_pointer_t<Policy>>>)
         return slip::decorated;
-    else if constexpr (std::is_class_v<P> && !complete<P>)
+    else if constexpr (std::is_class_v<Policy> && !complete<Policy>)
         return slip::incomplete;
-    else if constexpr (!with_axis<P>)
+    else if constexpr (!with_axis<Policy>)
         return slip::not_a_policy;
-    else if constexpr (axis_index<typename P::axis> < 0)
+    else if constexpr (axis_index<typename Policy::axis> < 0)
         return slip::unknown_axis;
-    else if constexpr (std::is_polymorphic_v<P>)
+    else if constexpr (std::is_polymorphic_v<Policy>)
         return slip::polymorphic;
     else
         return slip::none;
 }
 
-template <class T> constexpr slip slip_of_element() noexcept {
-    if constexpr (is_element<T>)
+template <class Element> constexpr slip slip_of_element() noexcept {
+    if constexpr (is_element<Element>)
         return slip::none;
-    else if constexpr (with_axis<std::remove_cvref_t<T>>)
+    else if constexpr (with_axis<std::remove_cvref_t<Element>>)
         return slip::element_left_out;
     else
         return slip::element;
 }
 
-template <class... P> constexpr slip slip_of_policies() noexcept {
+template <class... Policy> constexpr slip slip_of_policies() noexcept {
     slip first = slip::none;
-    (void)(((first = slip_of_policy<P>()) != slip::none) || ...);
+    (void)(((first = slip_of_policy<Policy>()) != slip::none) || ...);
     return first;
 }
 
 // Index of the first axis that two policies name; -1 if none. Only for packs of sound policies.
-template <class... P> constexpr int doubled_axis() noexcept {
+template <class... Policy> constexpr int doubled_axis() noexcept {
     bool seen[11] = {};
     int doubled = -1;
     [[maybe_unused]] auto const visit = [&](int axis) { // unused by an empty pack
         if (seen[axis] && doubled < 0) doubled = axis;
         seen[axis] = true;
     };
-    (visit(axis_index<typename P::axis>), ...);
+    (visit(axis_index<typename Policy::axis>), ...);
     return doubled;
 }
 
 // A set of policies that is looked up by overload resolution: policy, else default.
-template <class Axis, class P> struct slot { using type = P; };
-template <class... P> struct given : slot<typename P::axis, P>... {};
-template <class Axis, class P> slot<Axis, P> look_up(slot<Axis, P> const*);
+template <class Axis, class Policy> struct slot { using type = Policy; };
+template <class... Policy> struct given : slot<typename Policy::axis, Policy>... {};
+template <class Axis, class Policy> slot<Axis, Policy> look_up(slot<Axis, Policy> const*);
 template <class Axis> default_policy<Axis> look_up(void const*);
 template <class Axis, class Given>
 using policy_for = typename decltype(detail::look_up<Axis>(static_cast<Given const*>(nullptr)))::type;
 
-template <class... P> constexpr slip slip_of_defaults() noexcept {
+template <class... Policy> constexpr slip slip_of_defaults() noexcept {
     auto const named = [](auto tag) {
         using axis = typename decltype(tag)::type;
-        if constexpr ((std::is_same_v<axis, typename P::axis> || ...))
+        if constexpr ((std::is_same_v<axis, typename Policy::axis> || ...))
             return true;
         else
             return with_default<axis>;
     };
     auto const fine = [&](auto... tags) { return (named(tags) && ...); };
-    if (!(std::is_same_v<typename P::axis, axes::transport> || ...)) return slip::missing_transport;
+    if (!(std::is_same_v<typename Policy::axis, axes::transport> || ...)) return slip::missing_transport;
     using std::type_identity;
     return fine(type_identity<axes::intra_node>(), type_identity<axes::sharding>(),
                 type_identity<axes::placement>(), type_identity<axes::fusion>(), type_identity<axes::sync>(),
@@ -254,21 +254,21 @@ struct verdict {
     constexpr bool sound() const noexcept { return what == slip::none && doubled < 0; }
 };
 
-template <class T, class... P> constexpr verdict judge() noexcept {
-    if constexpr (slip_of_element<T>() != slip::none)
-        return {slip_of_element<T>(), -1};
-    else if constexpr (slip_of_policies<P...>() != slip::none)
-        return {slip_of_policies<P...>(), -1};
-    else if constexpr (doubled_axis<P...>() >= 0)
-        return {slip::none, doubled_axis<P...>()};
+template <class Element, class... Policy> constexpr verdict judge() noexcept {
+    if constexpr (slip_of_element<Element>() != slip::none)
+        return {slip_of_element<Element>(), -1};
+    else if constexpr (slip_of_policies<Policy...>() != slip::none)
+        return {slip_of_policies<Policy...>(), -1};
+    else if constexpr (doubled_axis<Policy...>() >= 0)
+        return {slip::none, doubled_axis<Policy...>()};
     else
-        return {slip_of_defaults<P...>(), -1};
+        return {slip_of_defaults<Policy...>(), -1};
 }
 
 // Both stop at the first that does not hold. Plain recursion, because what a compiler prints around a
 // sentence names every template on the way: a conjunction over a pack prints pages.
-template <class P, class... Rest> constexpr bool models() noexcept {
-    if constexpr (!holds<check<typename P::axis, P>>)
+template <class Policy, class... Rest> constexpr bool models() noexcept {
+    if constexpr (!holds<check<typename Policy::axis, Policy>>)
         return false;
     else if constexpr (sizeof...(Rest) > 0)
         return models<Rest...>();
@@ -283,9 +283,9 @@ template <class Pack, class Need, class... Rest> constexpr bool met(needs<Need, 
         return detail::met<Pack>(needs<Rest...>());
 }
 template <class Pack> constexpr bool fits() noexcept { return true; }
-template <class Pack, class P, class... Rest> constexpr bool fits() noexcept {
-    if constexpr (requires { typename P::needs; }) {
-        if constexpr (!detail::met<Pack>(typename P::needs()))
+template <class Pack, class Policy, class... Rest> constexpr bool fits() noexcept {
+    if constexpr (requires { typename Policy::needs; }) {
+        if constexpr (!detail::met<Pack>(typename Policy::needs()))
             return false;
         else
             return detail::fits<Pack, Rest...>();
@@ -359,32 +359,33 @@ using needs_of_every_pack = needs<need::update_for_element, need::wire_for_eleme
 
 // What stands in for a refused pack has the user's element type where spans of it can be, so that the code around it
 // compiles.
-template <class T>
-concept lies_in_spans = std::is_object_v<T> && complete<T> && !std::is_abstract_v<T> && !with_axis<T>;
-template <bool Sound, class T, class... P> struct build {
-    using plain = std::remove_cvref_t<T>;
+template <class Element>
+concept lies_in_spans =
+    std::is_object_v<Element> && complete<Element> && !std::is_abstract_v<Element> && !with_axis<Element>;
+template <bool Sound, class Element, class... Policy> struct build {
+    using plain = std::remove_cvref_t<Element>;
     using type = rejected<std::conditional_t<lies_in_spans<plain>, plain, float>>;
 };
-template <class T, class... P> struct build<true, T, P...> {
-    using by_axis = given<P...>;
-    using pack = policies<T, policy_for<axes::transport, by_axis>, policy_for<axes::intra_node, by_axis>,
-                          policy_for<axes::sharding, by_axis>, policy_for<axes::placement, by_axis>,
-                          policy_for<axes::fusion, by_axis>, policy_for<axes::sync, by_axis>,
-                          policy_for<axes::update, by_axis>, policy_for<axes::wire, by_axis>,
-                          policy_for<axes::progress, by_axis>, policy_for<axes::waiting, by_axis>,
-                          policy_for<axes::trace, by_axis>>;
+template <class Element, class... Policy> struct build<true, Element, Policy...> {
+    using by_axis = given<Policy...>;
+    using pack = policies<Element, policy_for<axes::transport, by_axis>,
+                          policy_for<axes::intra_node, by_axis>, policy_for<axes::sharding, by_axis>,
+                          policy_for<axes::placement, by_axis>, policy_for<axes::fusion, by_axis>,
+                          policy_for<axes::sync, by_axis>, policy_for<axes::update, by_axis>,
+                          policy_for<axes::wire, by_axis>, policy_for<axes::progress, by_axis>,
+                          policy_for<axes::waiting, by_axis>, policy_for<axes::trace, by_axis>>;
     static constexpr bool fit = [] {
         if constexpr (!detail::met<pack>(needs_of_every_pack()))
             return false;
         else
-            return detail::fits<pack, P...>();
+            return detail::fits<pack, Policy...>();
     }();
-    using type = std::conditional_t<fit, pack, typename build<false, T>::type>;
+    using type = std::conditional_t<fit, pack, typename build<false, Element>::type>;
 };
 
 // The sentences for the pack itself.
-template <class T, class... P> struct slips {
-    static constexpr verdict found = judge<T, P...>();
+template <class Element, class... Policy> struct slips {
+    static constexpr verdict found = judge<Element, Policy...>();
     static constexpr slip what = found.what;
     static constexpr bool value = found.sound();
 
@@ -451,21 +452,21 @@ template <class T, class... P> struct slips {
 ///
 /// Errors:  one static_assert sentence, `[HRG-Pnn]` for the pack itself, `[HRG-<axis>nn]` for a policy that
 ///          breaks a clause of its axis, `[HRG-Mnn]` for policies that do not fit together; then the type is
-///          `rejected<T>`. `docs/errors.md` has each with cause and fix.
+///          `rejected<Element>`. `docs/errors.md` has each with cause and fix.
 /// Traps:   not caught here, because the language stops earlier: a value where a type belongs (`25_MiB`), a
 ///          template without its arguments (`balanced_buffer`), a bare brace list as a value
 ///          (clang refuses `adaptive_with<{...}>`; write `adaptive_with<adaptive_tuning{.spin_ns = 5000}>`).
-template <class T, class... P> struct resolve {
+template <class Element, class... Policy> struct resolve {
     static constexpr bool sound = [] {
-        if constexpr (!holds<detail::slips<T, P...>>)
+        if constexpr (!holds<detail::slips<Element, Policy...>>)
             return false;
         else
-            return detail::models<P...>();
+            return detail::models<Policy...>();
     }();
-    using type = typename detail::build<sound, T, P...>::type;
+    using type = typename detail::build<sound, Element, Policy...>::type;
 };
 
-template <class T, class... P> using resolve_t = typename resolve<T, P...>::type;
+template <class Element, class... Policy> using resolve_t = typename resolve<Element, Policy...>::type;
 
 namespace detail {
 
@@ -498,9 +499,9 @@ struct policy_fact {
 
 /// `all`: those of a canonical pack, in its order.
 template <class Pack> struct policy_facts;
-template <class T, class... P> struct policy_facts<policies<T, P...>> {
-    static constexpr policy_fact all[sizeof...(P)] = {
-        {P::axis::name, policy_name<P>(), P::axis::must_agree}...};
+template <class Element, class... Policy> struct policy_facts<policies<Element, Policy...>> {
+    static constexpr policy_fact all[sizeof...(Policy)] = {
+        {Policy::axis::name, policy_name<Policy>(), Policy::axis::must_agree}...};
 };
 
 } // namespace herring

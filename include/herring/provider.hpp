@@ -130,36 +130,36 @@ template <class Tag> struct on_device : Tag { static constexpr bool device_memor
 namespace herring {
 
 namespace clauses::provider {
-template <class P>
+template <class Provider>
 concept named = requires {
-    { P::name } -> std::convertible_to<char const*>;
-    { P::libfabric } -> std::convertible_to<char const*>;
+    { Provider::name } -> std::convertible_to<char const*>;
+    { Provider::libfabric } -> std::convertible_to<char const*>;
 };
-template <class P>
+template <class Provider>
 concept facts = requires {
-    { P::where } -> std::convertible_to<herring::provider::located_by>;
-    { P::keeps_order } -> std::convertible_to<bool>;
-    { P::waits_on_descriptor } -> std::convertible_to<bool>;
-    { P::registers_memory } -> std::convertible_to<bool>;
-    { P::device_memory } -> std::convertible_to<bool>;
-    { P::one_machine } -> std::convertible_to<bool>;
-    { P::closes_in_flight } -> std::convertible_to<bool>;
-    { P::tells_truncation } -> std::convertible_to<bool>;
-    { P::always_returns } -> std::convertible_to<bool>;
-    { P::withdraws } -> std::convertible_to<bool>;
-    { P::most_receives } -> std::convertible_to<std::size_t>;
-    { P::max_message } -> std::convertible_to<std::size_t>;
-    { P::tuning } -> std::convertible_to<exchange_tuning>;
+    { Provider::where } -> std::convertible_to<herring::provider::located_by>;
+    { Provider::keeps_order } -> std::convertible_to<bool>;
+    { Provider::waits_on_descriptor } -> std::convertible_to<bool>;
+    { Provider::registers_memory } -> std::convertible_to<bool>;
+    { Provider::device_memory } -> std::convertible_to<bool>;
+    { Provider::one_machine } -> std::convertible_to<bool>;
+    { Provider::closes_in_flight } -> std::convertible_to<bool>;
+    { Provider::tells_truncation } -> std::convertible_to<bool>;
+    { Provider::always_returns } -> std::convertible_to<bool>;
+    { Provider::withdraws } -> std::convertible_to<bool>;
+    { Provider::most_receives } -> std::convertible_to<std::size_t>;
+    { Provider::max_message } -> std::convertible_to<std::size_t>;
+    { Provider::tuning } -> std::convertible_to<exchange_tuning>;
 };
-template <class P>
+template <class Provider>
 concept versioned = requires(std::uint32_t version) {
-    { P::unusable(version) }
+    { Provider::unusable(version) }
     noexcept->std::convertible_to<char const*>;
 };
 // One provider, and no other: libfabric takes a list, and the names that begin with '^' as those to leave out.
-template <class P> constexpr bool one_provider() noexcept {
-    if constexpr (named<P>) {
-        std::string_view const name(P::name), wanted(P::libfabric);
+template <class Provider> constexpr bool one_provider() noexcept {
+    if constexpr (named<Provider>) {
+        std::string_view const name(Provider::name), wanted(Provider::libfabric);
         return !name.empty() && !wanted.empty() && wanted.find_first_of(",^ ") == std::string_view::npos;
     } else
         return false;
@@ -167,18 +167,18 @@ template <class P> constexpr bool one_provider() noexcept {
 } // namespace clauses::provider
 
 /// What `transport::ofi` can be made of.
-template <class P>
-concept provider_tag = clauses::provider::named<P> && clauses::provider::facts<P> &&
-    clauses::provider::versioned<P> && clauses::provider::one_provider<P>();
+template <class Provider>
+concept provider_tag = clauses::provider::named<Provider> && clauses::provider::facts<Provider> &&
+    clauses::provider::versioned<Provider> && clauses::provider::one_provider<Provider>();
 
 namespace detail {
 
 // As a need, so that a pack says it once.
-template <class P> struct provider_facts {
+template <class Provider> struct provider_facts {
     template <class Pack> struct check {
         static constexpr int broken =
-            first_broken({clauses::provider::named<P>, clauses::provider::one_provider<P>(),
-                          clauses::provider::facts<P>, clauses::provider::versioned<P>});
+            first_broken({clauses::provider::named<Provider>, clauses::provider::one_provider<Provider>(),
+                          clauses::provider::facts<Provider>, clauses::provider::versioned<Provider>});
         static constexpr bool value = broken < 0;
         static_assert(
             broken != 0,
@@ -208,8 +208,8 @@ struct no_provider : provider::basic {
     static constexpr char const* name = "none";
     static constexpr char const* libfabric = "none";
 };
-template <class P> struct sound_provider { using type = no_provider; };
-template <provider_tag P> struct sound_provider<P> { using type = P; };
+template <class Provider> struct sound_provider { using type = no_provider; };
+template <provider_tag Provider> struct sound_provider<Provider> { using type = Provider; };
 
 } // namespace detail
 

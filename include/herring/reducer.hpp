@@ -1,4 +1,4 @@
-// herring: `reducer<T, Policies...>`: reduces a model's gradients, or any buffer, over the ranks of a world.
+// herring: `reducer<Element, Policies...>`: reduces a model's gradients, or any buffer, over the ranks of a world.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_REDUCER_HPP
 #define HERRING_REDUCER_HPP
@@ -34,7 +34,7 @@
 
 namespace herring {
 
-template <class T> class device_span;
+template <class Element> class device_span;
 
 namespace detail {
 
@@ -121,19 +121,19 @@ template <class Pack> struct reducible {
         "one chunk, and messages of two chunks' size; a common slip is a chunk_bytes of 1024, for a test; "
         "leave chunk_bytes and window_bytes out for their defaults, or raise them");
 };
-template <class T> struct reducible<rejected<T>> { static constexpr bool value = true; };
+template <class Element> struct reducible<rejected<Element>> { static constexpr bool value = true; };
 
 /// What a reducer's tensors are spans of, and what orders the work on them: nothing, on the host.
-template <class T, class IntraNode> struct tensor_memory {
+template <class Element, class IntraNode> struct tensor_memory {
     static constexpr bool on_device = false;
-    using span = std::span<T>;
+    using span = std::span<Element>;
     struct stream {};
     struct copy {};
 };
-template <class T, class IntraNode>
-requires(bool(IntraNode::device_memory)) struct tensor_memory<T, IntraNode> {
+template <class Element, class IntraNode>
+requires(bool(IntraNode::device_memory)) struct tensor_memory<Element, IntraNode> {
     static constexpr bool on_device = true;
-    using span = device_span<T>;
+    using span = device_span<Element>;
     using stream = typename IntraNode::stream_handle;
     using copy = typename IntraNode::copy;
 };
@@ -156,9 +156,9 @@ struct runnable<Pack> {
 
 } // namespace detail
 
-/// A reducer over elements of T, composed of policies in any order; an axis left out takes its default.
-template <class T, class... Policies>
-using reducer = basic_reducer<typename detail::runnable<resolve_t<T, Policies...>>::type>;
+/// A reducer over elements of one type, composed of policies in any order; an axis left out takes its default.
+template <class Element, class... Policies>
+using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Policies...>>::type>;
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
 ///
@@ -174,19 +174,19 @@ using reducer = basic_reducer<typename detail::runnable<resolve_t<T, Policies...
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
-template <class T, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
+template <class Element, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
           class Sync, class Update, class Wire, class Progress, class Waiting, class Trace>
-class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
+class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
                              Progress, Waiting, Trace>> {
   public:
-    using element_type = T;
-    using pack = policies<T, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire, Progress,
-                          Waiting, Trace>;
+    using element_type = Element;
+    using pack = policies<Element, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
+                          Progress, Waiting, Trace>;
 
     /// Of `tensor(i)`: std::span, or device_span where the intra_node policy keeps tensors on devices.
-    using tensor_span = typename detail::tensor_memory<T, IntraNode>::span;
+    using tensor_span = typename detail::tensor_memory<Element, IntraNode>::span;
     /// What orders work on a device: cudaStream_t.
-    using stream = typename detail::tensor_memory<T, IntraNode>::stream;
+    using stream = typename detail::tensor_memory<Element, IntraNode>::stream;
 
     static constexpr std::chrono::milliseconds default_timeout{30'000};
 
@@ -248,7 +248,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Lifetime: the stream, until `wait` is called.
     /// Cost: an event a bucket and stream.
     /// Errors: as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
-    void ready(std::size_t i, stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+    void ready(std::size_t i,
+               stream written_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
         check_ready(i);
         check_stream(written_in, "ready");
         note(written_in);
@@ -260,8 +261,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Lifetime: until what is put into that stream then is done.
     /// Cost: two copies, many at once; one by one where the memory is other than in the last two steps and the device is
     /// still busy with both.
-    void ready(std::size_t i, device_span<T> inout,
-               stream written_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+    void ready(std::size_t i, device_span<Element> inout,
+               stream written_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
         check_ready(i);
         check_size(i, inout.size());
         check_stream(written_in, "ready");
@@ -278,7 +279,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Shape: layout[i].elements elements.
     /// Lifetime: until `wait()` has returned, and not to be touched; after an error its content is undefined.
     /// Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
-    void ready(std::size_t i, std::span<T> inout) {
+    void ready(std::size_t i, std::span<Element> inout) {
         (void)holds<detail::only_on_host<on_device>>;
         check_ready(i);
         check_size(i, inout.size());
@@ -304,16 +305,16 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
-    void wait(stream read_in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+    void wait(stream read_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
         wait(read_in, clock::now() + default_timeout).value();
     }
     status wait(stream read_in,
-                time_point deadline) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+                time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
         if (engine_->failed() == nullptr) check_stream(read_in, "wait");
         status const ended = end_step(deadline);
         if (!ended.ok()) return ended;
         node_->results(read_in, step_end_);
-        node_->template inspect<T>(read_in, plan_.elements);
+        node_->template inspect<Element>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
                           // Not by calls: their order may change, and the list with it.
                           for (std::size_t i = 0; i < size(); ++i)
@@ -345,14 +346,14 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     ///         through a ring of a few pieces that stays in cache.
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
     /// Errors: as `wait`; `bad_state` in the middle of a step.
-    void all_reduce(std::span<T> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
+    void all_reduce(std::span<Element> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
 
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
     /// world.
-    status all_reduce(std::span<T> inout, std::chrono::milliseconds timeout) {
+    status all_reduce(std::span<Element> inout, std::chrono::milliseconds timeout) {
         return all_reduce(inout, detail::deadline_in(timeout));
     }
-    status all_reduce(std::span<T> inout, time_point deadline) {
+    status all_reduce(std::span<Element> inout, time_point deadline) {
         (void)holds<detail::only_on_host<on_device>>;
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
@@ -373,12 +374,12 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     /// Cost: a copy in and one out on the device, through a ring of 4 pieces of at most 4 MiB.
     /// Blocks: at most 30 s.
     /// Lifetime: the buffer, until what is put into the stream then is done.
-    void all_reduce(device_span<T> inout,
-                    stream in) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+    void all_reduce(device_span<Element> inout,
+                    stream in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
         all_reduce(inout, in, clock::now() + default_timeout).value();
     }
-    status all_reduce(device_span<T> inout, stream in,
-                      time_point deadline) requires(detail::tensor_memory<T, IntraNode>::on_device) {
+    status all_reduce(device_span<Element> inout, stream in,
+                      time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             refuse(errc::bad_state, "all_reduce",
@@ -398,8 +399,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     IntraNode& intra_node() noexcept { return *node_; }
 
   private:
-    static constexpr bool on_device = detail::tensor_memory<T, IntraNode>::on_device;
-    using engine_type = engine<T, Transport, IntraNode, Update, Trace>;
+    static constexpr bool on_device = detail::tensor_memory<Element, IntraNode>::on_device;
+    using engine_type = engine<Element, Transport, IntraNode, Update, Trace>;
     static constexpr bool background = requires { requires bool(Progress::background); };
     using driver_type = std::conditional_t<background, detail::thread_driver<engine_type, Waiting>,
                                            detail::caller_driver<engine_type, Waiting>>;
@@ -410,7 +411,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         requires bool(IntraNode::leaves_parts) && bool(Transport::device_memory);
     };
     static constexpr std::size_t most_elements =
-        (std::size_t{1} << 43) / sizeof(T); // 8 TiB: no sum of sizes or number of chunks overflows
+        (std::size_t{1} << 43) / sizeof(Element); // 8 TiB: no sum of sizes or number of chunks overflows
 
     HERRING_SETUP herring::plan make() const {
         auto const counts = detail::counts_of(layout_, most_elements, ranks_.rank());
@@ -419,8 +420,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
         tuning.cut_bytes = cuts() ? IntraNode::tuning.cut_bytes : 0;
-        return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(T),
-                                           sizeof(accumulator<T>), tuning);
+        return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(Element),
+                                           sizeof(accumulator<Element>), tuning);
     }
 
     // Whether large buckets are cut: where they are in one place after the other, but for the network, which cuts them itself.
@@ -436,7 +437,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     template <class... TransportArguments> HERRING_SETUP void construct(TransportArguments&&... arguments) {
         detail::agree(
-            ranks_, detail::declare(element<T>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
+            ranks_,
+            detail::declare(element<Element>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
             default_timeout);
         std::vector<int> const peers = detail::peers_of(map_, ranks_.rank());
 
@@ -449,7 +451,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         // With progress::thread too: regions are alike on all ranks of a node, and progress may differ.
         if (ring_of_tensors)
             for (bucket const& b : plan_.buckets) slot_ = std::max(slot_, b.elements);
-        std::size_t const ring = ring_pieces * slot_ * sizeof(T);
+        std::size_t const ring = ring_pieces * slot_ * sizeof(Element);
         std::size_t const executions = std::max(plan_.buckets.size(), ring_pieces);
         if (executions >= detail::token::low || peers.size() > detail::token::low)
             throw error(
@@ -464,18 +466,18 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             std::size_t largest = 0;
             std::size_t loads = 0;
             for (bucket const& b : plan_.buckets) {
-                largest = std::max(largest, b.elements * sizeof(T));
+                largest = std::max(largest, b.elements * sizeof(Element));
                 loads += b.tensors > 0;
             }
             piece_ = (largest > 0 ? std::clamp(largest, least_on_device, most_on_device) : most_on_device) /
-                     sizeof(T);
-            ring_at_ = detail::round_up(plan_.tensor_bytes(), 256) / sizeof(T);
-            largest = std::max(largest, piece_ * sizeof(T));
+                     sizeof(Element);
+            ring_at_ = detail::round_up(plan_.tensor_bytes(), 256) / sizeof(Element);
+            largest = std::max(largest, piece_ * sizeof(Element));
             node_.emplace(ranks_, region,
                           typename IntraNode::needs_of_device{
-                              .tensor_bytes = (ring_at_ + ring_pieces * piece_) * sizeof(T),
+                              .tensor_bytes = (ring_at_ + ring_pieces * piece_) * sizeof(Element),
                               .bucket_bytes = largest,
-                              .wide_bytes = plan_.partial_bytes / sizeof(T),
+                              .wide_bytes = plan_.partial_bytes / sizeof(Element),
                               .executions = executions,
                               .loads = std::max(loads, ring_pieces),
                               .taken_apart = ring_pieces,
@@ -542,11 +544,11 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
     // ---- a step ---------------------------------------------------------------------------------------------------
 
-    T* memory() noexcept {
+    Element* memory() noexcept {
         if constexpr (on_device)
-            return reinterpret_cast<T*>(node_->tensors());
+            return reinterpret_cast<Element*>(node_->tensors());
         else
-            return reinterpret_cast<T*>(node_->memory());
+            return reinterpret_cast<Element*>(node_->memory());
     }
 
     status end_step(time_point deadline) {
@@ -646,7 +648,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                 own = load(full);
             } else if (through_ring_ && is_borrowed(full)) {
                 if (ring_in_ - ring_out_ == ring_pieces) return;
-                T* const slot = slot_of(ring_in_++);
+                Element* const slot = slot_of(ring_in_++);
                 copy_part(full, slot, true);
                 own = reinterpret_cast<std::byte*>(slot);
             } else {
@@ -677,8 +679,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         send_off();
     }
 
-    T* slot_of(std::size_t number) const noexcept {
-        return reinterpret_cast<T*>(ring_) + number % ring_pieces * slot_;
+    Element* slot_of(std::size_t number) const noexcept {
+        return reinterpret_cast<Element*>(ring_) + number % ring_pieces * slot_;
     }
 
     // Calls `with(tensor, from, count)` for what lies of each tensor in the bucket, `from` being in the tensor.
@@ -695,17 +697,17 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         each_in(b, [&](std::size_t i, std::size_t, std::size_t) { any = any || !callers_[i].empty(); });
         return any;
     }
-    void copy_part(bucket const& b, T* slot, bool in) noexcept {
+    void copy_part(bucket const& b, Element* slot, bool in) noexcept {
         each_in(b, [&](std::size_t i, std::size_t from, std::size_t count) {
             std::size_t const at = plan_.tensors[i].offset + from;
-            T* const own = callers_[i].empty() ? memory() + at : callers_[i].data() + from;
-            T* const there = slot + (at - b.offset);
-            std::memcpy(in ? there : own, in ? own : there, count * sizeof(T));
+            Element* const own = callers_[i].empty() ? memory() + at : callers_[i].data() + from;
+            Element* const there = slot + (at - b.offset);
+            std::memcpy(in ? there : own, in ? own : there, count * sizeof(Element));
             // Behind a tensor, up to the next one's cache line.
             if (in)
                 std::fill(there + count,
                           slot + std::min(detail::round_up(at + count, plan_.grain) - b.offset, b.elements),
-                          T{});
+                          Element{});
         });
     }
 
@@ -720,8 +722,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                         for (std::size_t i = of.first_tensor; i < of.first_tensor + of.tensors; ++i)
                             if (!callers_[i].empty()) take(i, false);
                     }));
-        return node_->load(engine_->requested(), number, of.offset * sizeof(T), of.elements * sizeof(T),
-                           of.tensors == 0);
+        return node_->load(engine_->requested(), number, of.offset * sizeof(Element),
+                           of.elements * sizeof(Element), of.tensors == 0);
     }
 
     // Copies between the callers' tensors and the reducer's, back or forth; `which` takes tensors.
@@ -768,7 +770,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         std::size_t const bytes =
             plan_.nodes == 1 ? (ranks <= 2 ? 32_KiB : 256_KiB)
                              : 2 * ranks * static_cast<std::size_t>(plan_.nodes) * plan_.tuning.chunk_bytes;
-        return bytes / sizeof(T);
+        return bytes / sizeof(Element);
     }
 
     void divide(std::size_t elements, bucket& made, std::vector<shard>& shards) {
@@ -779,7 +781,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                                  {ranks_.rank(), "all_reduce"});
     }
 
-    status reduce_in_place(std::span<T> inout, time_point deadline) {
+    status reduce_in_place(std::span<Element> inout, time_point deadline) {
         bucket whole;
         divide(inout.size(), whole, scratch_);
         if (needs_ring()) whole.path = route::mailbox; // memory that the others do not see
@@ -788,20 +790,20 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
                       deadline);
     }
 
-    status reduce_by_ring(std::span<T> inout, time_point deadline) {
+    status reduce_by_ring(std::span<Element> inout, time_point deadline) {
         std::size_t const pieces = detail::divide_up(inout.size(), piece_);
         std::size_t const tail = inout.size() - (pieces - 1) * piece_;
         bucket last = whole_piece_;
         if (tail != piece_) divide(tail, last, scratch_);
         auto const slot = [&](std::size_t piece) {
-            return reinterpret_cast<T*>(ring_) + piece % ring_pieces * piece_;
+            return reinterpret_cast<Element*>(ring_) + piece % ring_pieces * piece_;
         };
         auto const count = [&](std::size_t piece) { return piece + 1 < pieces ? piece_ : tail; };
         std::uint64_t const before = engine_->requested();
         std::size_t in = 0;
         for (std::size_t out = 0; out < pieces; ++out) {
             for (; in < pieces && in < out + ring_pieces; ++in) {
-                std::memcpy(slot(in), inout.data() + in * piece_, count(in) * sizeof(T));
+                std::memcpy(slot(in), inout.data() + in * piece_, count(in) * sizeof(Element));
                 bool const whole = count(in) == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
                              reinterpret_cast<std::byte*>(slot(in)), no_bucket,
@@ -809,13 +811,13 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
-            std::memcpy(inout.data() + out * piece_, slot(out), count(out) * sizeof(T));
+            std::memcpy(inout.data() + out * piece_, slot(out), count(out) * sizeof(Element));
         }
         return finish(before + pieces, deadline);
     }
 
     // As many pieces as the ring has are under way at once, each in another place: copied in, summed, exchanged, copied out.
-    status reduce_on_device(device_span<T> inout, stream in, time_point deadline) {
+    status reduce_on_device(device_span<Element> inout, stream in, time_point deadline) {
         std::size_t const pieces = detail::divide_up(inout.size(), piece_);
         std::size_t const tail = inout.size() - (pieces - 1) * piece_;
         bucket last = whole_piece_;
@@ -827,10 +829,10 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
         node_->after(in);
         for (std::size_t out = 0; out < pieces; ++out) {
             for (; entered < pieces && entered < out + ring_pieces; ++entered) {
-                std::size_t const bytes = count(entered) * sizeof(T);
+                std::size_t const bytes = count(entered) * sizeof(Element);
                 node_->copy_in({memory() + slot(entered), inout.data() + entered * piece_, bytes});
                 std::byte* const own =
-                    node_->load(engine_->requested(), no_bucket, slot(entered) * sizeof(T), bytes);
+                    node_->load(engine_->requested(), no_bucket, slot(entered) * sizeof(Element), bytes);
                 bool const whole = count(entered) == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(), own,
                              no_bucket, fingerprint_of(inout.size(), no_bucket - entered));
@@ -838,7 +840,8 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
             node_->results(in, before + out + 1);
-            node_->copy_out(in, {inout.data() + out * piece_, memory() + slot(out), count(out) * sizeof(T)});
+            node_->copy_out(
+                in, {inout.data() + out * piece_, memory() + slot(out), count(out) * sizeof(Element)});
             node_->taken(in); // before the next piece is copied in there
         }
         if (failure const* const why = node_->failed()) {
@@ -872,7 +875,7 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
     std::size_t ring_in_ = 0, ring_out_ = 0;
     detail::table<tensor_span> callers_;
     detail::pile<std::size_t> borrowed_;
-    detail::table<typename detail::tensor_memory<T, IntraNode>::copy> copies_;
+    detail::table<typename detail::tensor_memory<Element, IntraNode>::copy> copies_;
     [[no_unique_address]] stream stream_{}; // of tensors that are ready and whose bucket has not left
     bool untold_ = false;                   // the node has not been told of it
     failure misuse_{};                      // the last one
@@ -889,9 +892,9 @@ class basic_reducer<policies<T, Transport, IntraNode, Sharding, Placement, Fusio
 
 /// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes
 /// every call that a reducer takes, and returns the same types.
-template <class T> class basic_reducer<rejected<T>> {
+template <class Element> class basic_reducer<rejected<Element>> {
   public:
-    using element_type = T;
+    using element_type = Element;
     static constexpr std::chrono::milliseconds default_timeout{30'000};
 
     explicit basic_reducer(world&) noexcept {}
@@ -901,16 +904,16 @@ template <class T> class basic_reducer<rejected<T>> {
     ~basic_reducer() {} // as a reducer's: an object that is only constructed is not «unused»
 
     std::size_t size() const noexcept { return 0; }
-    std::span<T> tensor(std::size_t) { return {}; }
+    std::span<Element> tensor(std::size_t) { return {}; }
     void ready(std::size_t) {}
-    void ready(std::size_t, std::span<T>) {}
+    void ready(std::size_t, std::span<Element>) {}
     void wait() {}
     status wait(std::chrono::milliseconds) { return {}; }
     status wait(time_point) { return {}; }
     void poll() {}
-    void all_reduce(std::span<T>) {}
-    status all_reduce(std::span<T>, std::chrono::milliseconds) { return {}; }
-    status all_reduce(std::span<T>, time_point) { return {}; }
+    void all_reduce(std::span<Element>) {}
+    status all_reduce(std::span<Element>, std::chrono::milliseconds) { return {}; }
+    status all_reduce(std::span<Element>, time_point) { return {}; }
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
 

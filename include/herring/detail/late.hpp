@@ -8,33 +8,33 @@
 
 namespace herring::detail {
 
-/// Room for one T, made once by `emplace` and destroyed with its owner. Where nothing is copied, moved or reset it costs
+/// Room for one value, made once by `emplace` and destroyed with its owner. Where nothing is copied, moved or reset it costs
 /// a fraction of an optional to compile.
-template <class T> class late {
+template <class Value> class late {
   public:
     late() noexcept {}
     late(late const&) = delete;
     late& operator=(late const&) = delete;
     ~late() {
-        if (made_) value_.~T();
+        if (made_) value_.~Value();
     }
 
     /// Once only.
-    template <class... Arguments> T& emplace(Arguments&&... arguments) {
-        T* const value = ::new (static_cast<void*>(&value_)) T(std::forward<Arguments>(arguments)...);
+    template <class... Arguments> Value& emplace(Arguments&&... arguments) {
+        Value* const value = ::new (static_cast<void*>(&value_)) Value(std::forward<Arguments>(arguments)...);
         made_ = true;
         return *value;
     }
 
     explicit operator bool() const noexcept { return made_; }
-    T& operator*() noexcept { return value_; }
-    T* operator->() noexcept { return &value_; }
-    T const& operator*() const noexcept { return value_; }
-    T const* operator->() const noexcept { return &value_; }
+    Value& operator*() noexcept { return value_; }
+    Value* operator->() noexcept { return &value_; }
+    Value const& operator*() const noexcept { return value_; }
+    Value const* operator->() const noexcept { return &value_; }
 
   private:
     union {
-        T value_;
+        Value value_;
     };
     bool made_ = false;
 };

@@ -33,20 +33,20 @@ struct ofi_facts {
     std::size_t most_receives;
     char const* (*unusable)(std::uint32_t) noexcept; ///< asked once, at construction
 };
-template <class P> constexpr ofi_facts ofi_facts_of() noexcept {
-    return {P::name,
-            P::libfabric,
-            P::where,
-            P::keeps_order,
-            P::waits_on_descriptor,
-            P::registers_memory,
-            P::device_memory,
-            P::one_machine,
-            P::closes_in_flight,
-            P::tells_truncation,
-            P::always_returns,
-            P::most_receives,
-            [](std::uint32_t version) noexcept -> char const* { return P::unusable(version); }};
+template <class Provider> constexpr ofi_facts ofi_facts_of() noexcept {
+    return {Provider::name,
+            Provider::libfabric,
+            Provider::where,
+            Provider::keeps_order,
+            Provider::waits_on_descriptor,
+            Provider::registers_memory,
+            Provider::device_memory,
+            Provider::one_machine,
+            Provider::closes_in_flight,
+            Provider::tells_truncation,
+            Provider::always_returns,
+            Provider::most_receives,
+            [](std::uint32_t version) noexcept -> char const* { return Provider::unusable(version); }};
 }
 
 /// What every provider must have: tagged messages for chunks, untagged ones for hello and goodbye, and receives from

@@ -12,14 +12,14 @@
 namespace herring::detail {
 
 /// Values in the order in which they came. Allocates only when more come than there was room made for.
-template <class T> class pile {
+template <class Value> class pile {
   public:
     explicit pile(std::size_t room = 0) : room_(room) {}
 
     bool empty() const noexcept { return size_ == 0; }
-    T const* begin() const noexcept { return room_.data(); }
-    T const* end() const noexcept { return room_.data() + size_; }
-    void push(T const& value) {
+    Value const* begin() const noexcept { return room_.data(); }
+    Value const* end() const noexcept { return room_.data() + size_; }
+    void push(Value const& value) {
         if (size_ == room_.size()) [[unlikely]]
             grow();
         room_[size_++] = value;
@@ -28,22 +28,22 @@ template <class T> class pile {
 
   protected:
     HERRING_SETUP void grow() {
-        table<T> larger(2 * size_ + 8);
+        table<Value> larger(2 * size_ + 8);
         for (std::size_t i = 0; i < size_; ++i) larger[i] = room_[i];
         room_ = std::move(larger);
     }
 
-    table<T> room_;
+    table<Value> room_;
     std::size_t size_ = 0;
 };
 
 /// A pile that is handed out while more comes onto it: what is pushed meanwhile is for the next time.
-template <class T> class double_pile : private pile<T> {
+template <class Value> class double_pile : private pile<Value> {
   public:
-    explicit double_pile(std::size_t room = 0) : pile<T>(room), going_(room) {}
+    explicit double_pile(std::size_t room = 0) : pile<Value>(room), going_(room) {}
 
-    using pile<T>::empty;
-    using pile<T>::push;
+    using pile<Value>::empty;
+    using pile<Value>::push;
     /// Gives each value to `take`, in the order in which they came. Returns how many.
     template <class Take> std::size_t hand_out(Take& take) noexcept {
         if (empty()) return 0;
@@ -54,7 +54,7 @@ template <class T> class double_pile : private pile<T> {
     }
 
   private:
-    table<T> going_;
+    table<Value> going_;
 };
 
 } // namespace herring::detail

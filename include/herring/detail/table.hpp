@@ -8,14 +8,14 @@
 namespace herring::detail {
 
 /// Owns `size` elements, value-initialised. Where nothing grows it costs a fraction of a vector to compile.
-template <class T> class table {
+template <class Value> class table {
   public:
     table() = default;
-    explicit table(std::size_t size) : data_(new T[size]()), size_(size) {}
+    explicit table(std::size_t size) : data_(new Value[size]()), size_(size) {}
     table(table&& other) noexcept { *this = static_cast<table&&>(other); }
     /// They swap.
     table& operator=(table&& other) noexcept {
-        T* const data = data_;
+        Value* const data = data_;
         std::size_t const size = size_;
         data_ = other.data_;
         size_ = other.size_;
@@ -25,19 +25,19 @@ template <class T> class table {
     }
     ~table() { delete[] data_; }
 
-    T* data() noexcept { return data_; }
-    T* begin() noexcept { return data_; }
-    T* end() noexcept { return data_ + size_; }
-    T& operator[](std::size_t i) noexcept { return data_[i]; }
-    T const* data() const noexcept { return data_; }
-    T const* begin() const noexcept { return data_; }
-    T const* end() const noexcept { return data_ + size_; }
-    T const& operator[](std::size_t i) const noexcept { return data_[i]; }
+    Value* data() noexcept { return data_; }
+    Value* begin() noexcept { return data_; }
+    Value* end() noexcept { return data_ + size_; }
+    Value& operator[](std::size_t i) noexcept { return data_[i]; }
+    Value const* data() const noexcept { return data_; }
+    Value const* begin() const noexcept { return data_; }
+    Value const* end() const noexcept { return data_ + size_; }
+    Value const& operator[](std::size_t i) const noexcept { return data_[i]; }
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
 
   private:
-    T* data_ = nullptr;
+    Value* data_ = nullptr;
     std::size_t size_ = 0;
 };
 

@@ -60,8 +60,8 @@ struct token {
 };
 
 /// Shared by the routes of one engine. Knows how to sum a chunk, not when.
-template <class T, class Transport, class IntraNode, class Update> struct engine_context {
-    using accumulator = herring::accumulator<T>;
+template <class Element, class Transport, class IntraNode, class Update> struct engine_context {
+    using accumulator = herring::accumulator<Element>;
     using source = kernel::source;
 
     /// Tensors lie on devices, and come to the host by the intra-node reducer.
@@ -137,10 +137,10 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
                static_cast<std::size_t>(&e - ring.data()) * static_cast<std::size_t>(local_size);
     }
 
-    T* element(execution const& e, std::size_t offset) const noexcept {
-        return reinterpret_cast<T*>(e.own) + offset;
+    Element* element(execution const& e, std::size_t offset) const noexcept {
+        return reinterpret_cast<Element*>(e.own) + offset;
     }
-    std::span<T> elements(execution const& e, chunk const& c) const noexcept {
+    std::span<Element> elements(execution const& e, chunk const& c) const noexcept {
         return {element(e, c.offset), c.elements};
     }
     std::span<std::byte const> bytes(execution const& e, chunk const& c) const noexcept {
@@ -148,7 +148,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     }
 
     /// Bytes of an element of a node's part, as it travels.
-    std::size_t partial_bytes() const noexcept { return wide ? sizeof(accumulator) : sizeof(T); }
+    std::size_t partial_bytes() const noexcept { return wide ? sizeof(accumulator) : sizeof(Element); }
 
     std::span<source const> local_sources(execution const& e, chunk const& c) noexcept {
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
@@ -161,27 +161,27 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
             return {group.data(), group.size()};
         }
     }
-    std::span<T* const> local_targets(execution const& e, chunk const& c) noexcept {
+    std::span<Element* const> local_targets(execution const& e, chunk const& c) noexcept {
         if constexpr (sums_on_device) {
             targets[0] = element(e, c.offset);
             return {targets.data(), 1};
         } else {
             auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
             for (int l = 0; l < local_size; ++l)
-                targets[static_cast<std::size_t>(l)] = reinterpret_cast<T*>(own + apart(e)[l]);
+                targets[static_cast<std::size_t>(l)] = reinterpret_cast<Element*>(own + apart(e)[l]);
             return {targets.data(), targets.size()};
         }
     }
 
     /// Sums the local ranks' parts into all local memories: the whole world is one node.
     void fold_local(execution const& e, chunk const& c) noexcept {
-        kernel::fold<Update, T>(local_sources(e, c), local_targets(e, c), c.elements, map.size());
+        kernel::fold<Update, Element>(local_sources(e, c), local_targets(e, c), c.elements, map.size());
     }
 
     /// Sums what `group` names, in its order, for this rank alone.
-    void fold_group_into(T* target, std::size_t count) noexcept {
-        kernel::fold<Update, T>(std::span<source const>(group.data(), group.size()),
-                                std::span<T* const>(&target, 1), count, map.size());
+    void fold_group_into(Element* target, std::size_t count) noexcept {
+        kernel::fold<Update, Element>(std::span<source const>(group.data(), group.size()),
+                                      std::span<Element* const>(&target, 1), count, map.size());
     }
 
     /// This node's part of a chunk as it travels: where it lies, or summed into `stage`.
@@ -194,8 +194,8 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     }
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (staged && !sums_on_device)
-            kernel::fold_partial<Update, T>(local_sources(e, c), reinterpret_cast<accumulator*>(stage),
-                                            c.elements);
+            kernel::fold_partial<Update, Element>(local_sources(e, c), reinterpret_cast<accumulator*>(stage),
+                                                  c.elements);
     }
 
     /// Sums the parts of all nodes in their order, the local ranks' as one of them, into all local memories.
@@ -207,14 +207,14 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
             if (n != my_node) remote[count++] = {slot(peers[handler(n, k)]), wide};
         std::span<source const> const parts(remote.data(), count);
         auto const before = static_cast<std::size_t>(my_node);
-        kernel::fold<Update, T>(parts.first(before), local_sources(e, c), parts.subspan(before),
-                                local_targets(e, c), c.elements, map.size());
+        kernel::fold<Update, Element>(parts.first(before), local_sources(e, c), parts.subspan(before),
+                                      local_targets(e, c), c.elements, map.size());
     }
 
     /// Whether the devices have summed execution `gathered`; has them sum what all local ranks have arrived at.
     bool sum_on_device(std::uint64_t arrived) noexcept {
-        return node.template summed<Update, T>(gathered, arrived, map.size(),
-                                               [this](std::uint64_t e) -> execution const& { return at(e); });
+        return node.template summed<Update, Element>(
+            gathered, arrived, map.size(), [this](std::uint64_t e) -> execution const& { return at(e); });
     }
 
     /// Where a one-hop part of this node's is made: one for all peers.
@@ -225,7 +225,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
         if (sums_on_device) return; // which spread it themselves
         auto* const own = reinterpret_cast<std::byte*>(element(e, c.offset));
         for (int l = 0; l < local_size; ++l)
-            if (l != local) std::memcpy(own + apart(e)[l], own, c.elements * sizeof(T));
+            if (l != local) std::memcpy(own + apart(e)[l], own, c.elements * sizeof(Element));
     }
 
     // ---- messages -------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ template <class T, class Transport, class IntraNode, class Update> struct engine
     // Room for one call of the kernel.
     table<source> group;
     table<source> remote;
-    table<T*> targets;
+    table<Element*> targets;
 
   private:
     table<std::ptrdiff_t> apart_;

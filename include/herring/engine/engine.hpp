@@ -38,8 +38,8 @@ struct blame {
 /// Threads:  `submit`, `requested`, `released`, `failed`: any one thread; all else: one (other) thread.
 /// Memory:   plan.staging_bytes(peers) and O(ranks + executions); nothing is allocated after construction.
 /// Errors:   the first one stays (`failed`); nothing moves after it.
-template <class T, class Transport, class IntraNode, class Update, class Trace> class engine {
-    using context = detail::engine_context<T, Transport, IntraNode, Update>;
+template <class Element, class Transport, class IntraNode, class Update, class Trace> class engine {
+    using context = detail::engine_context<Element, Transport, IntraNode, Update>;
     using local_routes = detail::local_routes<context>;
     using peer = detail::peer;
 
@@ -273,7 +273,7 @@ template <class T, class Transport, class IntraNode, class Update, class Trace> 
         std::size_t progress = 0;
         for (; finished_ < arrived_ && shared_.at(finished_).open == 0; ++finished_, ++progress) {
             if constexpr (context::sums_on_device) {
-                shared_.node.template spread<T>(finished_, shared_.at(finished_));
+                shared_.node.template spread<Element>(finished_, shared_.at(finished_));
                 if (shared_.node.failed() != nullptr) break; // nobody may take this for finished
             }
             shared_.node.finish(finished_, shared_.at(finished_).path != route::mailbox);

@@ -82,8 +82,8 @@ class cuda_runtime : public cuda_device {
         checked("cudaMemcpyAsync to the device",
                 [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, in); });
     }
-    template <class Update, class T> void fold(cudaStream_t in, fold_work const& work) noexcept {
-        checked("launch of a sum", [&] { return fold_on_device<Update, T>(work, in, processors()); });
+    template <class Update, class Element> void fold(cudaStream_t in, fold_work const& work) noexcept {
+        checked("launch of a sum", [&] { return fold_on_device<Update, Element>(work, in, processors()); });
     }
     bool ended(cuda_event& mark) noexcept {
         return cuda_device::ended([&] { return cudaEventQuery(mark.handle()); });
@@ -118,8 +118,8 @@ class cuda_runtime : public cuda_device {
         });
     }
 
-    template <class T>
-    void inspect(cudaStream_t in, T const* from, std::size_t count, cuda_counter& into) noexcept {
+    template <class Element>
+    void inspect(cudaStream_t in, Element const* from, std::size_t count, cuda_counter& into) noexcept {
         auto* const found = reinterpret_cast<inspected*>(into.device_.data());
         checked("launch of an inspection", [&] { return inspect_on_device(from, count, *found, in); });
         checked("cudaMemcpyAsync of findings", [&] {

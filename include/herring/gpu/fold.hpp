@@ -47,17 +47,17 @@ HERRING_HOST_DEVICE inline void store_quad(void* to, quad const& value) noexcept
 #endif
 }
 
-/// As many elements of T as an access has, in the accumulator's type.
-template <class T> struct lanes {
-    static constexpr int size = static_cast<int>(access_bytes / sizeof(T));
-    accumulator<T> at[size];
+/// As many elements as an access has, in the accumulator's type.
+template <class Element> struct lanes {
+    static constexpr int size = static_cast<int>(access_bytes / sizeof(Element));
+    accumulator<Element> at[size];
 
     HERRING_HOST_DEVICE static lanes of(quad const& from) noexcept {
-        T narrow[size];
+        Element narrow[size];
         std::memcpy(narrow, &from, sizeof narrow);
         lanes made;
         HERRING_UNROLL
-        for (int i = 0; i < size; ++i) made.at[i] = static_cast<accumulator<T>>(narrow[i]);
+        for (int i = 0; i < size; ++i) made.at[i] = static_cast<accumulator<Element>>(narrow[i]);
         return made;
     }
 };
@@ -68,16 +68,16 @@ HERRING_HOST_DEVICE inline std::uintptr_t address(void const* of) noexcept {
 
 } // namespace detail
 
-/// A thread's share of the slices [j, j + 1) of a sum. K sources, known when it is compiled, or (0) counted.
+/// A thread's share of the slices [j, j + 1) of a sum. SourceCount is known at compile time, or 0: counted at run time.
 ///
 /// Cost: each source read once, each target written once, 16 bytes at a time where all buffers are aligned alike.
-template <class Update, class T, bool Wide, int K, class Finish> struct fold_share {
-    using number = accumulator<T>;
-    using target = std::conditional_t<Wide, number, T>;
-    static constexpr int lanes = detail::lanes<T>::size;
+template <class Update, class Element, bool Wide, int SourceCount, class Finish> struct fold_share {
+    using number = accumulator<Element>;
+    using target = std::conditional_t<Wide, number, Element>;
+    static constexpr int lanes = detail::lanes<Element>::size;
     /// Accesses of a thread that are under way at once, for each source.
-    static constexpr int depth = K == 1 ? 4 : K == 2 ? 2 : 1;
-    static_assert(K >= 0 && K <= most_buffers);
+    static constexpr int depth = SourceCount == 1 ? 4 : SourceCount == 2 ? 2 : 1;
+    static_assert(SourceCount >= 0 && SourceCount <= most_buffers);
 
     fold_work const& work;
     Finish const& finish;
@@ -85,13 +85,13 @@ template <class Update, class T, bool Wide, int K, class Finish> struct fold_sha
     HERRING_HOST_DEVICE void run(std::size_t j, std::size_t thread, std::size_t threads) const noexcept {
         std::size_t const begin = work.where.begin(j), count = work.where.size(j);
         vector_cut const cut =
-            cut_for_vectors(detail::address(source(0, begin)), count, sizeof(T), fits(begin));
+            cut_for_vectors(detail::address(source(0, begin)), count, sizeof(Element), fits(begin));
         std::size_t const quads = begin + cut.head, rest = quads + cut.vectors * lanes;
         for (std::size_t i = thread; i < cut.head; i += threads) one(begin + i);
         std::size_t v = thread;
         if constexpr (depth > 1)
             for (; v + (depth - 1) * threads < cut.vectors; v += depth * threads) {
-                detail::quad got[depth][K];
+                detail::quad got[depth][SourceCount];
                 HERRING_UNROLL
                 for (int d = 0; d < depth; ++d)
                     fetch(got[d], quads + (v + static_cast<std::size_t>(d) * threads) * lanes);
@@ -101,12 +101,12 @@ template <class Update, class T, bool Wide, int K, class Finish> struct fold_sha
             }
         for (; v < cut.vectors; v += threads) {
             std::size_t const i = quads + v * lanes;
-            if constexpr (K > 0) {
-                detail::quad got[K];
+            if constexpr (SourceCount > 0) {
+                detail::quad got[SourceCount];
                 fetch(got, i);
                 combine(got, i);
             } else {
-                auto total = detail::lanes<T>::of(detail::load_quad(source(0, i)));
+                auto total = detail::lanes<Element>::of(detail::load_quad(source(0, i)));
                 for (int s = 1; s < work.source_count; ++s) add(total, detail::load_quad(source(s, i)));
                 put(total, i);
             }
@@ -115,41 +115,45 @@ template <class Update, class T, bool Wide, int K, class Finish> struct fold_sha
     }
 
   private:
-    HERRING_HOST_DEVICE T const* source(int s, std::size_t i) const noexcept {
-        return static_cast<T const*>(work.sources[s]) + i;
+    HERRING_HOST_DEVICE Element const* source(int s, std::size_t i) const noexcept {
+        return static_cast<Element const*>(work.sources[s]) + i;
     }
     HERRING_HOST_DEVICE target* to(int t, std::size_t i) const noexcept {
         return static_cast<target*>(work.targets[t]) + i;
     }
-    HERRING_HOST_DEVICE int sources() const noexcept { return K > 0 ? K : work.source_count; }
+    HERRING_HOST_DEVICE int sources() const noexcept {
+        return SourceCount > 0 ? SourceCount : work.source_count;
+    }
 
     HERRING_HOST_DEVICE bool fits(std::size_t begin) const noexcept {
         bool all = true;
         std::uintptr_t const first = detail::address(source(0, begin));
         for (int s = 1; s < sources(); ++s)
-            all = all && aligned_alike(first, sizeof(T), detail::address(source(s, begin)), sizeof(T));
+            all = all &&
+                  aligned_alike(first, sizeof(Element), detail::address(source(s, begin)), sizeof(Element));
         for (int t = 0; t < work.target_count; ++t)
-            all = all && aligned_alike(first, sizeof(T), detail::address(to(t, begin)), sizeof(target));
+            all = all && aligned_alike(first, sizeof(Element), detail::address(to(t, begin)), sizeof(target));
         return all;
     }
 
-    template <int N> HERRING_HOST_DEVICE void fetch(detail::quad (&got)[N], std::size_t i) const noexcept {
+    template <int Count>
+    HERRING_HOST_DEVICE void fetch(detail::quad (&got)[Count], std::size_t i) const noexcept {
         HERRING_UNROLL
-        for (int s = 0; s < N; ++s) got[s] = detail::load_quad(source(s, i));
+        for (int s = 0; s < Count; ++s) got[s] = detail::load_quad(source(s, i));
     }
-    template <int N>
-    HERRING_HOST_DEVICE void combine(detail::quad const (&got)[N], std::size_t i) const noexcept {
-        auto total = detail::lanes<T>::of(got[0]);
+    template <int Count>
+    HERRING_HOST_DEVICE void combine(detail::quad const (&got)[Count], std::size_t i) const noexcept {
+        auto total = detail::lanes<Element>::of(got[0]);
         HERRING_UNROLL
-        for (int s = 1; s < N; ++s) add(total, got[s]);
+        for (int s = 1; s < Count; ++s) add(total, got[s]);
         put(total, i);
     }
-    HERRING_HOST_DEVICE static void add(detail::lanes<T>& total, detail::quad const& more) noexcept {
-        auto const next = detail::lanes<T>::of(more);
+    HERRING_HOST_DEVICE static void add(detail::lanes<Element>& total, detail::quad const& more) noexcept {
+        auto const next = detail::lanes<Element>::of(more);
         HERRING_UNROLL
         for (int l = 0; l < lanes; ++l) total.at[l] = Update::combine(total.at[l], next.at[l]);
     }
-    HERRING_HOST_DEVICE void put(detail::lanes<T> const& total, std::size_t i) const noexcept {
+    HERRING_HOST_DEVICE void put(detail::lanes<Element> const& total, std::size_t i) const noexcept {
         target made[lanes];
         HERRING_UNROLL
         for (int l = 0; l < lanes; ++l) made[l] = last(total.at[l]);
@@ -174,7 +178,7 @@ template <class Update, class T, bool Wide, int K, class Finish> struct fold_sha
         if constexpr (Wide)
             return total;
         else
-            return stored<T>(finish(total));
+            return stored<Element>(finish(total));
     }
 };
 
@@ -187,32 +191,33 @@ template <class Update> struct finished_by {
 };
 
 /// Calls `run(share)` with the type of share that suits the work: fewer kinds than cases, for each is a kernel.
-template <class Update, class T, class Run> void choose_share(fold_work const& work, Run&& run) noexcept {
+template <class Update, class Element, class Run>
+void choose_share(fold_work const& work, Run&& run) noexcept {
     auto const with = [&]<bool Wide>(auto const& finish, std::bool_constant<Wide>) {
         using finisher = std::remove_cvref_t<decltype(finish)>;
         switch (work.source_count) {
         // clang-format off
-        case 1: return run(fold_share<Update, T, Wide, 1, finisher>{work, finish});
-        case 2: return run(fold_share<Update, T, Wide, 2, finisher>{work, finish});
-        case 4: return run(fold_share<Update, T, Wide, 4, finisher>{work, finish});
-        case 8: return run(fold_share<Update, T, Wide, 8, finisher>{work, finish});
-        default: return run(fold_share<Update, T, Wide, 0, finisher>{work, finish});
+        case 1: return run(fold_share<Update, Element, Wide, 1, finisher>{work, finish});
+        case 2: return run(fold_share<Update, Element, Wide, 2, finisher>{work, finish});
+        case 4: return run(fold_share<Update, Element, Wide, 4, finisher>{work, finish});
+        case 8: return run(fold_share<Update, Element, Wide, 8, finisher>{work, finish});
+        default: return run(fold_share<Update, Element, Wide, 0, finisher>{work, finish});
             // clang-format on
         }
     };
     if (work.wide) return with(herring::update::as_is{}, std::true_type{});
     if (work.ranks == 0) return with(herring::update::as_is{}, std::false_type{});
     auto const finished = [&](auto const& finish) { with(finish, std::false_type{}); };
-    if constexpr (requires { Update::template with_finish<accumulator<T>>(work.ranks, finished); })
-        Update::template with_finish<accumulator<T>>(work.ranks, finished);
+    if constexpr (requires { Update::template with_finish<accumulator<Element>>(work.ranks, finished); })
+        Update::template with_finish<accumulator<Element>>(work.ranks, finished);
     else
         finished(finished_by<Update>{work.ranks});
 }
 } // namespace detail
 
 /// The whole sum by one thread of the host: the model of the kernel.
-template <class Update, class T> void fold_on_host(fold_work const& work) noexcept {
-    detail::choose_share<Update, T>(work, [&](auto const& share) {
+template <class Update, class Element> void fold_on_host(fold_work const& work) noexcept {
+    detail::choose_share<Update, Element>(work, [&](auto const& share) {
         for (std::size_t j = 0; j < work.where.count(); ++j) share.run(j, 0, 1);
     });
 }

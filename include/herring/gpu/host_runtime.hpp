@@ -72,12 +72,12 @@ class host_runtime : public host_device {
     void to_device(stream_handle in, std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
         copy(in, to, from, bytes);
     }
-    template <class Update, class T> void fold(stream_handle in, fold_work const& sum) noexcept {
+    template <class Update, class Element> void fold(stream_handle in, fold_work const& sum) noexcept {
         if (refused()) return;
         detail::host_work work;
         work.what = detail::host_work::kind::fold;
         work.sum = sum;
-        work.run = [](fold_work const& what) { fold_on_host<Update, T>(what); };
+        work.run = [](fold_work const& what) { fold_on_host<Update, Element>(what); };
         in->put(std::move(work));
     }
     void copy(stream_handle in, copy_item const& what) noexcept {
@@ -95,8 +95,8 @@ class host_runtime : public host_device {
         in->put(std::move(work));
     }
     bool ended(event& mark) noexcept { return machine().done(*mark.state->last()); }
-    template <class T>
-    void inspect(stream_handle in, T const* from, std::size_t count, counter& into) noexcept {
+    template <class Element>
+    void inspect(stream_handle in, Element const* from, std::size_t count, counter& into) noexcept {
         if (refused()) return;
         detail::host_work work;
         work.what = detail::host_work::kind::fold;
@@ -106,7 +106,7 @@ class host_runtime : public host_device {
         work.run = [](fold_work const& what) {
             auto& counted = *static_cast<counter*>(what.targets[0]);
             findings const found =
-                gpu::inspect(static_cast<T const*>(what.sources[0]), what.where.elements, 0, 1);
+                gpu::inspect(static_cast<Element const*>(what.sources[0]), what.where.elements, 0, 1);
             counted.squares.store(found.squares, std::memory_order_release);
             counted.count.fetch_add(found.not_finite, std::memory_order_release);
         };

@@ -38,22 +38,22 @@ HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false
 /// wherever the elements lie on a 16-byte boundary.
 ///
 /// Cost: each read once, 16 bytes at a time; squares in double.
-template <class T>
-HERRING_HOST_DEVICE findings inspect(T const* from, std::size_t count, std::size_t thread,
+template <class Element>
+HERRING_HOST_DEVICE findings inspect(Element const* from, std::size_t count, std::size_t thread,
                                      std::size_t threads) noexcept {
-    constexpr std::size_t lanes = access_bytes / sizeof(T);
-    vector_cut const cut = cut_for_vectors(detail::address(from), count, sizeof(T), true);
+    constexpr std::size_t lanes = access_bytes / sizeof(Element);
+    vector_cut const cut = cut_for_vectors(detail::address(from), count, sizeof(Element), true);
     std::size_t const rest = cut.head + cut.vectors * lanes;
     findings found;
-    auto const look = [&found](T const& value) {
+    auto const look = [&found](Element const& value) {
         found.not_finite += detail::not_finite(value);
-        auto const wide = static_cast<double>(static_cast<accumulator<T>>(value));
+        auto const wide = static_cast<double>(static_cast<accumulator<Element>>(value));
         found.squares += wide * wide;
     };
     for (std::size_t i = thread; i < cut.head; i += threads) look(from[i]);
     for (std::size_t v = thread; v < cut.vectors; v += threads) {
         detail::quad const got = detail::load_quad(from + cut.head + v * lanes);
-        T some[lanes];
+        Element some[lanes];
         std::memcpy(static_cast<void*>(some), &got, sizeof some);
         HERRING_UNROLL
         for (std::size_t l = 0; l < lanes; ++l) look(some[l]);

@@ -21,10 +21,10 @@ inline constexpr int threads_of_block = 512;
 /// One k-way sum. Grid: x over the elements of a slice, y over slices.
 ///
 /// Cost: bytes of all sources read and of all targets written, once, 16 at a time; no shared memory.
-template <class Update, class T, bool Wide, int K, class Finish>
+template <class Update, class Element, bool Wide, int SourceCount, class Finish>
 __global__ void __launch_bounds__(threads_of_block)
     fold_kernel(fold_work const __grid_constant__ work, Finish const __grid_constant__ finish) {
-    fold_share<Update, T, Wide, K, Finish> const share{work, finish};
+    fold_share<Update, Element, Wide, SourceCount, Finish> const share{work, finish};
     std::size_t const thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
     std::size_t const threads = std::size_t{gridDim.x} * blockDim.x;
     for (std::size_t j = blockIdx.y; j < work.where.count(); j += gridDim.y) share.run(j, thread, threads);
@@ -32,14 +32,16 @@ __global__ void __launch_bounds__(threads_of_block)
 
 namespace detail {
 /// Blocks of that kernel that a multiprocessor of the current device takes at once. Asked once a device.
-template <class Update, class T, bool Wide, int K, class Finish> std::size_t blocks_at_once() noexcept {
+template <class Update, class Element, bool Wide, int SourceCount, class Finish>
+std::size_t blocks_at_once() noexcept {
     static std::atomic<int> known[64];
     int device = 0, blocks = 0;
     if (cudaGetDevice(&device) != cudaSuccess) device = 0;
     std::atomic<int>& kept =
         known[device % 64]; // devices of one process are of one kind, but for odd machines
     if ((blocks = kept.load(std::memory_order_relaxed)) > 0) return static_cast<std::size_t>(blocks);
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, fold_kernel<Update, T, Wide, K, Finish>,
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks,
+                                                      fold_kernel<Update, Element, Wide, SourceCount, Finish>,
                                                       threads_of_block, 0) != cudaSuccess ||
         blocks < 1)
         return 1; // the launch tells what is wrong
@@ -47,31 +49,32 @@ template <class Update, class T, bool Wide, int K, class Finish> std::size_t blo
     return static_cast<std::size_t>(blocks);
 }
 
-template <class Update, class T, bool Wide, int K, class Finish>
-cudaError_t launch(fold_share<Update, T, Wide, K, Finish> const& share, cudaStream_t in,
+template <class Update, class Element, bool Wide, int SourceCount, class Finish>
+cudaError_t launch(fold_share<Update, Element, Wide, SourceCount, Finish> const& share, cudaStream_t in,
                    int processors) noexcept {
     std::size_t const slices = share.work.where.count();
     if (slices == 0) return cudaSuccess;
-    constexpr std::size_t a_block = threads_of_block * fold_share<Update, T, Wide, K, Finish>::lanes *
-                                    fold_share<Update, T, Wide, K, Finish>::depth;
+    constexpr std::size_t a_block = threads_of_block *
+                                    fold_share<Update, Element, Wide, SourceCount, Finish>::lanes *
+                                    fold_share<Update, Element, Wide, SourceCount, Finish>::depth;
     // As many blocks as fit the device at once, or fewer where there is less to do.
     std::size_t const most =
-        blocks_at_once<Update, T, Wide, K, Finish>() * static_cast<std::size_t>(processors);
+        blocks_at_once<Update, Element, Wide, SourceCount, Finish>() * static_cast<std::size_t>(processors);
     std::size_t const useful = (share.work.where.size(0) + a_block - 1) / a_block;
     std::size_t const y = std::min<std::size_t>(slices, std::min<std::size_t>(most, 65535));
     std::size_t const x = std::max<std::size_t>(1, std::min(useful, most / y));
     void* arguments[] = {const_cast<fold_work*>(&share.work), const_cast<Finish*>(&share.finish)};
-    return cudaLaunchKernel(fold_kernel<Update, T, Wide, K, Finish>,
+    return cudaLaunchKernel(fold_kernel<Update, Element, Wide, SourceCount, Finish>,
                             dim3(static_cast<unsigned>(x), static_cast<unsigned>(y)), dim3(threads_of_block),
                             arguments, 0, in);
 }
 } // namespace detail
 
 /// Puts a k-way sum into a stream of the current device, which has `processors` multiprocessors.
-template <class Update, class T>
+template <class Update, class Element>
 cudaError_t fold_on_device(fold_work const& work, cudaStream_t in, int processors) noexcept {
     cudaError_t result = cudaSuccess;
-    detail::choose_share<Update, T>(
+    detail::choose_share<Update, Element>(
         work, [&](auto const& share) { result = detail::launch(share, in, processors); });
     return result;
 }
@@ -97,9 +100,9 @@ struct join_findings {
 } // namespace detail
 
 /// What each block finds in its share.
-template <class T>
+template <class Element>
 __global__ void __launch_bounds__(threads_of_block)
-    inspect_kernel(T const* from, std::size_t count, findings* of_block) {
+    inspect_kernel(Element const* from, std::size_t count, findings* of_block) {
     using reduce = cub::BlockReduce<findings, threads_of_block>;
     __shared__ typename reduce::TempStorage room;
     std::size_t const thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -119,11 +122,12 @@ template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(insp
 }
 
 /// Puts both into a stream of the current device.
-template <class T>
-cudaError_t inspect_on_device(T const* from, std::size_t count, inspected& found, cudaStream_t in) noexcept {
+template <class Element>
+cudaError_t inspect_on_device(Element const* from, std::size_t count, inspected& found,
+                              cudaStream_t in) noexcept {
     findings* of_block = found.of_block;
     void* arguments[] = {&from, &count, &of_block};
-    cudaError_t const result = cudaLaunchKernel(inspect_kernel<T>, dim3(blocks_of_inspection),
+    cudaError_t const result = cudaLaunchKernel(inspect_kernel<Element>, dim3(blocks_of_inspection),
                                                 dim3(threads_of_block), arguments, 0, in);
     if (result != cudaSuccess) return result;
     inspected* all = &found;

@@ -87,10 +87,10 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     /// Whether this rank's chunks of execution e are summed: on one node, whether the kernel is in its queue. Asked in
     /// order; puts there what all local ranks have arrived at, of the `arrived` executions that this rank has.
-    template <class Update, class T, class At>
+    template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         for (; launched_ < arrived && free(launched_) && base::absent(launched_) < 0; ++launched_)
-            launch<Update, T>(launched_, at(launched_), ranks);
+            launch<Update, Element>(launched_, at(launched_), ranks);
         bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slots]));
         region_.busy = e < launched_ && !here;
         if (here) region_.awake();
@@ -123,7 +123,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     }
 
     /// This rank's chunks of execution e are done, on the host or (one node) in its queue. Asked in order.
-    template <class T> void spread(std::uint64_t e, execution const& x) noexcept {
+    template <class Element> void spread(std::uint64_t e, execution const& x) noexcept {
         if (alone_) return;
         if (parts_.data() != nullptr) device_.flush();
         stream_handle const queue = out_->handle();
@@ -132,7 +132,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 fold_work work = to_all(e, x.shards[s]);
                 work.sources[0] = seen_slot(e, x, x.shards[s]);
                 work.source_count = 1;
-                device_.template fold<herring::update::sum, T>(queue, work);
+                device_.template fold<herring::update::sum, Element>(queue, work);
             }
         });
         device_.record(base::done(e), queue);
@@ -167,7 +167,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     // Whether the slot of execution e may be written to, once what lies in its queues is done.
     bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slots; }
 
-    template <class Update, class T> void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
+    template <class Update, class Element>
+    void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
         stream_handle const queue = work_->handle();
         if (base::job_of(e).first) {
             device_.wait(queue, base::produced(e));
@@ -186,7 +187,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                     work.target_count = 1;
                     work.wide = wide_bytes_ != 1;
                 }
-                device_.template fold<Update, T>(queue, work);
+                device_.template fold<Update, Element>(queue, work);
             }
         });
         device_.record(alone_ ? base::done(e) : summed_[e % Tuning.slots], queue);

@@ -107,9 +107,9 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     }
 
     /// After `results`: looks at the first `elements` of this rank's tensors, in the stream, if the tuning says so.
-    template <class T> void inspect(stream_handle stream, std::size_t elements) noexcept {
+    template <class Element> void inspect(stream_handle stream, std::size_t elements) noexcept {
         if constexpr (Inspects)
-            device_.inspect(stream, reinterpret_cast<T const*>(tensors()), elements, *counter_);
+            device_.inspect(stream, reinterpret_cast<Element const*>(tensors()), elements, *counter_);
     }
     /// How many results were infinite or NaN, in all steps whose streams have got past `wait`. 0 without `inspect`.
     std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value().not_finite : 0; }

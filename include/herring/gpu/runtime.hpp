@@ -23,7 +23,7 @@ inline constexpr int most_buffers = 16;
 
 /// What one k-way sum reads and writes: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
 ///
-/// Shape:    sources of T; targets of T, rounded once, or of accumulator<T> if `wide`.
+/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `wide`.
 /// Lifetime: a target may be a source, in place. Passed to kernels by value.
 struct fold_work {
     void const* sources[most_buffers] = {};
@@ -52,8 +52,8 @@ HERRING_HOST_DEVICE inline std::int64_t canonical(std::int64_t value) noexcept {
 } // namespace detail
 
 /// The result of a sum as it is stored: rounded once, every NaN the one quiet NaN, as the host has it.
-template <class T> HERRING_HOST_DEVICE inline T stored(accumulator<T> value) noexcept {
-    return static_cast<T>(detail::canonical(value));
+template <class Element> HERRING_HOST_DEVICE inline Element stored(accumulator<Element> value) noexcept {
+    return static_cast<Element>(detail::canonical(value));
 }
 
 /// One of many copies within a device.
@@ -79,33 +79,34 @@ struct findings {
 };
 
 namespace clauses {
-template <class R>
+template <class Runtime>
 concept types = requires {
-    typename R::stream_handle;
-    typename R::memory;
-    typename R::pinned;
-    typename R::stream;
-    typename R::event;
-    typename R::batch;
-    typename R::counter;
-    typename R::graph;
-    typename R::export_of_memory;
-    typename R::export_of_event;
-    typename R::imported_memory;
-    typename R::imported_event;
+    typename Runtime::stream_handle;
+    typename Runtime::memory;
+    typename Runtime::pinned;
+    typename Runtime::stream;
+    typename Runtime::event;
+    typename Runtime::batch;
+    typename Runtime::counter;
+    typename Runtime::graph;
+    typename Runtime::export_of_memory;
+    typename Runtime::export_of_event;
+    typename Runtime::imported_memory;
+    typename Runtime::imported_event;
 };
-template <class R>
-concept made =
-    std::constructible_from<R, world&> && std::constructible_from<typename R::memory, R&, std::size_t> &&
-    std::constructible_from<typename R::pinned, R&, std::span<std::byte>> &&
-    std::constructible_from<typename R::stream, R&> &&
-    std::constructible_from<typename R::batch, R&, std::size_t> &&
-    std::constructible_from<typename R::event, R&, bool> && std::default_initializable<typename R::graph>;
-template <class R>
-concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e, std::byte* to,
-                         std::byte const* from, std::size_t bytes, fold_work const& work,
-                         typename R::batch& many, std::span<copy_item const> copies,
-                         typename R::counter& counted, typename R::graph& recorded) {
+template <class Runtime>
+concept made = std::constructible_from<Runtime, world&> &&
+    std::constructible_from<typename Runtime::memory, Runtime&, std::size_t> &&
+    std::constructible_from<typename Runtime::pinned, Runtime&, std::span<std::byte>> &&
+    std::constructible_from<typename Runtime::stream, Runtime&> &&
+    std::constructible_from<typename Runtime::batch, Runtime&, std::size_t> &&
+    std::constructible_from<typename Runtime::event, Runtime&, bool> &&
+    std::default_initializable<typename Runtime::graph>;
+template <class Runtime>
+concept moves = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::event& e,
+                         std::byte* to, std::byte const* from, std::size_t bytes, fold_work const& work,
+                         typename Runtime::batch& many, std::span<copy_item const> copies,
+                         typename Runtime::counter& counted, typename Runtime::graph& recorded) {
     { r.record(e, s) }
     noexcept;
     { r.wait(s, e) }
@@ -160,7 +161,7 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
 ///   of the host's), `stream`, `event(r, shared)` own what they name and throw `error` when there is none to be had.
 /// - `record(event, stream)`: the event is done when what is in the stream now is. `wait(stream, event)`: what is put into
 ///   the stream from now on waits for the last record of the event. `done(event)`: asked by the host.
-/// - `to_host`, `to_device`, `copy` (within the device), `fold<Update, T>` go into a stream and return at once; so does
+/// - `to_host`, `to_device`, `copy` (within the device), `fold<Update, Element>` go into a stream and return at once; so does
 ///   `copy_many(stream, batch, at, n)`, of the n copies that `list(batch, at, copies)` wrote to place `at` of the batch. The
 ///   device reads the list when it gets there: until then it must not be written again.
 /// - `ended(event)`, in destructors: waits until the event is done, as the end of a `stream` waits for what is in it; false:
@@ -179,8 +180,8 @@ concept moves = requires(R& r, typename R::stream_handle s, typename R::event& e
 /// - Exports are plain bytes for a rank of the same node, which imports them, in this process or another.
 ///
 /// Threads: any; streams and events are used by one thread at a time each.
-template <class R>
-concept runtime_policy = clauses::types<R> && clauses::made<R> && clauses::moves<R>;
+template <class Runtime>
+concept runtime_policy = clauses::types<Runtime> && clauses::made<Runtime> && clauses::moves<Runtime>;
 
 /// What a reducer asks of an intra-node policy whose tensors lie on devices.
 struct device_needs {

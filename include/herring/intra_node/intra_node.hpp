@@ -20,24 +20,24 @@ struct intra_node_tuning {
 };
 
 namespace clauses::intra_node {
-template <class P>
+template <class Policy>
 concept facts = requires {
-    { P::name } -> std::convertible_to<char const*>;
-    { P::joins_ranks } -> std::convertible_to<bool>;
-    { P::device_memory } -> std::convertible_to<bool>;
-    { P::tuning } -> std::convertible_to<intra_node_tuning>;
+    { Policy::name } -> std::convertible_to<char const*>;
+    { Policy::joins_ranks } -> std::convertible_to<bool>;
+    { Policy::device_memory } -> std::convertible_to<bool>;
+    { Policy::tuning } -> std::convertible_to<intra_node_tuning>;
 };
-template <class P>
-concept made = std::constructible_from<P, world&, std::size_t>;
-template <class P>
-concept maps = requires(P& p, int local, std::byte* own) {
+template <class Policy>
+concept made = std::constructible_from<Policy, world&, std::size_t>;
+template <class Policy>
+concept maps = requires(Policy& p, int local, std::byte* own) {
     { p.memory() }
     noexcept->std::same_as<std::byte*>;
     { p.peer(local, own) }
     noexcept->std::same_as<std::byte*>;
 };
-template <class P>
-concept tells = requires(P& p, int local, std::uint64_t execution, bool awaited) {
+template <class Policy>
+concept tells = requires(Policy& p, int local, std::uint64_t execution, bool awaited) {
     { p.arrive(execution) }
     noexcept;
     { p.absent(execution) }
@@ -49,8 +49,8 @@ concept tells = requires(P& p, int local, std::uint64_t execution, bool awaited)
     { p.gone(local) }
     noexcept->std::same_as<bool>;
 };
-template <class P>
-concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
+template <class Policy>
+concept sleeps = requires(Policy& p, std::uint32_t heard, time_point until) {
     { p.listen() }
     noexcept->std::same_as<std::uint32_t>;
     { p.sleep(heard, until) }
@@ -58,13 +58,13 @@ concept sleeps = requires(P& p, std::uint32_t heard, time_point until) {
     { p.wake() }
     noexcept;
 };
-template <class P>
-concept sums = P::tuning.local_chunk_bytes >= 4096;
-template <class P>
-concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_handle s, std::uint64_t e,
-                                                     std::size_t n, time_point until) {
-    typename P::needs_of_device;
-    typename P::copy;
+template <class Policy>
+concept sums = Policy::tuning.local_chunk_bytes >= 4096;
+template <class Policy>
+concept stages = !bool(Policy::device_memory) || requires(Policy & p, typename Policy::stream_handle s,
+                                                          std::uint64_t e, std::size_t n, time_point until) {
+    typename Policy::needs_of_device;
+    typename Policy::copy;
     { p.tensors() }
     noexcept->std::same_as<std::byte*>;
     { p.load(e, std::uint32_t{}, n, n, true) }
@@ -97,16 +97,18 @@ concept stages = !bool(P::device_memory) || requires(P & p, typename P::stream_h
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
 /// - with `device_memory` tensors lie on devices, and the engine asks for more: gpu::basic_pcie_staging says what.
-template <class P>
-concept intra_node_policy = std::same_as<typename P::axis, axes::intra_node> &&
-    clauses::intra_node::facts<P> && clauses::intra_node::made<P> && clauses::intra_node::maps<P> &&
-    clauses::intra_node::tells<P> && clauses::intra_node::sleeps<P>;
+template <class Policy>
+concept intra_node_policy =
+    std::same_as<typename Policy::axis, axes::intra_node> && clauses::intra_node::facts<Policy> &&
+    clauses::intra_node::made<Policy> && clauses::intra_node::maps<Policy> &&
+    clauses::intra_node::tells<Policy> && clauses::intra_node::sleeps<Policy>;
 
-template <class P> struct check<axes::intra_node, P> {
-    static constexpr int broken = first_broken({clauses::intra_node::facts<P>, clauses::intra_node::made<P>,
-                                                clauses::intra_node::maps<P>, clauses::intra_node::tells<P>,
-                                                clauses::intra_node::sleeps<P>, clauses::intra_node::sums<P>,
-                                                clauses::intra_node::stages<P>});
+template <class Policy> struct check<axes::intra_node, Policy> {
+    static constexpr int broken =
+        first_broken({clauses::intra_node::facts<Policy>, clauses::intra_node::made<Policy>,
+                      clauses::intra_node::maps<Policy>, clauses::intra_node::tells<Policy>,
+                      clauses::intra_node::sleeps<Policy>, clauses::intra_node::sums<Policy>,
+                      clauses::intra_node::stages<Policy>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "

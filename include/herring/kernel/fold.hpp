@@ -15,7 +15,7 @@
 
 namespace herring::kernel {
 
-/// One contribution, at any alignment: elements of T or, if `wide`, of accumulator<T> (a partial).
+/// One contribution, at any alignment: elements or, if `wide`, of accumulator<Element> (a partial).
 struct source {
     void const* data;
     bool wide = false;
@@ -27,38 +27,40 @@ namespace detail {
 inline constexpr std::size_t fan_in = 16;
 inline constexpr std::size_t tile_bytes = 16384; // 4096: sources run too short for the prefetchers
 
-template <class T> HERRING_ALWAYS_INLINE block<T> load(source const& from, std::size_t index) noexcept {
-    if constexpr (!std::is_same_v<T, accumulator<T>>)
-        if (!from.wide) return block<T>::load(static_cast<T const*>(from.data) + index);
-    return block<T>::load_wide(static_cast<accumulator<T> const*>(from.data) + index);
+template <class Element>
+HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index) noexcept {
+    if constexpr (!std::is_same_v<Element, accumulator<Element>>)
+        if (!from.wide) return block<Element>::load(static_cast<Element const*>(from.data) + index);
+    return block<Element>::load_wide(static_cast<accumulator<Element> const*>(from.data) + index);
 }
 
-template <class T>
-HERRING_ALWAYS_INLINE accumulator<T> load_element(source const& from, std::size_t index) noexcept {
-    if constexpr (!std::is_same_v<T, accumulator<T>>)
-        if (!from.wide) return load_one<T>(static_cast<T const*>(from.data) + index);
-    return load_one<accumulator<T>>(static_cast<accumulator<T> const*>(from.data) + index);
+template <class Element>
+HERRING_ALWAYS_INLINE accumulator<Element> load_element(source const& from, std::size_t index) noexcept {
+    if constexpr (!std::is_same_v<Element, accumulator<Element>>)
+        if (!from.wide) return load_one<Element>(static_cast<Element const*>(from.data) + index);
+    return load_one<accumulator<Element>>(static_cast<accumulator<Element> const*>(from.data) + index);
 }
 
-// As many whole blocks as there are; returns where it ended. For K sources, known or (0) counted.
-template <class Update, class T, std::size_t K, class Sink>
+// As many whole blocks as there are; returns where it ended. SourceCount is known at compile time, or 0: counted at run time.
+template <class Update, class Element, std::size_t SourceCount, class Sink>
 HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, std::size_t count,
                                          Sink const& sink) noexcept {
     std::size_t i = 0;
-    if constexpr (K != 0) {
-        source from[K]; // a copy that nobody else can write to, so that it is kept in registers
-        for (std::size_t s = 0; s < K; ++s) from[s] = sources[s];
-        for (; count - i >= block<T>::size; i += block<T>::size) {
-            auto total = load<T>(from[0], i);
-            if constexpr (K > 1) total = total.combined(load<T>(from[1], i), Update{});
-            if constexpr (K > 2) total = total.combined(load<T>(from[2], i), Update{});
-            if constexpr (K > 3) total = total.combined(load<T>(from[3], i), Update{});
+    if constexpr (SourceCount != 0) {
+        source from[SourceCount]; // a copy that nobody else can write to, so that it is kept in registers
+        for (std::size_t s = 0; s < SourceCount; ++s) from[s] = sources[s];
+        for (; count - i >= block<Element>::size; i += block<Element>::size) {
+            auto total = load<Element>(from[0], i);
+            if constexpr (SourceCount > 1) total = total.combined(load<Element>(from[1], i), Update{});
+            if constexpr (SourceCount > 2) total = total.combined(load<Element>(from[2], i), Update{});
+            if constexpr (SourceCount > 3) total = total.combined(load<Element>(from[3], i), Update{});
             sink.put(i, total);
         }
     } else {
-        for (; count - i >= block<T>::size; i += block<T>::size) {
-            auto total = load<T>(sources[0], i);
-            for (std::size_t s = 1; s < k; ++s) total = total.combined(load<T>(sources[s], i), Update{});
+        for (; count - i >= block<Element>::size; i += block<Element>::size) {
+            auto total = load<Element>(sources[0], i);
+            for (std::size_t s = 1; s < k; ++s)
+                total = total.combined(load<Element>(sources[s], i), Update{});
             sink.put(i, total);
         }
     }
@@ -66,55 +68,56 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 }
 
 // sources[0] ∘ sources[1] ∘ ..., element by element, to sink. Needs at least one source.
-template <class Update, class T, class Sink>
+template <class Update, class Element, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
     if constexpr (Update::takes_vectors && takes_vectors) {
         switch (k) {
         // clang-format off
-        case 1: i = blocks<Update, T, 1>(sources, k, count, sink); break;
-        case 2: i = blocks<Update, T, 2>(sources, k, count, sink); break;
-        case 3: i = blocks<Update, T, 3>(sources, k, count, sink); break;
-        case 4: i = blocks<Update, T, 4>(sources, k, count, sink); break;
-        default: i = blocks<Update, T, 0>(sources, k, count, sink);
+        case 1: i = blocks<Update, Element, 1>(sources, k, count, sink); break;
+        case 2: i = blocks<Update, Element, 2>(sources, k, count, sink); break;
+        case 3: i = blocks<Update, Element, 3>(sources, k, count, sink); break;
+        case 4: i = blocks<Update, Element, 4>(sources, k, count, sink); break;
+        default: i = blocks<Update, Element, 0>(sources, k, count, sink);
             // clang-format on
         }
     }
     for (; i < count; ++i) {
-        auto total = load_element<T>(sources[0], i);
-        for (std::size_t s = 1; s < k; ++s) total = Update::combine(total, load_element<T>(sources[s], i));
+        auto total = load_element<Element>(sources[0], i);
+        for (std::size_t s = 1; s < k; ++s)
+            total = Update::combine(total, load_element<Element>(sources[s], i));
         sink.put(i, total);
     }
 }
 
 // Unfinished, unrounded, to one buffer of accumulators.
-template <class T> struct wide_sink {
-    accumulator<T>* to;
-    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
+template <class Element> struct wide_sink {
+    accumulator<Element>* to;
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
         total.store_wide(to + i);
     }
-    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
+    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
         std::memcpy(static_cast<void*>(to + i), &total, sizeof total);
     }
     wide_sink from(std::size_t base) const noexcept { return {to + base}; }
 };
 
 // Finished and rounded once, to one target ...
-template <class T, class Finish> struct target_sink {
-    T* to;
+template <class Element, class Finish> struct target_sink {
+    Element* to;
     Finish finish;
-    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
         result(total, finish).store(to + i);
     }
-    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
-        T const last = round_one<T>(finish(total));
+    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
+        Element const last = round_one<Element>(finish(total));
         std::memcpy(static_cast<void*>(to + i), &last, sizeof last);
     }
     target_sink from(std::size_t base) const noexcept { return {to + base, finish}; }
 
-    HERRING_ALWAYS_INLINE static typename block<T>::rounded result(block<T> const& total,
-                                                                   Finish const& finish) noexcept {
-        block<T> last = total.finished(finish);
+    HERRING_ALWAYS_INLINE static typename block<Element>::rounded result(block<Element> const& total,
+                                                                         Finish const& finish) noexcept {
+        block<Element> last = total.finished(finish);
         if (last.any_nan()) [[unlikely]]
             last = last.canonical();
         return last.round();
@@ -122,17 +125,17 @@ template <class T, class Finish> struct target_sink {
 };
 
 // ... or to several.
-template <class T, class Finish> struct targets_sink {
-    T* const* to;
+template <class Element, class Finish> struct targets_sink {
+    Element* const* to;
     std::size_t targets;
     std::size_t base;
     Finish finish;
-    HERRING_ALWAYS_INLINE void put(std::size_t i, block<T> const& total) const noexcept {
-        auto const last = target_sink<T, Finish>::result(total, finish);
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
+        auto const last = target_sink<Element, Finish>::result(total, finish);
         for (std::size_t t = 0; t < targets; ++t) last.store(to[t] + base + i);
     }
-    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<T> total) const noexcept {
-        T const last = round_one<T>(finish(total));
+    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
+        Element const last = round_one<Element>(finish(total));
         for (std::size_t t = 0; t < targets; ++t)
             std::memcpy(static_cast<void*>(to[t] + base + i), &last, sizeof last);
     }
@@ -141,13 +144,13 @@ template <class T, class Finish> struct targets_sink {
 
 // The lists of sources, cut into tiles: what does not depend on where results go, so that it is compiled
 // once.
-template <class Update, class T> struct tiling {
+template <class Update, class Element> struct tiling {
     std::span<source const> before, group, after;
 
-    static constexpr std::size_t tile = tile_bytes / sizeof(accumulator<T>);
-    static_assert(tile % block<T>::size == 0);
-    alignas(64) accumulator<T> main[tile]; // not initialised: 32 KiB that few calls need
-    alignas(64) accumulator<T> inner[tile];
+    static constexpr std::size_t tile = tile_bytes / sizeof(accumulator<Element>);
+    static_assert(tile % block<Element>::size == 0);
+    alignas(64) accumulator<Element> main[tile]; // not initialised: 32 KiB that few calls need
+    alignas(64) accumulator<Element> inner[tile];
     std::size_t held;
     source at[fan_in]; // the operands that are left for the last pass over the tile
 
@@ -168,7 +171,7 @@ template <class Update, class T> struct tiling {
         held = 0;
         if (nested()) {
             add(group, base, count, inner);
-            pass<Update, T>(at, held, count, wide_sink<T>{inner});
+            pass<Update, Element>(at, held, count, wide_sink<Element>{inner});
             held = 0;
         }
         add(before, base, count, main);
@@ -180,32 +183,32 @@ template <class Update, class T> struct tiling {
     }
 
   private:
-    void add(source from, std::size_t count, accumulator<T>* spill) noexcept {
+    void add(source from, std::size_t count, accumulator<Element>* spill) noexcept {
         if (held == fan_in) {
-            pass<Update, T>(at, held, count, wide_sink<T>{spill});
+            pass<Update, Element>(at, held, count, wide_sink<Element>{spill});
             at[0] = {spill, true};
             held = 1;
         }
         at[held++] = from;
     }
     void add(std::span<source const> sources, std::size_t base, std::size_t count,
-             accumulator<T>* spill) noexcept {
+             accumulator<Element>* spill) noexcept {
         for (auto const& from : sources) {
-            std::size_t const size = from.wide ? sizeof(accumulator<T>) : sizeof(T);
+            std::size_t const size = from.wide ? sizeof(accumulator<Element>) : sizeof(Element);
             add(source{static_cast<std::byte const*>(from.data) + base * size, from.wide}, count, spill);
         }
     }
 };
 
-template <class Update, class T, class Sink>
+template <class Update, class Element, class Sink>
 void fold_tiles(std::span<source const> before, std::span<source const> group, std::span<source const> after,
                 std::size_t count, Sink const& sink) noexcept {
-    tiling<Update, T> tiles(before, group, after);
+    tiling<Update, Element> tiles(before, group, after);
     std::size_t const step = tiles.step(count);
     for (std::size_t base = 0; base < count; base += step) {
         std::size_t const n = count - base < step ? count - base : step;
         tiles.prepare(base, n);
-        if (tiles.held != 0) pass<Update, T>(tiles.at, tiles.held, n, sink.from(base));
+        if (tiles.held != 0) pass<Update, Element>(tiles.at, tiles.held, n, sink.from(base));
     }
 }
 
@@ -220,10 +223,10 @@ template <class Update> struct finished_by {
 };
 
 // Calls kernel with what is to be done to a total. Each way is one more copy of the loops in the program.
-template <class Update, class T, class Kernel>
+template <class Update, class Element, class Kernel>
 HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
-    if constexpr (requires { Update::template with_finish<accumulator<T>>(ranks, kernel); })
-        Update::template with_finish<accumulator<T>>(ranks, kernel);
+    if constexpr (requires { Update::template with_finish<accumulator<Element>>(ranks, kernel); })
+        Update::template with_finish<accumulator<Element>>(ranks, kernel);
     else if (ranks == 0)
         kernel(unfinished{});
     else
@@ -235,46 +238,47 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 /// Folds contributions from the left, a group of them as one operand, and writes the result to every target.
 ///
 /// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty.
-///           Combined in accumulator<T>, finished for `ranks` contributions (0: not finished), rounded to T
+///           Combined in accumulator<Element>, finished for `ranks` contributions (0: not finished), rounded to Element
 ///           once. Every NaN in a result is the one quiet NaN: the same bits, whoever computed them.
 /// Cost:     reads each source once and writes each target once: in registers up to 16 sources; beyond, and
 ///           with a group, by tiles of 16 KiB that stay in the first-level cache. 33 KiB of stack.
-/// Lifetime: a target may be a source of T, in place; not shifted against one, and not the memory of a source
-///           that is wider than T.
-template <class Update, element_type T>
+/// Lifetime: a target may be a source of the same type, in place; not shifted against one, and not the memory of a source
+///           that is wider than Element.
+template <class Update, element_type Element>
 void fold(std::span<source const> before, std::span<source const> group, std::span<source const> after,
-          std::span<T* const> targets, std::size_t count, int ranks) noexcept {
-    detail::choose_finish<Update, T>(ranks, [&](auto finish) {
+          std::span<Element* const> targets, std::size_t count, int ranks) noexcept {
+    detail::choose_finish<Update, Element>(ranks, [&](auto finish) {
         if (targets.size() == 1)
-            detail::fold_tiles<Update, T>(before, group, after, count,
-                                          detail::target_sink<T, decltype(finish)>{targets[0], finish});
-        else
-            detail::fold_tiles<Update, T>(
+            detail::fold_tiles<Update, Element>(
                 before, group, after, count,
-                detail::targets_sink<T, decltype(finish)>{targets.data(), targets.size(), 0, finish});
+                detail::target_sink<Element, decltype(finish)>{targets[0], finish});
+        else
+            detail::fold_tiles<Update, Element>(
+                before, group, after, count,
+                detail::targets_sink<Element, decltype(finish)>{targets.data(), targets.size(), 0, finish});
     });
 }
 
 /// The same without a group.
-template <class Update, element_type T>
-void fold(std::span<source const> sources, std::span<T* const> targets, std::size_t count,
+template <class Update, element_type Element>
+void fold(std::span<source const> sources, std::span<Element* const> targets, std::size_t count,
           int ranks) noexcept {
-    fold<Update, T>(sources, {}, {}, targets, count, ranks);
+    fold<Update, Element>(sources, {}, {}, targets, count, ranks);
 }
 
-/// Folds contributions into a partial: neither finished nor rounded, in accumulator<T>.
+/// Folds contributions into a partial: neither finished nor rounded, in accumulator<Element>.
 ///
 /// Lifetime: `target` may be a wide source (in place) at the same index.
-template <class Update, element_type T>
+template <class Update, element_type Element>
 void fold_partial(std::span<source const> before, std::span<source const> group,
-                  std::span<source const> after, accumulator<T>* target, std::size_t count) noexcept {
-    detail::fold_tiles<Update, T>(before, group, after, count, detail::wide_sink<T>{target});
+                  std::span<source const> after, accumulator<Element>* target, std::size_t count) noexcept {
+    detail::fold_tiles<Update, Element>(before, group, after, count, detail::wide_sink<Element>{target});
 }
 
 /// The same without a group.
-template <class Update, element_type T>
-void fold_partial(std::span<source const> sources, accumulator<T>* target, std::size_t count) noexcept {
-    fold_partial<Update, T>(sources, {}, {}, target, count);
+template <class Update, element_type Element>
+void fold_partial(std::span<source const> sources, accumulator<Element>* target, std::size_t count) noexcept {
+    fold_partial<Update, Element>(sources, {}, {}, target, count);
 }
 
 } // namespace herring::kernel

@@ -43,9 +43,9 @@ inline constexpr bool takes_vectors = false;
 inline constexpr bool takes_vectors = true;
 #endif
 
-template <class T> struct vector_of { using type [[gnu::vector_size(vector_bytes)]] = T; };
-/// As many lanes of T as fit a register.
-template <class T> using vector = typename vector_of<T>::type;
+template <class Element> struct vector_of { using type [[gnu::vector_size(vector_bytes)]] = Element; };
+/// As many lanes as fit a register.
+template <class Element> using vector = typename vector_of<Element>::type;
 
 namespace detail {
 
@@ -55,12 +55,12 @@ using float_vector = vector<float>;
 using half_vector = vector<std::uint16_t>; // twice as many lanes as a word_vector
 using vector_bits = herring::detail::float_bits<word_vector, int_vector, float_vector>;
 
-template <class V> HERRING_ALWAYS_INLINE V load_vector(void const* from) noexcept {
-    V made;
+template <class Vector> HERRING_ALWAYS_INLINE Vector load_vector(void const* from) noexcept {
+    Vector made;
     std::memcpy(&made, from, sizeof made);
     return made;
 }
-template <class V> HERRING_ALWAYS_INLINE void store_vector(void* to, V value) noexcept {
+template <class Vector> HERRING_ALWAYS_INLINE void store_vector(void* to, Vector value) noexcept {
     std::memcpy(to, &value, sizeof value);
 }
 
@@ -155,7 +155,7 @@ HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<do
                                      _mm_cmpunord_pd((__m128d)c, (__m128d)d))) != 0;
 }
 #else
-template <class V> HERRING_ALWAYS_INLINE bool any_nan(V, V, V, V) noexcept {
+template <class Vector> HERRING_ALWAYS_INLINE bool any_nan(Vector, Vector, Vector, Vector) noexcept {
     return true;
 } // looked at lane by lane
 #endif
@@ -163,8 +163,8 @@ template <class V> HERRING_ALWAYS_INLINE bool any_nan(V, V, V, V) noexcept {
 } // namespace detail
 
 /// Four registers of accumulators: the unit in which kernels read, combine and write.
-template <class T> struct block {
-    using number = accumulator<T>;
+template <class Element> struct block {
+    using number = accumulator<Element>;
     using lanes = vector<number>;
     /// Elements in it.
     static constexpr std::size_t size = 4 * vector_bytes / sizeof(number);
@@ -186,14 +186,14 @@ template <class T> struct block {
         detail::store_vector(bytes + 3 * vector_bytes, d);
     }
 
-    /// From elements of T, at any alignment.
+    /// From elements, at any alignment.
     HERRING_ALWAYS_INLINE static block load(void const* from) noexcept {
-        if constexpr (std::is_same_v<T, number>) {
+        if constexpr (std::is_same_v<Element, number>) {
             return load_wide(from);
         } else {
             auto const* const bytes = static_cast<std::byte const*>(from);
 #if defined(__F16C__)
-            if constexpr (std::is_same_v<T, float16>)
+            if constexpr (std::is_same_v<Element, float16>)
                 return {from_f16c(bytes), from_f16c(bytes + vector_bytes / 2),
                         from_f16c(bytes + vector_bytes), from_f16c(bytes + vector_bytes / 2 * 3)};
 #endif
@@ -203,9 +203,9 @@ template <class T> struct block {
         }
     }
 
-    /// Registers of T, so that several targets cost one rounding.
+    /// Registers of elements, so that several targets cost one rounding.
     struct rounded {
-        static constexpr bool full = sizeof(T) == sizeof(number);
+        static constexpr bool full = sizeof(Element) == sizeof(number);
         using type = std::conditional_t<full, lanes, detail::half_vector>;
         type at[full ? 4 : 2];
         HERRING_ALWAYS_INLINE void store(void* to) const noexcept {
@@ -232,13 +232,13 @@ template <class T> struct block {
         else
             return *this;
     }
-    /// To T, to nearest, ties to even; NaNs must be canonical.
+    /// To Element, to nearest, ties to even; NaNs must be canonical.
     HERRING_ALWAYS_INLINE rounded round() const noexcept {
         if constexpr (rounded::full) {
             return {{a, b, c, d}};
         } else {
 #if defined(__F16C__)
-            if constexpr (std::is_same_v<T, float16>) return {{to_f16c(a, b), to_f16c(c, d)}};
+            if constexpr (std::is_same_v<Element, float16>) return {{to_f16c(a, b), to_f16c(c, d)}};
 #endif
             return {{detail::narrow(narrow(a), narrow(b)), detail::narrow(narrow(c), narrow(d))}};
         }
@@ -257,7 +257,7 @@ template <class T> struct block {
         return value == value ? value : lanes{} + number(__builtin_nanf(""));
     }
     HERRING_ALWAYS_INLINE static detail::float_pair widen(detail::half_vector half) noexcept {
-        if constexpr (std::is_same_v<T, bfloat16>) {
+        if constexpr (std::is_same_v<Element, bfloat16>) {
             auto const words = detail::widen(half);
             return {(lanes)words.low, (lanes)words.high};
         } else {
@@ -265,7 +265,7 @@ template <class T> struct block {
         }
     }
     HERRING_ALWAYS_INLINE static detail::int_vector narrow(lanes value) noexcept {
-        if constexpr (std::is_same_v<T, bfloat16>)
+        if constexpr (std::is_same_v<Element, bfloat16>)
             return detail::vector_bits::narrow_bfloat16((detail::word_vector)value);
         else
             return detail::vector_bits::narrow_float16((detail::word_vector)value);
@@ -284,17 +284,17 @@ template <class T> struct block {
 };
 
 /// One element to its accumulator.
-template <class T> HERRING_ALWAYS_INLINE accumulator<T> load_one(void const* from) noexcept {
-    T made;
+template <class Element> HERRING_ALWAYS_INLINE accumulator<Element> load_one(void const* from) noexcept {
+    Element made;
     std::memcpy(&made, from, sizeof made);
-    return static_cast<accumulator<T>>(made);
+    return static_cast<accumulator<Element>>(made);
 }
 
-/// One accumulator rounded to T, every NaN to the same one.
-template <class T> HERRING_ALWAYS_INLINE T round_one(accumulator<T> value) noexcept {
-    if constexpr (std::is_floating_point_v<accumulator<T>>)
+/// One accumulator rounded to Element, every NaN to the same one.
+template <class Element> HERRING_ALWAYS_INLINE Element round_one(accumulator<Element> value) noexcept {
+    if constexpr (std::is_floating_point_v<accumulator<Element>>)
         if (!(value == value)) value = __builtin_nanf("");
-    return static_cast<T>(value);
+    return static_cast<Element>(value);
 }
 
 } // namespace herring::kernel

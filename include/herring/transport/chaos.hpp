@@ -131,12 +131,12 @@ class draws {
 };
 
 /// A pile whose values come out in another order than they went in.
-template <class T> class bag : public pile<T> {
+template <class Value> class bag : public pile<Value> {
   public:
-    using pile<T>::pile;
+    using pile<Value>::pile;
     std::size_t size() const noexcept { return this->size_; }
     bool full() const noexcept { return this->size_ == this->room_.size(); }
-    T& operator[](std::size_t i) noexcept { return this->room_[i]; }
+    Value& operator[](std::size_t i) noexcept { return this->room_[i]; }
     /// Keeps those for which `keep` holds, in their order.
     template <class Keep> void keep_if(Keep&& keep) noexcept {
         std::size_t kept = 0;

@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
 
+#include "herring/detail/asio.hpp"
 #include "herring/detail/descriptor.hpp"
 #include "herring/detail/late.hpp"
 #include "herring/detail/match_table.hpp"
@@ -12,9 +13,6 @@
 #include "herring/detail/tcp_link.hpp"
 #include "herring/transport/transport.hpp"
 #include "herring/units.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/basic_descriptor.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -241,17 +239,18 @@ template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp {
         char reason[200] = "";
     };
     // Gives Asio one fixed block; there is never more than one wait of a kind pending.
-    template <class T> struct fixed_allocator {
-        using value_type = T;
+    template <class Value> struct fixed_allocator {
+        using value_type = Value;
         handler_memory* memory;
         explicit fixed_allocator(handler_memory* m) noexcept : memory(m) {}
         template <class Other>
         fixed_allocator(fixed_allocator<Other> const& other) noexcept : memory(other.memory) {}
-        T* allocate(std::size_t count) {
-            if (count * sizeof(T) <= sizeof(handler_memory)) return reinterpret_cast<T*>(memory->bytes);
-            return static_cast<T*>(::operator new(count * sizeof(T)));
+        Value* allocate(std::size_t count) {
+            if (count * sizeof(Value) <= sizeof(handler_memory))
+                return reinterpret_cast<Value*>(memory->bytes);
+            return static_cast<Value*>(::operator new(count * sizeof(Value)));
         }
-        void deallocate(T* p, std::size_t) noexcept {
+        void deallocate(Value* p, std::size_t) noexcept {
             if (reinterpret_cast<std::byte*>(p) != memory->bytes) ::operator delete(p);
         }
         template <class Other> bool operator==(fixed_allocator<Other> const& other) const noexcept {

@@ -48,53 +48,53 @@ namespace clauses::transport {
 struct sink {
     void operator()(completion const&) const noexcept {}
 };
-template <class T>
+template <class Transport>
 concept facts = requires {
-    { T::name } -> std::convertible_to<char const*>;
-    { T::max_message } -> std::convertible_to<std::size_t>;
-    { T::tag_bits } -> std::convertible_to<int>;
-    { T::keeps_order } -> std::convertible_to<bool>;
-    { T::registers_memory } -> std::convertible_to<bool>;
-    { T::device_memory } -> std::convertible_to<bool>;
+    { Transport::name } -> std::convertible_to<char const*>;
+    { Transport::max_message } -> std::convertible_to<std::size_t>;
+    { Transport::tag_bits } -> std::convertible_to<int>;
+    { Transport::keeps_order } -> std::convertible_to<bool>;
+    { Transport::registers_memory } -> std::convertible_to<bool>;
+    { Transport::device_memory } -> std::convertible_to<bool>;
 };
-template <class T>
+template <class Transport>
 concept tuned = requires {
-    { T::tuning } -> std::convertible_to<exchange_tuning>;
+    { Transport::tuning } -> std::convertible_to<exchange_tuning>;
 };
-template <class T>
-concept made = std::constructible_from<T, world&, transport_needs const&>;
-template <class T>
-concept sends = requires(T& t, int peer, std::uint64_t tag, std::span<std::byte const> from,
+template <class Transport>
+concept made = std::constructible_from<Transport, world&, transport_needs const&>;
+template <class Transport>
+concept sends = requires(Transport& t, int peer, std::uint64_t tag, std::span<std::byte const> from,
                          std::uint64_t token) {
     { t.post_send(peer, tag, from, token) }
     noexcept->std::same_as<bool>;
 };
-template <class T>
-concept receives = requires(T& t, int peer, std::uint64_t tag, std::span<std::byte> into,
+template <class Transport>
+concept receives = requires(Transport& t, int peer, std::uint64_t tag, std::span<std::byte> into,
                             std::uint64_t token) {
     { t.post_receive(peer, tag, into, token) }
     noexcept->std::same_as<bool>;
 };
-template <class T>
-concept polls = requires(T& t, sink const& on_completion) {
+template <class Transport>
+concept polls = requires(Transport& t, sink const& on_completion) {
     { t.poll(on_completion) }
     noexcept->std::convertible_to<std::size_t>;
 };
-template <class T>
-concept sleeps = requires(T& t, time_point until) {
+template <class Transport>
+concept sleeps = requires(Transport& t, time_point until) {
     { t.wait(until) }
     noexcept;
     { t.wake() }
     noexcept;
 };
-template <class T>
-concept registers = requires(T& t, std::span<std::byte> memory) {
+template <class Transport>
+concept registers = requires(Transport& t, std::span<std::byte> memory) {
     t.register_memory(memory);
 }
-&&(!bool(T::device_memory) ||
-   requires(T & t, std::span<std::byte> memory) { t.register_device_memory(memory, 0); });
-template <class T>
-concept describes = requires(T const& t, int peer) {
+&&(!bool(Transport::device_memory) ||
+   requires(Transport & t, std::span<std::byte> memory) { t.register_device_memory(memory, 0); });
+template <class Transport>
+concept describes = requires(Transport const& t, int peer) {
     { t.describe(peer) } -> std::convertible_to<char const*>;
 };
 } // namespace clauses::transport
@@ -145,17 +145,21 @@ template <class Transport> constexpr bool withdraws() noexcept {
 ///   unnoticed, so that `lost` cannot be relied upon (left out: true). The world notices a rank that dies in any case.
 ///   `withdraws`: false where a receiver may still read what another rank has withdrawn (left out: true);
 ///   `most_receives`: of all peers that can be announced, where that is limited.
-template <class T>
-concept transport_policy = std::same_as<typename T::axis, axes::transport> && clauses::transport::facts<T> &&
-    clauses::transport::tuned<T> && clauses::transport::made<T> && clauses::transport::sends<T> &&
-    clauses::transport::receives<T> && clauses::transport::polls<T> && clauses::transport::sleeps<T> &&
-    clauses::transport::registers<T> && clauses::transport::describes<T>;
+template <class Transport>
+concept transport_policy =
+    std::same_as<typename Transport::axis, axes::transport> && clauses::transport::facts<Transport> &&
+    clauses::transport::tuned<Transport> && clauses::transport::made<Transport> &&
+    clauses::transport::sends<Transport> && clauses::transport::receives<Transport> &&
+    clauses::transport::polls<Transport> && clauses::transport::sleeps<Transport> &&
+    clauses::transport::registers<Transport> && clauses::transport::describes<Transport>;
 
-template <class T> struct check<axes::transport, T> {
-    static constexpr int broken = first_broken(
-        {clauses::transport::facts<T>, clauses::transport::sends<T>, clauses::transport::receives<T>,
-         clauses::transport::polls<T>, clauses::transport::sleeps<T>, clauses::transport::registers<T>,
-         clauses::transport::describes<T>, clauses::transport::tuned<T>, clauses::transport::made<T>});
+template <class Transport> struct check<axes::transport, Transport> {
+    static constexpr int broken =
+        first_broken({clauses::transport::facts<Transport>, clauses::transport::sends<Transport>,
+                      clauses::transport::receives<Transport>, clauses::transport::polls<Transport>,
+                      clauses::transport::sleeps<Transport>, clauses::transport::registers<Transport>,
+                      clauses::transport::describes<Transport>, clauses::transport::tuned<Transport>,
+                      clauses::transport::made<Transport>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-T01] transport: needs the facts name, max_message, tag_bits, keeps_order, "

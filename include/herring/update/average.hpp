@@ -16,7 +16,8 @@ struct average {
     using axis = axes::update;
     static constexpr char const* name = "average";
     static constexpr bool takes_vectors = true;
-    template <class T> static constexpr bool supports = element_type<T> && !std::is_integral_v<T>;
+    template <class Element>
+    static constexpr bool supports = element_type<Element> && !std::is_integral_v<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         return sum::combine(a, b);

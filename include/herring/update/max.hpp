@@ -16,7 +16,7 @@ struct max {
     using axis = axes::update;
     static constexpr char const* name = "max";
     static constexpr bool takes_vectors = true;
-    template <class T> static constexpr bool supports = element_type<T>;
+    template <class Element> static constexpr bool supports = element_type<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_floating_point_v<lane<Acc>>)

@@ -43,7 +43,7 @@ concept update_has_a_name = requires {
     { Policy::name } -> std::convertible_to<char const*>;
 };
 
-/// Clause: `supports<T>` says at compile time which element types it makes sense for.
+/// Clause: `supports<Element>` says at compile time which element types it makes sense for.
 template <class Policy>
 concept update_says_what_it_supports = requires {
     { Policy::template supports<float> } -> std::convertible_to<bool>;
@@ -119,9 +119,10 @@ template <class Policy> struct check<axes::update, Policy> {
                   "false, and they are called element by element");
 };
 
-/// Whether the policy makes sense for tensors of T (an average of integers does not).
-template <class Policy, class T>
-concept update_supports = update_policy<Policy> && element_type<T> && bool(Policy::template supports<T>);
+/// Whether the policy makes sense for an element type (an average of integers does not).
+template <class Policy, class Element>
+concept update_supports = update_policy<Policy> && element_type<Element> &&
+    bool(Policy::template supports<Element>);
 
 } // namespace herring
 
