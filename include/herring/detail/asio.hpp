@@ -3,7 +3,7 @@
 #ifndef HERRING_DETAIL_ASIO_HPP
 #define HERRING_DETAIL_ASIO_HPP
 
-// Asio names template parameters Element, N, I, ...: `#define N 1000`, or the I of <complex.h>, would break it. Such macros are set
+// Asio names template parameters T, N, I, ...: `#define N 1000`, or the I of <complex.h>, would break it. Such macros are set
 // aside for its headers and put back behind them.
 #pragma push_macro("A")
 #undef A
@@ -44,7 +44,7 @@
 #pragma push_macro("S")
 #undef S
 #pragma push_macro("T")
-#undef Element
+#undef T
 #pragma push_macro("U")
 #undef U
 #pragma push_macro("V")
