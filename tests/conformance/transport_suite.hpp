@@ -29,15 +29,17 @@ struct needs_of_case {
 
 /// A transport with memory, which keeps the books: every post has a ticket, every completion is checked.
 ///
-/// All messages lie in one piece of memory, registered as a plan's would be, with guards between them.
+/// All messages lie in one piece of memory, registered as a plan's would be, with guards between them. What is written
+/// past a message shows: no guard is what a message has at first, nor what another rank's guard is.
 template <class Transport> class station {
   public:
     using ticket = std::size_t;
     static constexpr std::size_t guard = 64;
-    static constexpr std::byte guard_byte{0xc5};
+    static constexpr std::byte unwritten{0x07}; // a message, until somebody fills it
 
     station(stage& on, needs_of_case const& wanted)
-        : on_(on), memory_(wanted.memory, guard_byte), lost_(static_cast<std::size_t>(on.size()), errc::ok) {
+        : on_(on), memory_(wanted.memory), lost_(static_cast<std::size_t>(on.size()), errc::ok) {
+        for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = guard_at(i);
         std::vector<int> peers = wanted.peers;
         if (peers.empty())
             for (int r = 0; r < on.size(); ++r)
@@ -64,18 +66,21 @@ template <class Transport> class station {
             throw std::runtime_error("the suite asks for too little memory");
         used_ = at + bytes;
         taken_.push_back({at, bytes});
-        return std::span(memory_).subspan(at, bytes);
+        std::span<std::byte> const made = std::span(memory_).subspan(at, bytes);
+        std::fill(made.begin(), made.end(), unwritten);
+        return made;
     }
     /// Whether nothing was written beside the messages.
     bool guards_intact() const noexcept {
         std::size_t from = 0;
         for (auto const& [at, bytes] : taken_) {
             for (; from < at; ++from)
-                if (memory_[from] != guard_byte) return false;
+                if (memory_[from] != guard_at(from)) return false;
             from = at + bytes;
         }
-        return std::all_of(memory_.begin() + static_cast<std::ptrdiff_t>(from), memory_.end(),
-                           [](std::byte b) { return b == guard_byte; });
+        for (; from < memory_.size(); ++from)
+            if (memory_[from] != guard_at(from)) return false;
+        return true;
     }
 
     /// Distinct for distinct n below 2^28, spread over all bits; those that are carried along are another matter.
@@ -154,6 +159,13 @@ template <class Transport> class station {
     }
 
   private:
+    /// What lies beside the messages of this rank, in byte `at`.
+    std::byte guard_at(std::size_t at) const noexcept {
+        std::uint64_t const mixed =
+            (at + (static_cast<std::uint64_t>(on_.rank()) << 32) + 1) * 0x9e3779b97f4a7c15u;
+        return static_cast<std::byte>((mixed >> 56) ^ (mixed >> 31));
+    }
+
     struct post {
         bool receive;
         int peer;

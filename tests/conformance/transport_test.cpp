@@ -50,6 +50,8 @@ enum class fault {
     forgets,     // takes copies, and loses those that nobody has received when it goes
     turns,       // the order of messages with one tag
     spills,      // a byte past the end of a receive
+    overruns,    // the rest of a message that is too long, past the end of its receive
+    pads,        // up to 8 bytes of what lies behind a message at its sender
     chatters,    // reports something where there are no peers
     impatient,   // drops messages whose receive is not posted
     stingy,      // takes 256 receives, whatever was announced
@@ -104,6 +106,10 @@ class faulty {
         if (present == fault::mixes && first_[rank_] != this && first_[rank_] != nullptr)
             return first_[rank_]->inner_->post_send(peer, tag, from, token);
         ++sends_;
+        {
+            std::lock_guard const lock(guard_);
+            last_sent_[rank_] = from;
+        }
         auto const to = static_cast<std::size_t>(peer);
         bool const early = present == fault::impatient && sent_to_[to]++ >= awaited_[to][rank_].load();
         if (early || (present == fault::few && peer >= 7)) {
@@ -168,6 +174,7 @@ class faulty {
                 for (auto const& [token, into] : receives_) {
                     if (token != done.token) continue;
                     if (present == fault::cuts) done.bytes = std::min(done.bytes, into.size());
+                    if (present == fault::overruns || present == fault::pads) write_past(into, done);
                     if (present == fault::spills) *(into.data() + into.size()) = std::byte{1};
                 }
             if (present == fault::stingy && done.what == completion::received)
@@ -209,12 +216,21 @@ class faulty {
     static inline std::array<faulty*, 16> first_{};
     static inline std::array<std::vector<left_behind>, 16> left_behind_{};
     static inline std::array<std::array<std::atomic<int>, 16>, 16> awaited_{};
+    static inline std::array<std::span<std::byte const>, 16> last_sent_{};
     static inline std::mutex guard_;
     static inline std::vector<std::unique_ptr<transport::inproc>> graveyard_;
 
     std::unique_ptr<transport::inproc> make(world& ranks, transport_needs const& needs) {
         for (auto& count : awaited_[rank_]) count.store(0);
         return std::make_unique<transport::inproc>(ranks, needs); // ends with a barrier
+    }
+
+    void write_past(std::span<std::byte> into, completion const& done) noexcept {
+        std::lock_guard const lock(guard_);
+        std::span<std::byte const> const from = last_sent_[static_cast<std::size_t>(done.peer)];
+        if (from.size() != done.bytes || from.size() < into.size()) return;
+        std::size_t const end = present == fault::pads ? (from.size() + 7) / 8 * 8 : from.size();
+        std::copy(from.data() + into.size(), from.data() + end, into.data() + into.size());
     }
 
     struct held {
@@ -290,6 +306,8 @@ constexpr std::array slips{
     slip{fault::clings, "abandon"},
     slip{fault::lingers, "destroy"},
     slip{fault::cuts, "too_long"},
+    slip{fault::overruns, "too_long"},
+    slip{fault::pads, "sizes"},
     slip{fault::greedy, "beyond"},
     slip{fault::mixes, "two_at_once"},
 };
