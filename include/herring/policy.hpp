@@ -312,6 +312,21 @@ struct update_for_element {
     };
 };
 
+/// Ranks of a node are combined before nodes are, which a rule has to allow: one that says `associative = false` is
+/// folded rank by rank. Every pack has this need.
+struct associative_where_ranks_join {
+    template <class Pack> struct check {
+        static constexpr bool joined = requires { requires bool(Pack::intra_node::joins_ranks); };
+        static constexpr bool refuses = requires { requires !bool(Pack::update::associative); };
+        static constexpr bool value = !joined || !refuses;
+        static_assert(
+            value, "[HRG-M06] update: this rule is not associative (its associative is false), and the "
+                   "intra_node policy combines the ranks of a node before the nodes; a common slip is to add "
+                   "shared_memory to a pack that did without; name herring::intra_node::none, which folds "
+                   "rank by rank");
+    };
+};
+
 /// The transport reaches the memory in which the intra_node policy keeps tensors, or that policy stages it
 /// through the host (`host_staging`). Every pack has this need.
 struct reachable_memory {
@@ -355,7 +370,8 @@ struct ordered {
 
 namespace detail {
 
-using needs_of_every_pack = needs<need::update_for_element, need::wire_for_element, need::reachable_memory>;
+using needs_of_every_pack = needs<need::update_for_element, need::wire_for_element, need::reachable_memory,
+                                  need::associative_where_ranks_join>;
 
 // What stands in for a refused pack has the user's element type where spans of it can be, so that the code around it
 // compiles.

@@ -15,7 +15,8 @@
 namespace herring::conformance {
 
 /// For each element type that the policy supports: the kernels, which call it with vectors, scalars and partial sums,
-/// must give the bits of the plain left fold by scalars. Empty: the policy is sound.
+/// must give the bits of the plain left fold by scalars; and it is associative but for rounding, or says that it is not.
+/// Empty: the policy is sound.
 template <class P> findings update_suite() {
     static_assert(update_policy<P>);
     findings all;
@@ -84,6 +85,20 @@ template <class P> findings update_suite() {
                             return find("nodes", about + ": a partial sum of a node gives other bits");
                     }
                 }
+            // Ranks that share a node are combined before nodes are.
+            constexpr bool by_rank = requires { requires !bool(P::associative); };
+            for (int i = 0; i < 200 && !by_rank; ++i) {
+                auto const number = [&] { return static_cast<accumulator>(random(9) + 1); };
+                accumulator const a = number(), b = number(), c = number();
+                auto const left = static_cast<double>(P::combine(P::combine(a, b), c));
+                auto const right = static_cast<double>(P::combine(a, P::combine(b, c)));
+                if (std::abs(left - right) > 1e-3 * std::max({std::abs(left), std::abs(right), 1.0})) {
+                    find("associative",
+                         name + ": (a, b), c and a, (b, c) give different results; ranks that share a node "
+                                "are combined first: say 'static constexpr bool associative = false'");
+                    break;
+                }
+            }
             // One rank's value is its result, for all that are numbers of its own.
             T const alone = draw();
             if (P::finish(static_cast<accumulator>(alone), 1) !=

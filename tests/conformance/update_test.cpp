@@ -17,6 +17,7 @@ namespace {
 struct damped {
     using axis = herring::axes::update;
     static constexpr char const* name = "damped";
+    static constexpr bool associative = false;
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
     static constexpr bool takes_vectors = true;
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
@@ -25,6 +26,10 @@ struct damped {
     template <class Acc> static constexpr Acc finish(Acc total, int ranks) noexcept {
         return total - static_cast<update::lane<Acc>>(ranks);
     }
+};
+struct squares : update::sum { // of what are sums of squares already
+    static constexpr char const* name = "squares";
+    template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a + b * b; }
 };
 struct two_faced { // adds scalars, subtracts vectors
     using axis = herring::axes::update;
@@ -60,4 +65,7 @@ TEST_CASE("update: what is wrong is found") {
     REQUIRE_FALSE(found.empty());
     CHECK(found.front().test == "lanes");
     CHECK(update_suite<for_nobody>().front().test == "facts");
+    findings const squared = update_suite<squares>();
+    CHECK(std::any_of(squared.begin(), squared.end(),
+                      [](finding const& f) { return f.test == "associative"; }));
 }

@@ -73,6 +73,49 @@ TEST_CASE("reducer: the order of policies makes no other type, and it is neither
     CHECK(std::is_same_v<reducer<double, inproc>::element_type, double>);
 }
 
+namespace {
+/// Not associative, and says so or not.
+struct minus {
+    using axis = herring::axes::update;
+    static constexpr char const* name = "minus";
+    static constexpr bool takes_vectors = true;
+    template <class T> static constexpr bool supports = true;
+    template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a - b; }
+    template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
+};
+struct minus_by_rank : minus {
+    static constexpr bool associative = false;
+};
+} // namespace
+
+TEST_CASE(
+    "reducer: a node's ranks are combined first; a rule that is not associative is folded rank by rank") {
+    auto const gives = []<class Reducer>(std::type_identity<Reducer>, std::vector<std::string> const& names,
+                                         double due) {
+        for (std::size_t const elements : {1u, 20'000u}) // by one hop or a mailbox, and by two hops or turns
+            CHECK(herring::launch_threads(
+                      4,
+                      [&](world& w) {
+                          Reducer reduce(w);
+                          std::vector<double> x(elements, static_cast<double>(1 << w.rank()));
+                          reduce.all_reduce(x);
+                          for (double const value : x) require(value == due, std::to_string(value));
+                      },
+                      nodes(names)) == 0);
+    };
+    std::type_identity<reducer<double, inproc, minus_by_rank>> const by_rank;
+    std::type_identity<reducer<double, inproc, minus, shared>> const by_node;
+    for (auto const& names : {std::vector<std::string>{"a", "a", "a", "a"},
+                              {"a", "a", "b", "b"},
+                              {"a", "b", "a", "b"},
+                              {"a", "b", "c", "d"}})
+        gives(by_rank, names, -13); // ((1 - 2) - 4) - 8
+    gives(by_node, {"a", "a", "a", "a"}, -13);
+    gives(by_node, {"a", "b", "c", "d"}, -13);
+    gives(by_node, {"a", "a", "b", "b"}, 3); // (1 - 2) - (4 - 8)
+    gives(by_node, {"a", "b", "a", "b"}, 3); // (1 - 4) - (2 - 8)
+}
+
 TEST_CASE("reducer: a world of one gives back what it got") {
     world alone;
     reducer<float, inproc> reduce(alone, layout{{"a", 3}, {"empty", 0}, {"b", 70}});

@@ -87,10 +87,16 @@ concept update_says_if_it_takes_vectors = requires {
 /// `takes_vectors` is true where `combine` and `finish` are made of operators and `?:` alone, so that one template
 /// serves numbers and GNU vectors of them: a register at a time. No compiler can tell this before it has failed, so the
 /// policy says it. With false they are called element by element, and may be any code.
-/// Contributions are always folded from the left, in rank order, so `combine` need be neither commutative nor
-/// associative. A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how
-/// to finish (ranks = 0: not at all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the
-/// loop.
+///
+/// Order: contributions are folded from the left, those of a node in the order of its ranks, then the sums of the nodes in
+/// the order of the nodes. So `combine` need not be commutative, and has to be associative wherever ranks share a node:
+/// with nodes {0, 1} and {2, 3} it is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule that is not says so, `static constexpr bool associative
+/// = false;`, and is refused where the intra_node policy joins ranks ([HRG-M06]). With intra_node::none each rank is a
+/// node, and the fold is ((x0 ∘ x1) ∘ x2) ∘ x3. Rounding does not make a rule one that is not associative: `sum` says
+/// nothing, its bits depend on which ranks share a node.
+///
+/// A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how to finish (ranks = 0: not at
+/// all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
 template <class Policy>
 concept update_policy =
     update_names_its_axis<Policy> && update_has_a_name<Policy> && update_says_what_it_supports<Policy> &&
@@ -107,9 +113,11 @@ template <class Policy> struct check<axes::update, Policy> {
     static_assert(broken != 1,
                   "[HRG-U02] update: needs 'template <class T> static constexpr bool supports'; a "
                   "common slip is to leave it out; say true for the types that it makes sense for");
-    static_assert(broken != 2,
-                  "[HRG-U03] update: needs 'template <class Acc> static Acc combine(Acc, Acc) "
-                  "noexcept'; a common slip is to forget noexcept, or to take two types; take two Acc");
+    static_assert(
+        broken != 2,
+        "[HRG-U03] update: needs 'template <class Acc> static Acc combine(Acc, Acc) "
+        "noexcept'; a common slip is to forget static or noexcept, or to keep a number in the rule, which "
+        "has no state; take two Acc, and make the number a template value");
     static_assert(broken != 3,
                   "[HRG-U04] update: needs 'template <class Acc> static Acc finish(Acc total, int ranks) "
                   "noexcept'; a common slip is to leave it out; return total if nothing is to be done");
