@@ -201,12 +201,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// What orders work on a device: cudaStream_t.
     using stream = typename detail::tensor_memory<Element, IntraNode>::stream;
 
-    static constexpr std::chrono::milliseconds default_timeout{30'000};
-
     /// Collective: all ranks construct with the same layout. What follows it goes to the transport's constructor,
     /// for example an `io_context` of the caller's for tcp.
     ///
-    /// Blocks: until all ranks are here, at most 30 s.
+    /// Blocks: until all ranks are here, at most `world::default_timeout()`.
     /// Cost: O(tensors) messages of set-up, all memory.
     /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments>
@@ -303,10 +301,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
     /// Ends the step: returns when every tensor holds its result.
     ///
-    /// Blocks: at most 30 s after the last rank's turn.
+    /// Blocks: at most `world::default_timeout()`, 30 s unless set.
     /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
     /// missing or differs.
-    void wait() { wait(clock::now() + default_timeout).value(); }
+    void wait() { wait(ranks_.default_timeout()).value(); }
 
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
     /// thrown. A passed deadline ends the world.
@@ -319,7 +317,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
     void wait(stream read_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
-        wait(read_in, clock::now() + default_timeout).value();
+        wait(read_in, detail::deadline_in(ranks_.default_timeout())).value();
     }
     status wait(stream read_in,
                 time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
@@ -365,13 +363,13 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// rule: `update::sum`, `average`, ... ([HRG-C02]).
     ///
     /// Shape:  n elements in, n out; with n = 0, on all ranks, nothing is done.
-    /// Blocks: until done, at most 30 s.
+    /// Blocks: until done, at most `world::default_timeout()`.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
     /// Errors: as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<Element> inout) requires(rule_is_named) {
-        all_reduce(inout, clock::now() + default_timeout).value();
+        all_reduce(inout, ranks_.default_timeout()).value();
     }
 
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
@@ -388,7 +386,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Cost:   as in place, and one copy more where that has none.
     /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
     void all_reduce(std::span<Element const> in, std::span<Element> out) requires(rule_is_named) {
-        all_reduce(in, out, clock::now() + default_timeout).value();
+        all_reduce(in, out, ranks_.default_timeout()).value();
     }
     status all_reduce(std::span<Element const> in, std::span<Element> out,
                       std::chrono::milliseconds timeout) requires(rule_is_named) {
@@ -420,11 +418,11 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     ///
     /// Shape: as above.
     /// Cost: a copy in and one out on the device, through a ring of 4 pieces of at most 4 MiB.
-    /// Blocks: at most 30 s.
+    /// Blocks: at most `world::default_timeout()`.
     /// Lifetime: the buffer, until what is put into the stream then is done.
     void all_reduce(device_span<Element> inout, stream in) //
         requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
-        all_reduce(inout, in, clock::now() + default_timeout).value();
+        all_reduce(inout, in, detail::deadline_in(ranks_.default_timeout())).value();
     }
     status all_reduce(device_span<Element> inout, stream in, time_point deadline) //
         requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
@@ -490,7 +488,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         detail::agree(
             ranks_,
             detail::declare(element<Element>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
-            default_timeout);
+            ranks_.default_timeout());
         std::vector<int> const peers = detail::peers_of(map_, ranks_.rank());
 
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
@@ -548,7 +546,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                                     .largest_message =
                                         std::max(plan_.slot_elements(), plan_.hop_slot_elements()) *
                                         plan_.partial_bytes,
-                                    .timeout = default_timeout};
+                                    .timeout = ranks_.default_timeout()};
         transport_.emplace(ranks_, needs, std::forward<TransportArguments>(arguments)...);
         if constexpr (Transport::registers_memory) {
             transport_->register_memory({node_->memory(), region});
@@ -568,7 +566,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         if constexpr (on_device) copies_ = decltype(copies_)(size());
         missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
         start_step();
-        ranks_.barrier(default_timeout);
+        ranks_.barrier();
         int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
         driver_.emplace(*engine_, ranks_, threads > detail::usable_cores());
     }
@@ -975,8 +973,6 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 template <class Element> class basic_reducer<rejected<Element>> {
   public:
     using element_type = Element;
-    static constexpr std::chrono::milliseconds default_timeout{30'000};
-
     explicit basic_reducer(world&) noexcept {}
     template <class... Anything> basic_reducer(world&, layout const&, Anything&&...) noexcept {}
     basic_reducer(basic_reducer const&) = delete;
