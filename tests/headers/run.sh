@@ -35,7 +35,7 @@ headers=()
 for header in "${all[@]}"; do
     needs=
     case $header in
-    */mpi.hpp) needs=mpi.h ;;
+    */mpi.hpp | */mpi/*.hpp) needs=mpi.h ;;
     */ofi.hpp | */ofi_*.hpp) needs=rdma/fabric.h ;;
     */tcp.hpp | */tcp_*.hpp | */asio.hpp) needs=boost/asio/io_context.hpp ;;
     esac
@@ -77,6 +77,17 @@ for compiler in "${compilers[@]}"; do
             { printf 'FAILED: %s %s:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
     done
 done
+
+# What MPI codes include has declarations only: in any language version, with any flags.
+if has mpi.h; then
+    for compiler in "${compilers[@]}"; do
+        for others in "-std=c++98 -ffast-math" "-std=c++11 -fno-exceptions -fno-rtti" -std=c++17; do
+            # shellcheck disable=SC2086
+            out=$(printf '#include "herring/mpi/reduce.hpp"\n' | "$compiler" -fsyntax-only -Wall -Wextra -Werror $others $mpi_flags -Iinclude -x c++ - 2>&1) ||
+                { printf 'FAILED: %s %s: herring/mpi/reduce.hpp:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
+        done
+    done
+fi
 
 if command -v nvcc >/dev/null; then
     work=$(mktemp -d)

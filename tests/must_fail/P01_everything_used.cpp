@@ -6,9 +6,9 @@
 
 using element = float;
 #ifndef HERRING_TWIN
-using gradients = herring::reducer<element, herring::update::sum>;
+using gradients = herring::reducer<element>;
 #else
-using gradients = herring::reducer<element, herring::transport::inproc, herring::update::sum>;
+using gradients = herring::reducer<element, herring::transport::inproc>;
 #endif
 
 #include "train.hpp"

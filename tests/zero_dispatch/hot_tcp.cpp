@@ -29,8 +29,7 @@
 #include <span>
 
 using tcp = herring::transport::tcp;
-using both =
-    herring::reducer<float, tcp, herring::intra_node::shared_memory, herring::update::average, tracing>;
+using both = herring::reducer<float, tcp, herring::intra_node::shared_memory, tracing>;
 
 extern "C" {
 bool hot_tcp_post_send(tcp& t, int to, std::uint64_t tag, std::span<std::byte const> const* from) {

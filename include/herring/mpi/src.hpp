@@ -1,0 +1,440 @@
+// herring: what herring/mpi/reduce.hpp declares. To be included in one .cpp of a program.
+// SPDX-License-Identifier: Apache-2.0
+//
+// That file is C++20, without -ffast-math, and takes some seconds to compile. HERRING_MPI_POLICIES, defined before this
+// header, replaces the policies of the reducers; the headers that it needs are to be included before as well.
+#ifndef HERRING_MPI_SRC_HPP
+#define HERRING_MPI_SRC_HPP
+
+#include "herring/mpi/reduce.hpp"
+
+#include "herring/detail/late.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/join/mpi.hpp"
+#include "herring/reducer.hpp"
+#include "herring/transport/tcp.hpp"
+#include "herring/update/max.hpp"
+#include "herring/update/sum.hpp"
+#include "herring/waiting/mpi.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+#ifndef HERRING_MPI_POLICIES
+#define HERRING_MPI_POLICIES                                                                                 \
+    herring::transport::tcp, herring::intra_node::shared_memory, herring::waiting::mpi
+#endif
+
+namespace herring::detail {
+
+template <class T, class Update> using mpi_reducer = reducer<T, HERRING_MPI_POLICIES, Update>;
+
+enum class mpi_rule { sum, min, max };
+
+/// Min and max of every type as one rule, max, over one type: a reducer less for each pair of them to compile and connect.
+///
+/// An order-preserving map from T to 64-bit integers, complemented for min. Floats of 32 bits are exact as double. The
+/// bits of a double that are not negative are in order as integers; of negative ones the 63 lower bits are complemented.
+/// A NaN is the largest integer, whatever the rule, which no number is mapped to.
+template <class T> struct mpi_ordered {
+    static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+    static std::int64_t word(T x, bool complemented) noexcept {
+        std::int64_t key;
+        if constexpr (std::is_floating_point_v<T>) {
+            if (x != x) return largest;
+            key = folded(__builtin_bit_cast(std::int64_t, static_cast<double>(x)));
+        } else {
+            key = x;
+        }
+        return complemented ? ~key : key;
+    }
+    static T value(std::int64_t word, bool complemented) noexcept {
+        if constexpr (std::is_floating_point_v<T>)
+            if (word == largest) return std::numeric_limits<T>::quiet_NaN();
+        std::int64_t const key = complemented ? ~word : word;
+        if constexpr (std::is_floating_point_v<T>)
+            return static_cast<T>(__builtin_bit_cast(double, folded(key)));
+        else
+            return static_cast<T>(key);
+    }
+
+  private:
+    static constexpr std::int64_t folded(std::int64_t bits) noexcept {
+        return bits < 0 ? bits ^ largest : bits;
+    }
+};
+
+/// What a communicator has once something was reduced over it. Its reducers are made when they are needed first.
+class mpi_group {
+  public:
+    mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of)) {}
+
+    template <class T>
+    void sum(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
+        if constexpr (sizeof(T) < sizeof(std::int64_t) && std::is_integral_v<T>) {
+            auto const wide = [](T x) { return std::int64_t{x}; };
+            auto const narrow = [](std::int64_t x) { return static_cast<T>(static_cast<std::uint64_t>(x)); };
+            by_words(made(of, integer_sums_, timeout), in, out, n, timeout, wide, narrow, nullptr);
+        } else {
+            if (in != out) std::memcpy(out, in, n * sizeof(T));
+            if constexpr (std::is_same_v<T, float>)
+                reduce(made(of, float_sums_, timeout), out, n, timeout);
+            else if constexpr (std::is_same_v<T, double>)
+                reduce(made(of, double_sums_, timeout), out, n, timeout);
+            else
+                integers(of, out, n, timeout);
+        }
+    }
+
+    template <class T>
+    void least_or_greatest(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout,
+                           bool least, int number) {
+        using order = mpi_ordered<T>;
+        auto const wide = [least](T x) { return order::word(x, least); };
+        auto const narrow = [least](std::int64_t x) { return order::value(x, least); };
+        by_words(made(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
+    }
+
+    std::string const& name() const noexcept { return name_; }
+
+  private:
+    static constexpr std::size_t most_words = 128 * 1024; // 1 MiB
+
+    template <class Reducer>
+    Reducer& made(MPI_Comm of, late<Reducer>& one, std::chrono::milliseconds timeout) {
+        if (one) return *one;
+        wait_for_all(of, timeout);
+        return one.emplace(ranks_);
+    }
+
+    // Ranks may come minutes apart: the set-up's deadlines are to begin when all are here. By MPI, whose messages go on
+    // meanwhile, and with an eye on the ranks.
+    HERRING_SETUP void wait_for_all(MPI_Comm of, std::chrono::milliseconds timeout) {
+        time_point const deadline = deadline_in(timeout);
+        MPI_Request all = MPI_REQUEST_NULL;
+        mpi_check(MPI_Ibarrier(of, &all), ranks_.rank(), "MPI_Ibarrier");
+        for (int here = 0;;) {
+            mpi_check(MPI_Test(&all, &here, MPI_STATUS_IGNORE), ranks_.rank(), "MPI_Test");
+            if (here != 0) return;
+            ranks_.check();
+            if (clock::now() >= deadline) {
+                error const late(
+                    errc::timeout, ranks_.rank(), -1, "construction",
+                    "not all ranks of the communicator made this call within the deadline; let all "
+                    "ranks make the same calls, or set a longer time by set_timeout");
+                ranks_.fail(late.why());
+                throw late;
+            }
+            ::sched_yield();
+        }
+    }
+
+    template <class Reducer, class T>
+    static void reduce(Reducer& by, T* out, std::size_t n, std::chrono::milliseconds timeout) {
+        by.all_reduce(std::span<T>(out, n), timeout).value();
+    }
+
+    // long and long long are different types of one representation, of which std::int64_t is one.
+    template <class T> void integers(MPI_Comm of, T* out, std::size_t n, std::chrono::milliseconds timeout) {
+        static_assert(sizeof(T) == sizeof(std::int64_t));
+        asm volatile("" : : : "memory"); // no access of one type moves across one of the other
+        reduce(made(of, integer_sums_, timeout), reinterpret_cast<std::int64_t*>(out), n, timeout);
+        asm volatile("" : : : "memory");
+    }
+
+    // Through 64-bit words, piece by piece. `number`: of what is reduced; every rank's must be the same.
+    template <class Reducer, class T, class Wide, class Narrow>
+    void by_words(Reducer& by, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout,
+                  Wide const& wide, Narrow const& narrow, int const* number) {
+        for (std::size_t done = 0; done < n;) {
+            std::size_t const count = std::min(n - done, most_words);
+            std::size_t const all = count + (number != nullptr ? 2 : 0);
+            if (words_.size() < all) words_.resize(all);
+            for (std::size_t i = 0; i < count; ++i) words_[i] = wide(in[done + i]);
+            if (number != nullptr) {
+                words_[count] = *number;
+                words_[count + 1] = ~std::int64_t{*number};
+            }
+            reduce(by, words_.data(), all, timeout);
+            if (number != nullptr && words_[count] != ~words_[count + 1])
+                differ(static_cast<int>(~words_[count + 1]), static_cast<int>(words_[count]));
+            for (std::size_t i = 0; i < count; ++i) out[done + i] = narrow(words_[i]);
+            done += count;
+        }
+    }
+
+    [[noreturn]] HERRING_SETUP void differ(int one, int other) const {
+        static constexpr char const* types[] = {"int", "long", "long long", "float", "double"};
+        throw error(errc::mismatch, ranks_.rank(), -1, "all_reduce",
+                    {"ranks differ: some called ", one % 2 == 0 ? "min" : "max", " of ", types[one / 2],
+                     ", others ", other % 2 == 0 ? "min" : "max", " of ", types[other / 2],
+                     "; let all ranks make the same calls on a communicator, in the same order"});
+    }
+
+    std::string name_; // empty: MPI_COMM_WORLD's
+    world ranks_;
+    std::vector<std::int64_t> words_;
+    late<mpi_reducer<float, update::sum>> float_sums_;
+    late<mpi_reducer<double, update::sum>> double_sums_;
+    late<mpi_reducer<std::int64_t, update::sum>> integer_sums_;
+    late<mpi_reducer<std::int64_t, update::max>> greatest_;
+};
+
+/// The groups of a process, each an attribute of its communicator.
+class mpi_groups {
+  public:
+    /// Lives to the process's end: MPI_Finalize may come later than the destructors of static objects.
+    static mpi_groups& all() {
+        static mpi_groups* const one = new mpi_groups;
+        return *one;
+    }
+
+    /// The communicator's group; the first call is collective. Throws.
+    mpi_group& of(MPI_Comm comm) {
+        int const key = key_.load(std::memory_order_acquire);
+        if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return open(comm);
+        if (main_only_) check_thread();
+        void* found = nullptr;
+        int is_there = 0;
+        mpi_check(MPI_Comm_get_attr(comm, key, static_cast<void*>(&found), &is_there), -1,
+                  "MPI_Comm_get_attr");
+        return is_there != 0 ? *static_cast<mpi_group*>(found) : open(comm);
+    }
+
+    std::chrono::milliseconds timeout() const noexcept { return timeout_; }
+    void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
+
+    mpi::error_handler handle_errors(mpi::error_handler handler) noexcept {
+        return std::exchange(handler_, handler);
+    }
+
+    /// Reports a failure in the way that is set. Returns never, or by the handler's exception.
+    [[noreturn]] HERRING_SETUP void report(MPI_Comm comm, std::string const& sentence) {
+        if (handler_ != nullptr)
+            handler_(comm, sentence.c_str());
+        else
+            std::fprintf(stderr, "%s\n", sentence.c_str());
+        if (usable()) MPI_Abort(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, 1);
+        std::abort();
+    }
+
+  private:
+    static bool usable() noexcept {
+        int begun = 0, over = 0;
+        MPI_Initialized(&begun);
+        MPI_Finalized(&over);
+        return begun != 0 && over == 0;
+    }
+
+    [[noreturn]] HERRING_SETUP static void refuse(errc what, char const* text) {
+        throw error(what, -1, -1, "herring::mpi", text);
+    }
+
+    static void check_thread() {
+        int is_main = 1;
+        MPI_Is_thread_main(&is_main);
+        if (is_main == 0)
+            refuse(errc::bad_state,
+                   "called by another thread than the one that MPI_Init_thread allows MPI to; reduce in the "
+                   "main thread (OpenMP: in a master section), or ask for MPI_THREAD_SERIALIZED or more");
+    }
+
+    HERRING_SETUP mpi_group& open(MPI_Comm comm) {
+        int begun = 0, over = 0, inter = 0, rank = 0;
+        MPI_Initialized(&begun);
+        if (begun == 0) refuse(errc::bad_state, "called before MPI_Init; call MPI_Init first");
+        MPI_Finalized(&over);
+        if (over != 0 || over_)
+            refuse(errc::bad_state, "called after MPI_Finalize, or in it; reduce before MPI_Finalize");
+        if (comm == MPI_COMM_NULL)
+            refuse(errc::bad_argument,
+                   "the communicator is MPI_COMM_NULL; ranks that MPI_Comm_split gave none must not call");
+        mpi_check(MPI_Comm_test_inter(comm, &inter), -1, "MPI_Comm_test_inter");
+        if (inter != 0)
+            refuse(errc::bad_argument,
+                   "an intercommunicator joins two groups, and there is no sum over both; make it one by "
+                   "MPI_Intercomm_merge");
+        int const key = prepare();
+        if (main_only_) check_thread();
+        mpi_check(MPI_Comm_rank(comm, &rank), -1, "MPI_Comm_rank");
+        mpi_check(MPI_Barrier(comm), rank, "MPI_Barrier"); // see wait_for_all
+        auto made = std::make_unique<mpi_group>(comm, name_of(comm));
+        std::lock_guard const lock(mutex_);
+        live_.push_back(made.get());
+        mpi_check(MPI_Comm_set_attr(comm, key, made.get()), rank, "MPI_Comm_set_attr");
+        return *made.release();
+    }
+
+    // Once a process: the keys, and the callback that MPI_Finalize begins with.
+    HERRING_SETUP int prepare() {
+        std::lock_guard const lock(mutex_);
+        int key = key_.load(std::memory_order_relaxed);
+        if (key != MPI_KEYVAL_INVALID) return key;
+        int provided = MPI_THREAD_SINGLE, at_end = MPI_KEYVAL_INVALID;
+        mpi_check(MPI_Query_thread(&provided), -1, "MPI_Query_thread");
+        main_only_ = provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED;
+        mpi_check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, freed, &key, nullptr), -1,
+                  "MPI_Comm_create_keyval");
+        mpi_check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalized, &at_end, nullptr), -1,
+                  "MPI_Comm_create_keyval");
+        mpi_check(MPI_Comm_set_attr(MPI_COMM_SELF, at_end, nullptr), -1, "MPI_Comm_set_attr");
+        MPI_Comm_free_keyval(&at_end); // it lives as long as its attribute
+        key_.store(key, std::memory_order_release);
+        return key;
+    }
+
+    HERRING_SETUP static std::string name_of(MPI_Comm comm) {
+        if (comm == MPI_COMM_WORLD) return {};
+        char name[MPI_MAX_OBJECT_NAME] = {};
+        int length = 0;
+        MPI_Comm_get_name(comm, name, &length);
+        return name[0] == 0 ? std::string("without a name") : name;
+    }
+
+    void end(void* group) noexcept {
+        std::unique_ptr<mpi_group> ended;
+        std::lock_guard const lock(mutex_);
+        auto const at = std::find(live_.begin(), live_.end(), group);
+        if (at == live_.end()) return; // ended by MPI_Finalize already
+        ended.reset(*at);
+        live_.erase(at);
+    }
+
+    static int freed(MPI_Comm, int, void* group, void*) noexcept {
+        all().end(group);
+        return MPI_SUCCESS;
+    }
+    static int finalized(MPI_Comm, int, void*, void*) noexcept {
+        mpi_groups& groups = all();
+        // In one order on all ranks: leaving a world waits for the others to leave it.
+        while (!groups.live_.empty()) groups.end(groups.live_.back());
+        groups.over_ = true;
+        groups.key_.store(MPI_KEYVAL_INVALID);
+        return MPI_SUCCESS;
+    }
+
+    std::mutex mutex_; // of live_ and the keys' making
+    std::vector<mpi_group*> live_;
+    std::atomic<int> key_{MPI_KEYVAL_INVALID};
+    bool main_only_ = false; // of threads, MPI is called by the main one only
+    bool over_ = false;
+    mpi::error_handler handler_ = nullptr;
+    std::chrono::milliseconds timeout_ = std::chrono::hours(24);
+};
+
+template <class T> constexpr int mpi_number_of() noexcept {
+    if constexpr (std::is_same_v<T, int>) return 0;
+    if constexpr (std::is_same_v<T, long>) return 1;
+    if constexpr (std::is_same_v<T, long long>) return 2;
+    if constexpr (std::is_same_v<T, float>) return 3;
+    return 4;
+}
+
+template <class T> void mpi_check_memory(T const* in, T const* out, std::ptrdiff_t n) {
+    if (n < 0)
+        throw error(errc::bad_argument, -1, -1, "herring::mpi",
+                    {"n is negative; it is the number of values, as MPI_Allreduce's count"});
+    if (in == nullptr || out == nullptr)
+        throw error(errc::bad_argument, -1, -1, "herring::mpi",
+                    {"the address of the ", in == nullptr ? "input" : "result",
+                     " is null; pass two addresses, or one twice to reduce in place"});
+    auto const from = reinterpret_cast<std::uintptr_t>(in), to = reinterpret_cast<std::uintptr_t>(out);
+    std::uintptr_t const bytes = static_cast<std::uintptr_t>(n) * sizeof(T);
+    if (from != to && from < to + bytes && to < from + bytes)
+        throw error(errc::bad_argument, -1, -1, "herring::mpi",
+                    {"the input and the result overlap; pass memory apart, or the same address twice to "
+                     "reduce in place"});
+}
+
+template <class T> void mpi_reduce(mpi_rule rule, T const* in, T* out, std::ptrdiff_t n, MPI_Comm comm) {
+    mpi_groups& groups = mpi_groups::all();
+    mpi_group const* group = nullptr;
+    std::string sentence;
+    try {
+        if (static_cast<void const*>(in) == static_cast<void const*>(MPI_IN_PLACE)) in = out;
+        if (n == 0) return;
+        mpi_check_memory(in, out, n);
+        mpi_group& by = groups.of(comm);
+        group = &by;
+        auto const count = static_cast<std::size_t>(n);
+        if (rule == mpi_rule::sum)
+            by.sum(comm, in, out, count, groups.timeout());
+        else
+            by.least_or_greatest(comm, in, out, count, groups.timeout(), rule == mpi_rule::min,
+                                 2 * mpi_number_of<T>() + (rule == mpi_rule::max ? 1 : 0));
+        return;
+    } catch (error const& why) {
+        sentence = why.what();
+    } catch (std::exception const& why) {
+        sentence = std::string("herring: herring::mpi: ") + why.what();
+    }
+    if (group != nullptr && !group->name().empty())
+        sentence += " (ranks as in the communicator " + group->name() + ")";
+    groups.report(comm, sentence);
+}
+
+} // namespace herring::detail
+
+namespace herring::mpi {
+
+// clang-format off
+#define HERRING_MPI_REDUCTION(rule, type)                                                                    \
+    void rule(type const* in, type* out, std::ptrdiff_t n, MPI_Comm comm) {                                  \
+        detail::mpi_reduce(detail::mpi_rule::rule, in, out, n, comm);                                        \
+    }                                                                                                        \
+    type rule(type const& x, MPI_Comm comm) {                                                                \
+        type out;                                                                                            \
+        detail::mpi_reduce(detail::mpi_rule::rule, &x, &out, 1, comm);                                       \
+        return out;                                                                                          \
+    }
+#define HERRING_MPI_REDUCTIONS(type)                                                                         \
+    HERRING_MPI_REDUCTION(sum, type)                                                                         \
+    HERRING_MPI_REDUCTION(min, type)                                                                         \
+    HERRING_MPI_REDUCTION(max, type)
+
+HERRING_MPI_REDUCTIONS(int)
+HERRING_MPI_REDUCTIONS(long)
+HERRING_MPI_REDUCTIONS(long long)
+HERRING_MPI_REDUCTIONS(float)
+HERRING_MPI_REDUCTIONS(double)
+
+#undef HERRING_MPI_REDUCTIONS
+#undef HERRING_MPI_REDUCTION
+// clang-format on
+
+error_handler handle_errors(error_handler handler) {
+    return detail::mpi_groups::all().handle_errors(handler);
+}
+
+void set_timeout(double seconds) {
+    auto& groups = detail::mpi_groups::all();
+    // Above a year is a year; a NaN is no time.
+    if (seconds > 0)
+        return groups.set_timeout(std::chrono::milliseconds(
+            std::max(std::int64_t{1}, static_cast<std::int64_t>(std::min(seconds, 31'536'000.0) * 1e3))));
+    groups.report(MPI_COMM_NULL,
+                  "herring: herring::mpi::set_timeout: bad argument: the time must be more than "
+                  "0 seconds; give a large one to wait long");
+}
+
+} // namespace herring::mpi
+
+#endif // HERRING_MPI_SRC_HPP
