@@ -45,7 +45,7 @@ template <std::size_t... Speeds> struct in_proportion {
 };
 
 // A slip is one sentence here, not a page of templates at the reducer.
-static_assert(herring::sharding_policy<in_proportion<10, 25>>);
+static_assert(herring::checked_policy<in_proportion<10, 25>>);
 
 } // namespace mine
 

@@ -90,7 +90,14 @@ template <> inline constexpr bool is_element<std::int64_t> = true;
 /// ```
 /// Clauses are evaluated in order; a later one may take the earlier ones for granted, and must be `false`
 /// rather than ill-formed when they are not met (write each as a concept).
-template <class Axis, class Policy> struct check { static constexpr bool value = true; };
+template <class Axis, class Policy> struct check {
+    static constexpr bool value = true;
+    using axis_header_left_out = void;
+};
+
+/// Which of the policies that `herring/detail/names.hpp` declares it is, -1 for all others. A policy that is only declared
+/// is refused with the name of its header.
+template <class Policy> inline constexpr int declared_name = -1;
 
 /// Index of the first clause that does not hold; -1 if all hold.
 constexpr int first_broken(std::initializer_list<bool> clauses) noexcept {
@@ -151,6 +158,7 @@ enum class slip {
     element_left_out,
     no_default,
     incomplete,
+    header_left_out,
     polymorphic
 };
 
@@ -182,7 +190,7 @@ template <class Policy> constexpr slip slip_of_policy() noexcept {
     if constexpr (!std::is_same_v<Policy, std::remove_cvref_t<std::remove_pointer_t<Policy>>>)
         return slip::decorated;
     else if constexpr (std::is_class_v<Policy> && !complete<Policy>)
-        return slip::incomplete;
+        return declared_name<Policy> < 0 ? slip::incomplete : slip::header_left_out;
     else if constexpr (!with_axis<Policy>)
         return slip::not_a_policy;
     else if constexpr (axis_index<typename Policy::axis> < 0)
@@ -206,6 +214,14 @@ template <class... Policy> constexpr slip slip_of_policies() noexcept {
     slip first = slip::none;
     (void)(((first = slip_of_policy<Policy>()) != slip::none) || ...);
     return first;
+}
+
+// declared_name of the first policy whose header is left out. Only for packs with that slip.
+template <class... Policy> constexpr int name_without_header() noexcept {
+    int name = -1;
+    (void)((slip_of_policy<Policy>() == slip::header_left_out && (name = declared_name<Policy>, true)) ||
+           ...);
+    return name;
 }
 
 // Index of the first axis that two policies name; -1 if none. Only for packs of sound policies.
@@ -254,8 +270,13 @@ struct verdict {
     constexpr bool sound() const noexcept { return what == slip::none && doubled < 0; }
 };
 
+// Stands for the element type where policies are judged outside a pack.
+struct no_pack {};
+
 template <class Element, class... Policy> constexpr verdict judge() noexcept {
-    if constexpr (slip_of_element<Element>() != slip::none)
+    if constexpr (std::is_same_v<Element, no_pack>)
+        return {slip_of_policies<Policy...>(), -1};
+    else if constexpr (slip_of_element<Element>() != slip::none)
         return {slip_of_element<Element>(), -1};
     else if constexpr (slip_of_policies<Policy...>() != slip::none)
         return {slip_of_policies<Policy...>(), -1};
@@ -404,6 +425,7 @@ template <class Element, class... Policy> struct slips {
     static constexpr verdict found = judge<Element, Policy...>();
     static constexpr slip what = found.what;
     static constexpr bool value = found.sound();
+    static constexpr int name = what == slip::header_left_out ? detail::name_without_header<Policy...>() : -1;
 
     static_assert(
         what != slip::missing_transport,
@@ -426,17 +448,15 @@ template <class Element, class... Policy> struct slips {
     HERRING_ONCE(9, "waiting");
     HERRING_ONCE(10, "trace");
 #undef HERRING_ONCE
-    static_assert(
-        what != slip::not_a_policy,
-        "[HRG-P03] policy: a type in the pack is none, for it names no axis; a common slip is to leave out "
-        "'using axis = herring::axes::<axis>;' or 'public:'; add it to your type");
-    static_assert(
-        what != slip::unknown_axis,
-        "[HRG-P04] policy: the axis that a type of the pack names does not exist; a common slip is a tag of "
-        "one's own; 'axis' must be one of the types in namespace herring::axes");
+    static_assert(what != slip::not_a_policy,
+                  "[HRG-P03] policy: this type is none, for it names no axis; a common slip is to leave out "
+                  "'using axis = herring::axes::<axis>;' or 'public:'; add it to your type");
+    static_assert(what != slip::unknown_axis,
+                  "[HRG-P04] policy: the axis that this type names does not exist; a common slip is a tag of "
+                  "one's own; 'axis' must be one of the types in namespace herring::axes");
     static_assert(
         what != slip::decorated,
-        "[HRG-P05] policy: a type in the pack is a pointer, a reference, or const; a common slip is "
+        "[HRG-P05] policy: this type is a pointer, a reference, or const; a common slip is "
         "'decltype((x))' or 'decltype(x)' of a const; give the plain type, as in 'std::remove_cvref_t<...>'");
     static_assert(
         what != slip::element,
@@ -451,18 +471,52 @@ template <class Element, class... Policy> struct slips {
         what != slip::no_default,
         "[HRG-P08] policy: an axis is left out whose default is not known here; a common slip is to include "
         "herring/policy.hpp alone; include <herring/reducer.hpp>");
-    static_assert(
-        what != slip::incomplete,
-        "[HRG-P09] policy: a type in the pack is declared, but not defined here; a common slip is to forget "
-        "its header; include herring/<axis>/<model>.hpp, or define your type above the reducer");
+    static_assert(what != slip::incomplete,
+                  "[HRG-P09] policy: this type is declared, but not defined here; a common slip is to forget "
+                  "its header; include herring/<axis>/<model>.hpp, or define your type above the reducer");
     static_assert(
         what != slip::polymorphic,
-        "[HRG-P10] policy: a type in the pack has virtual functions, and nothing that moves bytes is "
+        "[HRG-P10] policy: this type has virtual functions, and nothing that moves bytes is "
         "virtual; a common slip is a common base with a virtual destructor; make it a template or remove "
         "'virtual'");
+#define HERRING_HEADER(index, policy, header)                                                                \
+    static_assert(name != (index),                                                                           \
+                  "[HRG-P11] policy: herring::" policy " is declared, but not defined here; a "              \
+                  "common slip is to forget its header; include <herring/" header ">")
+    HERRING_HEADER(0, "transport::tcp", "transport/tcp.hpp");
+    HERRING_HEADER(1, "transport::inproc", "transport/inproc.hpp");
+    HERRING_HEADER(2, "transport::ofi", "transport/ofi.hpp");
+    HERRING_HEADER(3, "intra_node::shared_memory", "intra_node/shared_memory.hpp");
+    HERRING_HEADER(4, "intra_node::pcie_staging", "intra_node/pcie_staging.cuh");
+    HERRING_HEADER(5, "intra_node::nvlink", "intra_node/nvlink.cuh");
+#undef HERRING_HEADER
 };
 
+// The sentence for a policy alone whose axis has said nothing here.
+template <class Policy> struct with_axis_header {
+    static constexpr bool value = !requires {
+        typename check<typename Policy::axis, Policy>::axis_header_left_out;
+    };
+    static_assert(value,
+                  "[HRG-P12] policy: what its axis asks for is not known here; a common slip is to include "
+                  "herring/policy.hpp alone; include herring/<axis>/<axis>.hpp, or <herring/herring.hpp>");
+};
+
+template <class Policy> constexpr bool judge_alone() noexcept {
+    if constexpr (holds<slips<no_pack, Policy>>)
+        if constexpr (holds<with_axis_header<Policy>>) (void)holds<check<typename Policy::axis, Policy>>;
+    return true; // what is wrong has been said
+}
+
 } // namespace detail
+
+/// For whoever writes a policy, behind its definition: `static_assert(herring::checked_policy<mine>);`. The compiler says
+/// there what it would say at a reducer: the one sentence for what `mine` lacks, `[HRG-Pnn]` or `[HRG-<axis>nn]`.
+///
+/// Result: true, also when a sentence was printed, so that it is the only error. To ask a question, as in a `requires`, take
+///         the concept of the axis, `herring::<axis>_policy<mine>`, which prints no sentence.
+/// Traps:  what a policy needs from the rest of a pack (its `needs`) is checked at the reducer.
+template <class Policy> inline constexpr bool checked_policy = detail::judge_alone<Policy>();
 
 /// Maps an element type and policies in any order to `policies<...>`, with the defaults filled in.
 ///

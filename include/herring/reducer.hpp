@@ -6,6 +6,7 @@
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/late.hpp"
+#include "herring/detail/names.hpp"
 #include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/element.hpp"

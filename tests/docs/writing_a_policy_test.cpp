@@ -47,7 +47,7 @@ template <std::size_t Bytes> struct at_most {
         return state.bucket_bytes + state.next_bytes > Bytes;
     }
 };
-static_assert(herring::fusion_policy<at_most<1 << 20>>);
+static_assert(herring::checked_policy<at_most<1 << 20>>);
 // [end]
 
 // [snippet update]
@@ -65,7 +65,7 @@ struct furthest {
     }
     template <class Acc> static Acc finish(Acc total, int /*ranks*/) noexcept { return total; }
 };
-static_assert(herring::update_policy<furthest>);
+static_assert(herring::checked_policy<furthest>);
 // [end]
 
 // [snippet facts]
@@ -299,7 +299,7 @@ class local_socket {
     bool refused_ = false;
 };
 // [snippet model]
-static_assert(herring::transport_policy<local_socket>);
+static_assert(herring::checked_policy<local_socket>);
 // [end]
 
 TEST_CASE("local_socket passes the suite of its axis") {

@@ -71,6 +71,13 @@ TEST_CASE("policy: a derived policy is for the axis of its base") {
     CHECK(std::is_same_v<resolve_t<float, demanding, line>::update, demanding>);
 }
 
+TEST_CASE("policy: a policy that is sound is checked without a word") {
+    static_assert(herring::checked_policy<herring::update::sum>);
+    static_assert(herring::checked_policy<demanding>);
+    static_assert(herring::checked_policy<herring::intra_node::none>);
+    static_assert(herring::checked_policy<herring::fusion::balanced_buffer<>>);
+}
+
 TEST_CASE("policy: every element type has a pack") {
     CHECK(std::is_same_v<resolve_t<float, line>::element, float>);
     CHECK(std::is_same_v<resolve_t<double, line>::element, double>);

@@ -3,10 +3,12 @@
 #ifndef HERRING_GPU_PEER_SUMS_HPP
 #define HERRING_GPU_PEER_SUMS_HPP
 
+#include "herring/detail/names.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
+#include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/units.hpp"
 
@@ -21,18 +23,6 @@
 #include <vector>
 
 namespace herring::gpu {
-
-/// What may be tuned about sums on devices.
-struct peer_sums_tuning {
-    std::size_t slots = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
-    std::size_t cut_bytes =
-        8_MiB; ///< there, of a larger bucket, parts are summed, exchanged and written to all devices at once
-    bool inspect =
-        false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
-    bool graphs = false; ///< packing, sums and results are captured, a graph a bucket and slot, and replayed
-
-    friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
-};
 
 /// Tensors lie on devices that reach each other. Local rank l's device reads its chunks from all of the node's, sums them
 /// in rank order in one kernel, and writes the results to all. With several nodes the sum goes to pinned memory instead,
@@ -54,7 +44,7 @@ struct peer_sums_tuning {
 ///           memory and the events are left to the end of the process, with a line on stderr.
 /// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
 /// Errors:   `unsupported` at construction when a device cannot reach another, naming the rank; of the device: `failed()`.
-template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}>
+template <class Runtime, peer_sums_tuning Tuning>
 class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
 

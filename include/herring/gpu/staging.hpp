@@ -3,8 +3,10 @@
 #ifndef HERRING_GPU_STAGING_HPP
 #define HERRING_GPU_STAGING_HPP
 
+#include "herring/detail/names.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
+#include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/units.hpp"
 
@@ -14,21 +16,6 @@
 #include <vector>
 
 namespace herring::gpu {
-
-/// What may be tuned about staging.
-struct staging_tuning {
-    std::size_t slots =
-        4; ///< buckets of a rank's in pinned memory: one on its way in, one out, others being summed
-    std::size_t local_chunk_bytes = 64_KiB; ///< as of shared_memory
-    std::size_t mailbox_bytes = 4_KiB;
-    std::size_t cut_bytes =
-        4_MiB; ///< of a larger bucket, parts are on their way in, summed and on their way out at once
-    bool inspect =
-        false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
-    bool graphs = false; ///< copies in are captured, a graph a bucket and slot, and replayed
-
-    friend constexpr bool operator==(staging_tuning const&, staging_tuning const&) = default;
-};
 
 /// Tensors lie on devices; buckets are copied to pinned memory that the node shares, summed by the host, and copied back.
 /// No device needs to reach another.
@@ -43,7 +30,7 @@ struct staging_tuning {
 ///           line on stderr.
 /// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
 /// Errors:   of the device: kept, `failed()`; the engine ends with them.
-template <class Runtime, staging_tuning Tuning = staging_tuning{}>
+template <class Runtime, staging_tuning Tuning>
 class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
 

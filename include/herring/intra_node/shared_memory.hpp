@@ -4,10 +4,11 @@
 #define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 
 #include "herring/detail/futex.hpp"
+#include "herring/detail/names.hpp"
 #include "herring/detail/shared_mapping.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/intra_node/intra_node.hpp"
-#include "herring/units.hpp"
+#include "herring/intra_node/shared_memory_tuning.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -16,17 +17,6 @@
 
 namespace herring::intra_node {
 
-/// What may be tuned about shared memory; docs/performance.md tells which settings mattered where.
-struct shared_memory_tuning {
-    std::size_t local_chunk_bytes = 64_KiB; ///< ranks sum interleaved pieces of this size
-    std::size_t mailbox_bytes =
-        4_KiB; ///< up to this is copied to a mailbox and summed by everyone: one turn, not two
-    std::size_t cut_bytes =
-        256_KiB; ///< on one node, larger buckets are cut: of memory of the callers', so much is copied in at a time
-
-    friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;
-};
-
 /// Joins the ranks of a node by one shared mapping.
 ///
 /// Shape:    L local ranks → 1 contributor; local rank l sums the chunks k with k mod L = l.
@@ -34,7 +24,7 @@ struct shared_memory_tuning {
 /// Blocks:   never; `sleep` is a futex in the mapping, shared by the node.
 /// Lifetime: the mapping has no name: it is gone when its ranks are, however they end.
 /// Errors:   too little memory, at construction, on every rank, with the size that was needed.
-template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shared_memory {
+template <shared_memory_tuning Tuning> class basic_shared_memory {
   public:
     using axis = axes::intra_node;
     static constexpr char const* name = "shared_memory";
