@@ -122,23 +122,26 @@ void late(herring::world& world, bench::options const& opt, double seconds, char
 
 using herring::transport::tcp;
 using herring::transport::tcp_over_slow_links;
+using herring::update::average;
 using herring::waiting::adaptive;
 using herring::waiting::block;
 using memory = herring::intra_node::shared_memory;
 
 int run(herring::world& world, bench::options const& opt) {
-    using by_memory = herring::reducer<float, tcp, memory>;
-    using by_tcp = herring::reducer<float, tcp>;
-    using by_slow_tcp = herring::reducer<float, tcp_over_slow_links>;
+    using by_memory = herring::reducer<float, tcp, memory, average>;
+    using by_tcp = herring::reducer<float, tcp, average>;
+    using by_slow_tcp = herring::reducer<float, tcp_over_slow_links, average>;
     bool const slow = opt.text("links", "fast") == "slow";
     bool const shared = opt.text("node", "none") == "shared_memory";
     if (auto const provider = opt.text("provider"); !provider.empty()) {
 #ifdef BENCH_WITH_OFI
         using herring::transport::ofi;
         if (provider == "tcp")
-            sweep<herring::reducer<float, ofi<herring::provider::tcp>>>(world, opt, "Herring, ofi<tcp>");
+            sweep<herring::reducer<float, ofi<herring::provider::tcp>, average>>(world, opt,
+                                                                                 "Herring, ofi<tcp>");
         else if (provider == "shm")
-            sweep<herring::reducer<float, ofi<herring::provider::shm>>>(world, opt, "Herring, ofi<shm>");
+            sweep<herring::reducer<float, ofi<herring::provider::shm>, average>>(world, opt,
+                                                                                 "Herring, ofi<shm>");
         else
             return 2;
 #else
@@ -147,9 +150,10 @@ int run(herring::world& world, bench::options const& opt) {
 #endif
     } else if (double const seconds = opt.number("late", 0); seconds > 0) {
         late<by_memory>(world, opt, seconds, "shared_memory, adaptive");
-        late<herring::reducer<float, tcp, memory, block>>(world, opt, seconds, "shared_memory, block");
+        late<herring::reducer<float, tcp, memory, average, block>>(world, opt, seconds,
+                                                                   "shared_memory, block");
         late<by_tcp>(world, opt, seconds, "tcp, adaptive");
-        late<herring::reducer<float, tcp, block>>(world, opt, seconds, "tcp, block");
+        late<herring::reducer<float, tcp, average, block>>(world, opt, seconds, "tcp, block");
     } else if (auto const path = opt.text("table"); !path.empty()) {
         if (shared)
             table<by_memory>(world, opt, path);

@@ -33,7 +33,8 @@ using averaged_gradients =
                      herring::intra_node::shared_memory,                // between the ranks of a node
                      herring::fusion::balanced_buffer<128_KiB, 32_KiB>, // leaves when it holds 128 KiB
                      herring::progress::thread,                         // travels while backward goes on
-                     training::bucket_trace>;                           // this program's own, for a picture
+                     herring::update::average, // of gradients, and of what all_reduce gets
+                     training::bucket_trace>;  // this program's own, for a picture
 
 namespace {
 

@@ -1,4 +1,4 @@
-// herring: what a tensor may consist of: four ordinary types and two 16-bit floats.
+// herring: what a tensor may consist of: two floats, integers of 32 and 64 bits, and two 16-bit floats.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ELEMENT_HPP
 #define HERRING_ELEMENT_HPP
@@ -82,7 +82,9 @@ enum class type_id : std::uint8_t {
     int32 = 3,
     int64 = 4,
     bfloat16 = 5,
-    float16 = 6
+    float16 = 6,
+    uint32 = 7,
+    uint64 = 8
 };
 
 /// The type's name in error messages.
@@ -100,6 +102,10 @@ constexpr char const* to_string(type_id id) noexcept {
         return "herring::bfloat16";
     case type_id::float16:
         return "herring::float16";
+    case type_id::uint32:
+        return "std::uint32_t";
+    case type_id::uint64:
+        return "std::uint64_t";
     }
     return "unknown type";
 }
@@ -120,8 +126,14 @@ template <type_id Id, class Accumulator> struct element_facts {
 
 template <> struct element<float> : detail::element_facts<type_id::float32, float> {};
 template <> struct element<double> : detail::element_facts<type_id::float64, double> {};
-template <> struct element<std::int32_t> : detail::element_facts<type_id::int32, std::int32_t> {};
-template <> struct element<std::int64_t> : detail::element_facts<type_id::int64, std::int64_t> {};
+// `long` and `long long` are two types, and one on the wire.
+template <> struct element<int> : detail::element_facts<type_id::int32, int> {};
+template <> struct element<long> : detail::element_facts<type_id::int64, long> {};
+template <> struct element<long long> : detail::element_facts<type_id::int64, long long> {};
+template <> struct element<unsigned> : detail::element_facts<type_id::uint32, unsigned> {};
+template <> struct element<unsigned long> : detail::element_facts<type_id::uint64, unsigned long> {};
+template <>
+struct element<unsigned long long> : detail::element_facts<type_id::uint64, unsigned long long> {};
 template <> struct element<bfloat16> : detail::element_facts<type_id::bfloat16, float> {};
 template <> struct element<float16> : detail::element_facts<type_id::float16, float> {};
 
@@ -141,6 +153,7 @@ template <> inline constexpr bool is_element<float16> = true;
 
 static_assert(element_type<float> && element_type<double> && element_type<std::int32_t>);
 static_assert(element_type<std::int64_t> && element_type<bfloat16> && element_type<float16>);
+static_assert(sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
 static_assert(std::is_trivial_v<bfloat16> && sizeof(bfloat16) == 2 && alignof(bfloat16) == 2);
 static_assert(std::is_trivial_v<float16> && sizeof(float16) == 2 && alignof(float16) == 2);
 

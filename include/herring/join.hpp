@@ -106,6 +106,8 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
         alone.job = random_bits();
+        alone.peer_timeout = who.times.peer;
+        alone.default_timeout = who.times.call;
         alone.by = control_alone::make();
         return world(std::move(alone));
     }
@@ -130,6 +132,8 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
         who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
     made.deadline = deadline;
     made.timeout = timeout;
+    made.asked = who.times;
+    made.times = liveness::of(who.times.peer);
     membership told = star::join_star(std::move(made));
     if (!own.empty()) told.local_address = own;
     return world(std::move(told));
@@ -140,7 +144,8 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
 /// Joins the world that the options and variables name, and returns once every rank is there.
 ///
 /// Reads:    HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else torchrun's, Open MPI's, MPICH's or Slurm's;
-///           alone when there are none. HERRING_NODE, HERRING_SECRET and HERRING_INTERFACE add to any of them.
+///           alone when there are none. HERRING_NODE, HERRING_SECRET, HERRING_INTERFACE, HERRING_PEER_TIMEOUT and
+///           HERRING_DEFAULT_TIMEOUT add to any of them.
 /// Blocks:   until all ranks are there, at most `options.timeout` and a second.
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.
 /// Errors:   `timeout` naming the ranks that are missing, `refused`, `mismatch`, `unreachable`, `no_resources`,

@@ -5,6 +5,7 @@
 
 #include "herring/detail/control_shared.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/timeouts.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/world.hpp"
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <span>
@@ -39,6 +41,12 @@ struct launch_options {
     std::chrono::milliseconds grace{5'000};
     /// The whole launch ends after this long, with status 124; 0: no limit.
     std::chrono::milliseconds timeout{0};
+    /// Instead of HERRING_PEER_TIMEOUT: for how long a process may be stopped before that ends the world; 5 s where nobody
+    /// says it; at least 50 ms; `herring::never`. Threads have none.
+    std::chrono::milliseconds peer_timeout = detail::not_given;
+    /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
+    /// nobody says it; at least 50 ms; `herring::never`.
+    std::chrono::milliseconds default_timeout = detail::not_given;
 };
 
 namespace detail {
@@ -55,12 +63,21 @@ inline topology launch_map(int ranks, launch_options const& options) {
     return topology::of_names(options.nodes);
 }
 
-inline world launched_world(shared_region* region, int rank, topology const& map) {
+inline timeouts launch_times(launch_options const& options) {
+    return read_timeouts(
+        options.peer_timeout, options.default_timeout,
+        [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "launch_options",
+        "launch");
+}
+
+inline world launched_world(shared_region* region, int rank, topology const& map, timeouts const& times) {
     membership made;
     made.rank = rank;
     made.map = map;
     made.job = region->job();
     made.ranks_on_this_machine = map.size();
+    made.peer_timeout = times.peer;
+    made.default_timeout = times.call;
     made.by = control_shared::make(region, rank);
     return world(std::move(made));
 }
@@ -81,10 +98,11 @@ template <class Function> int status_of(Function& function, world& here) {
 
 /// Runs one rank in the forked child; does not return.
 template <class Function>
-[[noreturn]] void run_forked(shared_region* region, int rank, topology const& map, Function& function) {
+[[noreturn]] void run_forked(shared_region* region, int rank, topology const& map, timeouts const& times,
+                             Function& function) {
     int status = 1;
     try {
-        world here = launched_world(region, rank, map);
+        world here = launched_world(region, rank, map, times);
         try {
             status = status_of(function, here);
         } catch (error const& why) {
@@ -153,7 +171,7 @@ inline int look_for_stopped(std::vector<child> const& children, shared_region* r
     for (std::size_t r = 0; r < children.size(); ++r) {
         child const& c = children[r];
         region->stopped(static_cast<int>(r), c.stopped != 0);
-        if (dead < 0 && c.stopped != 0 && now - c.since >= liveness{}.dead) dead = static_cast<int>(r);
+        if (dead < 0 && c.stopped != 0 && now - c.since >= region->times().dead) dead = static_cast<int>(r);
     }
     return dead;
 }
@@ -182,7 +200,7 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
         }
         if (!any) return first_status;
         // A process that stops wakes nobody.
-        long long wait_ms = liveness{}.beat.count() / 2;
+        long long wait_ms = region->times().beat.count() / 2;
         if (next != time_point::max()) {
             auto const left =
                 std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count();
@@ -217,7 +235,7 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
             child const& c = children[static_cast<std::size_t>(worst)];
             first_status = c.running ? 128 + c.stopped : c.status;
             std::string const how =
-                c.running ? "its process has been stopped for " + duration_text(liveness{}.dead) +
+                c.running ? "its process has been stopped for " + duration_text(region->times().dead) +
                                 " (signal " + std::to_string(c.stopped) + ", " + ::strsignal(c.stopped) +
                                 "); see who stopped it, and continue it sooner"
                 : c.by_signal ? "its process was killed by signal " + std::to_string(c.status - 128) + " (" +
@@ -259,7 +277,9 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
 /// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size()); });
 template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
     topology const map = detail::launch_map(ranks, options);
-    detail::shared_region* const region = detail::shared_region::make(ranks, true);
+    detail::timeouts const times = detail::launch_times(options);
+    detail::shared_region* const region =
+        detail::shared_region::make(ranks, true, detail::liveness::of(times.peer));
     std::fflush(nullptr); // or what is buffered now would be printed by every child
     pid_t const parent = ::getpid();
     std::vector<detail::child> children(static_cast<std::size_t>(ranks));
@@ -270,7 +290,7 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
             if (::getppid() != parent) ::_exit(1); // it died before prctl
             for (detail::child const& sibling : children)
                 if (sibling.descriptor >= 0) ::close(sibling.descriptor);
-            detail::run_forked(region, r, map, function);
+            detail::run_forked(region, r, map, times, function);
         }
         if (pid < 0) {
             std::string const why = std::strerror(errno);
@@ -304,12 +324,14 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
 /// Lifetime: as long as wanted; the last one frees what they share.
 inline std::vector<world> thread_worlds(int ranks, launch_options const& options = {}) {
     topology const map = detail::launch_map(ranks, options);
-    detail::shared_region* const region = detail::shared_region::make(ranks, false);
+    detail::timeouts const times = detail::launch_times(options);
+    detail::shared_region* const region =
+        detail::shared_region::make(ranks, false, detail::liveness::of(times.peer));
     std::vector<world> made;
     made.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
         region->hold();
-        made.push_back(detail::launched_world(region, r, map));
+        made.push_back(detail::launched_world(region, r, map, times));
     }
     region->release();
     return made;

@@ -6,7 +6,6 @@
 #include "herring/detail/config.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <string_view>
 #include <type_traits>
@@ -74,8 +73,12 @@ template <class Axis> struct default_policy;
 template <class Element> inline constexpr bool is_element = false;
 template <> inline constexpr bool is_element<float> = true;
 template <> inline constexpr bool is_element<double> = true;
-template <> inline constexpr bool is_element<std::int32_t> = true;
-template <> inline constexpr bool is_element<std::int64_t> = true;
+template <> inline constexpr bool is_element<int> = true;
+template <> inline constexpr bool is_element<long> = true;
+template <> inline constexpr bool is_element<long long> = true;
+template <> inline constexpr bool is_element<unsigned> = true;
+template <> inline constexpr bool is_element<unsigned long> = true;
+template <> inline constexpr bool is_element<unsigned long long> = true;
 
 /// Whether a policy models the concept of its axis, with one sentence for the first clause that it breaks.
 ///
@@ -460,9 +463,9 @@ template <class Element, class... Policy> struct slips {
         "'decltype((x))' or 'decltype(x)' of a const; give the plain type, as in 'std::remove_cvref_t<...>'");
     static_assert(
         what != slip::element,
-        "[HRG-P06] element: tensors of this type cannot be reduced; float, double, std::int32_t, "
-        "std::int64_t, herring::float16 and herring::bfloat16 can; a common slip is bool, char, unsigned or "
-        "const; reduce one of these");
+        "[HRG-P06] element: tensors of this type cannot be reduced; float, double, herring::float16, "
+        "herring::bfloat16 and integers of 32 and 64 bits can; a common slip is bool, char, short or const; "
+        "reduce one of these");
     static_assert(
         what != slip::element_left_out,
         "[HRG-P07] element: a policy stands where the element type belongs; a common slip is to leave it "

@@ -3,6 +3,7 @@
 #ifndef HERRING_REDUCER_HPP
 #define HERRING_REDUCER_HPP
 
+#include "herring/detail/call_forms.hpp"
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/late.hpp"
@@ -34,8 +35,6 @@
 #include <vector>
 
 namespace herring {
-
-template <class Element> class device_span;
 
 namespace detail {
 
@@ -148,6 +147,16 @@ template <bool OnDevice> struct only_on_host {
         "all_reduce(device_span, stream)");
 };
 
+/// The rule that a policy stands for, and whether the pack names it.
+template <class Update> struct rule {
+    using type = Update;
+    static constexpr bool is_named = true;
+};
+template <> struct rule<update::unnamed_average> {
+    using type = update::average;
+    static constexpr bool is_named = false;
+};
+
 template <class Pack> struct runnable { using type = rejected<typename Pack::element>; };
 template <class Pack>
 requires holds<reducible<Pack>>
@@ -178,7 +187,11 @@ using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Polic
 template <class Element, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
           class Sync, class Update, class Wire, class Progress, class Waiting, class Trace>
 class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
-                             Progress, Waiting, Trace>> {
+                             Progress, Waiting, Trace>>
+    : detail::refused_calls<Element, typename detail::tensor_memory<Element, IntraNode>::stream,
+                            detail::rule<Update>::is_named> {
+    static constexpr bool rule_is_named = detail::rule<Update>::is_named;
+
   public:
     using element_type = Element;
     using pack = policies<Element, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
@@ -189,12 +202,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// What orders work on a device: cudaStream_t.
     using stream = typename detail::tensor_memory<Element, IntraNode>::stream;
 
-    static constexpr std::chrono::milliseconds default_timeout{30'000};
-
     /// Collective: all ranks construct with the same layout. What follows it goes to the transport's constructor,
     /// for example an `io_context` of the caller's for tcp.
     ///
-    /// Blocks: until all ranks are here, at most 30 s.
+    /// Blocks: until all ranks are here, at most `world::default_timeout()`.
     /// Cost: O(tensors) messages of set-up, all memory.
     /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments>
@@ -291,10 +302,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
     /// Ends the step: returns when every tensor holds its result.
     ///
-    /// Blocks: at most 30 s after the last rank's turn.
+    /// Blocks: at most `world::default_timeout()`, 30 s unless set.
     /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
     /// missing or differs.
-    void wait() { wait(clock::now() + default_timeout).value(); }
+    void wait() { wait(ranks_.default_timeout()).value(); }
 
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
     /// thrown. A passed deadline ends the world.
@@ -307,7 +318,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
     void wait(stream read_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
-        wait(read_in, clock::now() + default_timeout).value();
+        wait(read_in, detail::deadline_in(ranks_.default_timeout())).value();
     }
     status wait(stream read_in,
                 time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
@@ -339,33 +350,68 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         if (failure const* const why = engine_->failed()) throw error(*why);
     }
 
-    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank.
+    /// Whether `wait()` would return at once; moves what can be moved now, like `poll`.
+    ///
+    /// Shape:  false as long as a tensor is not ready, and after `wait()`.
+    /// Errors: as `wait`.
+    bool done() {
+        poll();
+        return ready_ == size() && next_bucket_ == missing_.size() && engine_->released() >= step_end_ &&
+               (!through_ring_ || borrowed_.empty() || next_out_ == plan_.buckets.size());
+    }
+
+    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack has to name the
+    /// rule: `update::sum`, `average`, ... ([HRG-C02]).
     ///
     /// Shape:  n elements in, n out; with n = 0, on all ranks, nothing is done.
-    /// Blocks: until done, at most 30 s.
+    /// Blocks: until done, at most `world::default_timeout()`.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
     ///         through a ring of a few pieces that stays in cache.
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
     /// Errors: as `wait`; `bad_state` in the middle of a step.
-    void all_reduce(std::span<Element> inout) { all_reduce(inout, clock::now() + default_timeout).value(); }
+    void all_reduce(std::span<Element> inout) requires(rule_is_named) {
+        all_reduce(inout, ranks_.default_timeout()).value();
+    }
 
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
     /// world.
-    status all_reduce(std::span<Element> inout, std::chrono::milliseconds timeout) {
+    status all_reduce(std::span<Element> inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
         return all_reduce(inout, detail::deadline_in(timeout));
     }
-    status all_reduce(std::span<Element> inout, time_point deadline) {
-        (void)holds<detail::only_on_host<on_device>>;
-        if (failure const* const why = engine_->failed()) return status(*why);
-        if (ready_ > 0)
-            refuse(
-                errc::bad_state, "all_reduce",
-                {"a step is under way: ", ready_, " of ", size(), " tensors are ready; call wait() first"});
-        if (inout.empty()) return {};
-        std::size_t const bytes = inout.size_bytes();
-        bool const small =
-            plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
-        return !needs_ring() || small ? reduce_in_place(inout, deadline) : reduce_by_ring(inout, deadline);
+    status all_reduce(std::span<Element> inout, time_point deadline) requires(rule_is_named) {
+        return reduce_buffer(inout, inout, deadline);
+    }
+
+    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap otherwise.
+    ///
+    /// Cost:   as in place, and one copy more where that has none.
+    /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
+    void all_reduce(std::span<Element const> in, std::span<Element> out) requires(rule_is_named) {
+        all_reduce(in, out, ranks_.default_timeout()).value();
+    }
+    status all_reduce(std::span<Element const> in, std::span<Element> out,
+                      std::chrono::milliseconds timeout) requires(rule_is_named) {
+        return all_reduce(in, out, detail::deadline_in(timeout));
+    }
+    status all_reduce(std::span<Element const> in, std::span<Element> out,
+                      time_point deadline) requires(rule_is_named) {
+        return reduce_buffer(in, out, deadline);
+    }
+
+    /// The same of one value, which is returned.
+    ///
+    /// Errors: as of a buffer.
+    [[nodiscard("the result is returned, the argument left as it is")]] Element
+    all_reduce(Element value) requires(rule_is_named) {
+        all_reduce(std::span(&value, 1));
+        return value;
+    }
+    /// With a deadline the value is reduced in place, and a failure returned.
+    status all_reduce(Element& inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
+        return all_reduce(std::span(&inout, 1), timeout);
+    }
+    status all_reduce(Element& inout, time_point deadline) requires(rule_is_named) {
+        return all_reduce(std::span(&inout, 1), deadline);
     }
 
     /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
@@ -373,14 +419,14 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     ///
     /// Shape: as above.
     /// Cost: a copy in and one out on the device, through a ring of 4 pieces of at most 4 MiB.
-    /// Blocks: at most 30 s.
+    /// Blocks: at most `world::default_timeout()`.
     /// Lifetime: the buffer, until what is put into the stream then is done.
-    void all_reduce(device_span<Element> inout,
-                    stream in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
-        all_reduce(inout, in, clock::now() + default_timeout).value();
+    void all_reduce(device_span<Element> inout, stream in) //
+        requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
+        all_reduce(inout, in, detail::deadline_in(ranks_.default_timeout())).value();
     }
-    status all_reduce(device_span<Element> inout, stream in,
-                      time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
+    status all_reduce(device_span<Element> inout, stream in, time_point deadline) //
+        requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             refuse(errc::bad_state, "all_reduce",
@@ -392,6 +438,9 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         return reduce_on_device(inout, in, deadline);
     }
 
+    /// Any other call is one sentence of the compiler, [HRG-C01].
+    using detail::refused_calls<Element, stream, rule_is_named>::all_reduce;
+
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return engine_->counters(); }
@@ -401,7 +450,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
   private:
     static constexpr bool on_device = detail::tensor_memory<Element, IntraNode>::on_device;
-    using engine_type = engine<Element, Transport, IntraNode, Update, Trace>;
+    using engine_type = engine<Element, Transport, IntraNode, typename detail::rule<Update>::type, Trace>;
     static constexpr bool background = requires { requires bool(Progress::background); };
     using driver_type = std::conditional_t<background, detail::thread_driver<engine_type, Waiting>,
                                            detail::caller_driver<engine_type, Waiting>>;
@@ -440,7 +489,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         detail::agree(
             ranks_,
             detail::declare(element<Element>::name, policy_facts<pack>::all, on_loopback(), plan_, layout_),
-            default_timeout);
+            ranks_.default_timeout());
         std::vector<int> const peers = detail::peers_of(map_, ranks_.rank());
 
         // A rank's region: tensors, then the ring for buffers of the caller's, then what the engine shows local ranks.
@@ -498,7 +547,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                                     .largest_message =
                                         std::max(plan_.slot_elements(), plan_.hop_slot_elements()) *
                                         plan_.partial_bytes,
-                                    .timeout = default_timeout};
+                                    .timeout = ranks_.default_timeout()};
         transport_.emplace(ranks_, needs, std::forward<TransportArguments>(arguments)...);
         if constexpr (Transport::registers_memory) {
             transport_->register_memory({node_->memory(), region});
@@ -518,7 +567,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         if constexpr (on_device) copies_ = decltype(copies_)(size());
         missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
         start_step();
-        ranks_.barrier(default_timeout);
+        ranks_.barrier();
         int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
         driver_.emplace(*engine_, ranks_, threads > detail::usable_cores());
     }
@@ -532,7 +581,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     }
 
     HERRING_SETUP void leave_in_a_step() noexcept {
-        char text[sizeof(failure::text)];
+        char text[sizeof misuse_.text];
         if (misuse_.what != errc::ok)
             std::snprintf(text, sizeof text, "it left in the middle of a step, after its %s: %s: %.300s",
                           misuse_.operation, to_string(misuse_.what), misuse_.text);
@@ -782,6 +831,35 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                                  {ranks_.rank(), "all_reduce"});
     }
 
+    status reduce_buffer(std::span<Element const> in, std::span<Element> out, time_point deadline) {
+        (void)holds<detail::only_on_host<on_device>>;
+        if (failure const* const why = engine_->failed()) return status(*why);
+        if (ready_ > 0)
+            refuse(
+                errc::bad_state, "all_reduce",
+                {"a step is under way: ", ready_, " of ", size(), " tensors are ready; call wait() first"});
+        if (in.data() != out.data() || in.size() != out.size()) check_apart(in, out);
+        if (out.empty()) return {};
+        std::size_t const bytes = out.size_bytes();
+        bool const small =
+            plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
+        if (needs_ring() && !small) return reduce_by_ring(in, out, deadline);
+        if (in.data() != out.data()) std::memcpy(out.data(), in.data(), bytes);
+        return reduce_in_place(out, deadline);
+    }
+
+    HERRING_SETUP void check_apart(std::span<Element const> in, std::span<Element> out) {
+        if (in.size() != out.size())
+            refuse(errc::bad_argument, "all_reduce",
+                   {"one size is due: ", in.size(), " elements in, ", out.size(), " out"});
+        auto const from = reinterpret_cast<std::uintptr_t>(in.data());
+        auto const to = reinterpret_cast<std::uintptr_t>(out.data());
+        if (from < to + out.size_bytes() && to < from + in.size_bytes())
+            refuse(errc::bad_argument, "all_reduce",
+                   {"the buffers of ", in.size(), " elements overlap, ", (from < to ? to - from : from - to),
+                    " bytes apart: give one buffer, or two that do not overlap"});
+    }
+
     status reduce_in_place(std::span<Element> inout, time_point deadline) {
         bucket whole;
         divide(inout.size(), whole, scratch_);
@@ -791,9 +869,9 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                       deadline);
     }
 
-    status reduce_by_ring(std::span<Element> inout, time_point deadline) {
-        std::size_t const pieces = detail::divide_up(inout.size(), piece_);
-        std::size_t const tail = inout.size() - (pieces - 1) * piece_;
+    status reduce_by_ring(std::span<Element const> from, std::span<Element> to, time_point deadline) {
+        std::size_t const pieces = detail::divide_up(to.size(), piece_);
+        std::size_t const tail = to.size() - (pieces - 1) * piece_;
         bucket last = whole_piece_;
         if (tail != piece_) divide(tail, last, scratch_);
         auto const slot = [&](std::size_t piece) {
@@ -804,15 +882,15 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         std::size_t in = 0;
         for (std::size_t out = 0; out < pieces; ++out) {
             for (; in < pieces && in < out + ring_pieces; ++in) {
-                std::memcpy(slot(in), inout.data() + in * piece_, count(in) * sizeof(Element));
+                std::memcpy(slot(in), from.data() + in * piece_, count(in) * sizeof(Element));
                 bool const whole = count(in) == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
                              reinterpret_cast<std::byte*>(slot(in)), no_bucket,
-                             fingerprint_of(inout.size(), no_bucket - in));
+                             fingerprint_of(to.size(), no_bucket - in));
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
-            std::memcpy(inout.data() + out * piece_, slot(out), count(out) * sizeof(Element));
+            std::memcpy(to.data() + out * piece_, slot(out), count(out) * sizeof(Element));
         }
         return finish(before + pieces, deadline);
     }
@@ -896,8 +974,6 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 template <class Element> class basic_reducer<rejected<Element>> {
   public:
     using element_type = Element;
-    static constexpr std::chrono::milliseconds default_timeout{30'000};
-
     explicit basic_reducer(world&) noexcept {}
     template <class... Anything> basic_reducer(world&, layout const&, Anything&&...) noexcept {}
     basic_reducer(basic_reducer const&) = delete;
@@ -912,9 +988,16 @@ template <class Element> class basic_reducer<rejected<Element>> {
     status wait(std::chrono::milliseconds) { return {}; }
     status wait(time_point) { return {}; }
     void poll() {}
+    bool done() { return true; }
     void all_reduce(std::span<Element>) {}
     status all_reduce(std::span<Element>, std::chrono::milliseconds) { return {}; }
     status all_reduce(std::span<Element>, time_point) { return {}; }
+    void all_reduce(std::span<Element const>, std::span<Element>) {}
+    status all_reduce(std::span<Element const>, std::span<Element>, std::chrono::milliseconds) { return {}; }
+    status all_reduce(std::span<Element const>, std::span<Element>, time_point) { return {}; }
+    Element all_reduce(Element value) { return value; }
+    status all_reduce(Element&, std::chrono::milliseconds) { return {}; }
+    status all_reduce(Element&, time_point) { return {}; }
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
 

@@ -5,6 +5,7 @@
 
 #include "herring/detail/control.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/liveness.hpp"
 #include "herring/error.hpp"
 #include "herring/gathered.hpp"
 #include "herring/plan/topology.hpp"
@@ -29,6 +30,8 @@ struct membership {
     std::uint64_t job = 0;
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
+    std::chrono::milliseconds peer_timeout = liveness{}.dead;
+    std::chrono::milliseconds default_timeout = usual_timeout;
     control by{};
 };
 
@@ -84,9 +87,6 @@ struct control_alone {
 /// never throws.
 class world {
   public:
-    /// How long a collective waits when no other time is given.
-    static constexpr std::chrono::milliseconds default_timeout{30'000};
-
     world() : world(alone()) {}
     /// For backends.
     explicit world(detail::membership made) noexcept : is_(std::move(made)) {}
@@ -109,11 +109,18 @@ class world {
     int local_rank() const noexcept { return is_.map.local_rank(is_.rank); }
     int local_size() const noexcept { return is_.map.local_size(node()); }
 
+    /// How long a call waits that is given no deadline: 30 s, or what `join_options` or `launch_options` say.
+    std::chrono::milliseconds default_timeout() const noexcept { return is_.default_timeout; }
+    /// For how long a rank may give no sign of life before that ends the world: 5 s, or what they say.
+    std::chrono::milliseconds peer_timeout() const noexcept { return is_.peer_timeout; }
+
     /// Returns once every rank has called it.
     ///
-    /// Blocks:  until the last rank arrives, at most `timeout`; a passed timeout ends the world for every rank.
+    /// Blocks:  until the last rank arrives, at most `timeout`, or `default_timeout()`; a passed timeout ends the world for
+    ///          every rank.
     /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by `fail`.
-    void barrier(std::chrono::milliseconds timeout = default_timeout) {
+    void barrier() { barrier(default_timeout()); }
+    void barrier(std::chrono::milliseconds timeout) {
         usable("barrier");
         is_.by.barrier(is_.by.self, "barrier", detail::deadline_in(timeout));
     }
@@ -127,8 +134,10 @@ class world {
     ///
     /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
     /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
-    HERRING_SETUP gathered all_gather(std::span<std::byte const> mine,
-                                      std::chrono::milliseconds timeout = default_timeout) {
+    HERRING_SETUP gathered all_gather(std::span<std::byte const> mine) {
+        return all_gather(mine, default_timeout());
+    }
+    HERRING_SETUP gathered all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout) {
         usable("all_gather");
         return is_.by.all_gather(is_.by.self, "all_gather", mine, detail::deadline_in(timeout));
     }

@@ -550,8 +550,8 @@ template <class Node, class T> void all_reduces(names const& nodes, std::uint64_
     launch_threads(
         static_cast<int>(nodes.size()),
         [&](world& ranks) {
-            reducer<T, transport::inproc, Node> reduce(ranks, {{"a", 100}, {"b", 1000}});
-            reducer<T, transport::inproc, intra_node::shared_memory> model(ranks);
+            reducer<T, update::average, transport::inproc, Node> reduce(ranks, {{"a", 100}, {"b", 1000}});
+            reducer<T, update::average, transport::inproc, intra_node::shared_memory> model(ranks);
             std::size_t const piece = 65536 / sizeof(T);
             gpu::host_runtime device(ranks);
             gpu::host_runtime::memory memory(device, 6 * 65536);
@@ -626,7 +626,7 @@ TEST_CASE("gpu: all_reduce of device memory: a ring, not rounds") {
             2,
             [&](world& ranks) {
                 constexpr std::size_t count = 8 * 16384; // of 64 KiB each
-                reducer<float, late_third, Node> reduce(ranks, {{"a", 100}});
+                reducer<float, update::average, late_third, Node> reduce(ranks, {{"a", 100}});
                 gpu::host_runtime device(ranks);
                 gpu::host_runtime::memory memory(device, count * sizeof(float));
                 gpu::host_runtime::stream stream(device);

@@ -34,7 +34,7 @@ template <class P> findings update_suite() {
                 // Small, so that sums of integers do not overflow; with fractions, zeroes and signs.
                 auto const whole = static_cast<float>(random(4001)) - 2000.0f;
                 if constexpr (std::is_integral_v<T>)
-                    return static_cast<T>(whole);
+                    return static_cast<T>(static_cast<long long>(whole)); // unsigned: wraps
                 else
                     return static_cast<T>(random(9) == 0 ? std::copysign(0.0f, whole)
                                                          : whole * (random(2) == 0 ? 1.0f : 0.37f));
@@ -110,6 +110,9 @@ template <class P> findings update_suite() {
     check(std::type_identity<double>(), "double");
     check(std::type_identity<std::int32_t>(), "int32");
     check(std::type_identity<std::int64_t>(), "int64");
+    check(std::type_identity<unsigned>(), "unsigned");
+    check(std::type_identity<unsigned long>(), "unsigned long");
+    check(std::type_identity<long long>(), "long long");
     check(std::type_identity<bfloat16>(), "bfloat16");
     check(std::type_identity<float16>(), "float16");
     if (P::name == nullptr || P::name[0] == 0) find("facts", "name is empty");

@@ -8,7 +8,7 @@
 
 int main() {
     herring::launch_threads(2, [](herring::world& world) {
-        herring::reducer<float, herring::transport::inproc> reduce(world);
+        herring::reducer<float, herring::transport::inproc, herring::update::average> reduce(world);
         float x[] = {static_cast<float>(world.rank())};
         reduce.all_reduce(x);
         if (world.rank() == 0)

@@ -752,7 +752,7 @@ template <class Node> bool beside_a_capture(unsigned flags) {
 template <class Node> bool captured_streams_are_refused() {
     return apart([](world& alone) {
         gpu::use_device(alone);
-        reducer<float, transport::inproc, Node> reduce(alone, {{"a", 100}});
+        reducer<float, update::average, transport::inproc, Node> reduce(alone, {{"a", 100}});
         queue apart_one, blocking(cudaStreamDefault), free_one;
         bool good = true;
         for (queue* const one : {&apart_one, &blocking}) {

@@ -81,7 +81,7 @@ int two(herring::world& world) {
 /// The same work, each reducer on a thread of its own: both are constructed before, in one order on every rank.
 int two_threads(herring::world& world) {
     using herring::transport::tcp;
-    herring::reducer<float, tcp> averages(world);
+    herring::reducer<float, tcp, herring::update::average> averages(world);
     herring::reducer<std::int64_t, tcp, herring::update::sum> counts(world);
     int const n = world.size();
     int wrong_counts = 0;

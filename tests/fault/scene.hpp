@@ -144,6 +144,8 @@ struct setup {
     milliseconds limit = plenty;
     std::string name{};
     herring::join_options join{}; // what all ranks have in common
+    milliseconds peer_timeout = herring::detail::not_given;
+    milliseconds default_timeout = herring::detail::not_given;
 };
 
 inline std::vector<std::string> two_nodes(int ranks) {
@@ -285,6 +287,8 @@ template <class Function> report play(setup const& how, Function function) {
         herring::launch_options options;
         options.nodes = how.nodes;
         options.timeout = how.limit;
+        options.peer_timeout = how.peer_timeout;
+        options.default_timeout = how.default_timeout;
         int const status = herring::launch(
             how.ranks, [&](world& w) { backstage::act(w, *b, function); }, options);
         made.hung = status == 124;
@@ -302,6 +306,8 @@ template <class Function> report play(setup const& how, Function function) {
                     options.size = how.ranks;
                     options.address = address;
                     options.timeout = plenty;
+                    options.peer_timeout = how.peer_timeout;
+                    options.default_timeout = how.default_timeout;
                     if (!how.nodes.empty()) options.node = how.nodes[static_cast<std::size_t>(r)];
                     world w = herring::join(options);
                     backstage::act(w, *b, function);

@@ -11,8 +11,10 @@ using namespace fault;
 
 namespace {
 
-/// A rank that stops is dead after 5 s; the rest is slack for busy machines.
-constexpr milliseconds noticed{7'500};
+/// A rank that stops is dead after that. One scene takes what is usual, 5 s.
+constexpr milliseconds dead{1'000 * slower}, usual{5'000};
+/// Slack for busy machines.
+constexpr milliseconds slack{2'500};
 
 /// What the others do when the victim stops.
 enum class phase { computing, barrier, in_step, in_background };
@@ -81,12 +83,14 @@ void live_and_stop(world& w, board& b, phase at, int victim, std::chrono::micros
     }
 }
 
-void play_stop(place const& where, start how, phase at, int victim, std::mt19937& random) {
+void play_stop(place const& where, start how, phase at, int victim, std::mt19937& random,
+               milliseconds peer_timeout = dead) {
     setup s;
     s.how = how;
     s.ranks = where.ranks;
     if (where.two) s.nodes = two_nodes(where.ranks);
     s.name = std::string(where.name) + ", stopped " + to_string(at);
+    if (peer_timeout != usual) s.peer_timeout = peer_timeout;
     std::chrono::microseconds const delay(random() % 30'000);
     report const seen = play(s, [&](world& w, board& b) {
         using background = herring::progress::thread;
@@ -99,29 +103,33 @@ void play_stop(place const& where, start how, phase at, int victim, std::mt19937
         else
             live_and_stop<flat>(w, b, at, victim, delay);
     });
-    check_named(s, seen, victim, {errc::peer_lost}, noticed);
+    check_named(s, seen, victim, {errc::peer_lost}, peer_timeout + slack);
     INFO(seen.text());
     for (int r = 0; r < s.ranks; ++r)
-        if (r != victim) CHECK(seen.ranks[static_cast<std::size_t>(r)].after_ms > 3'500);
+        if (r != victim)
+            CHECK(seen.ranks[static_cast<std::size_t>(r)].after_ms >
+                  0.7 * static_cast<double>(peer_timeout.count()));
     auto const& told = seen.ranks[static_cast<std::size_t>(victim)];
     CHECK(told.how == state::error);
     CHECK(told.why.peer == victim);
     CHECK(std::strstr(told.why.text, "given up") != nullptr);
-    std::printf("[stopped] %-14s %-6s rank %d of %d %s: %.0f ms to the last error; it is told \"%.60s...\"\n",
-                where.name, to_string(how).c_str(), victim, s.ranks, to_string(at), seen.slowest_ms(victim),
-                told.why.text);
+    std::printf("[stopped] %-14s %-6s rank %d of %d %s: dead after %d ms, %.0f ms to the last error; it is "
+                "told \"%.60s...\"\n",
+                where.name, to_string(how).c_str(), victim, s.ranks, to_string(at),
+                static_cast<int>(peer_timeout.count()), seen.slowest_ms(victim), told.why.text);
 }
 
-unsigned seed(unsigned usual) {
+unsigned seed(unsigned otherwise) {
     char const* const other = std::getenv("FAULT_SEED");
-    return other != nullptr ? static_cast<unsigned>(std::atoi(other)) : usual;
+    return other != nullptr ? static_cast<unsigned>(std::atoi(other)) : otherwise;
 }
 
 } // namespace
 
-TEST_CASE("stopped: nobody waits with a deadline, and everyone hears of it after five seconds; so does it") {
+TEST_CASE("stopped: nobody waits with a deadline, and everyone hears of it after peer_timeout; so does it") {
     std::mt19937 random(seed(1));
-    play_stop(by_tcp, start::join, phase::computing, 2, random);
+    play_stop(by_tcp, start::join, phase::computing, 2, random, usual);
+    play_stop(by_tcp, start::launch, phase::computing, 2, random, milliseconds(500 * slower));
     play_stop(by_tcp, start::join, phase::in_step, 0, random);
     play_stop(by_tcp, start::launch, phase::in_step, 1, random);
     play_stop(on_one_node, start::join, phase::computing, 0, random);
@@ -136,13 +144,14 @@ TEST_CASE("stopped: nobody waits with a deadline, and everyone hears of it after
 
 namespace {
 
-/// The victim is stopped for three seconds in the middle of its work; all end well.
-void goes_on(place const& where, start how, int victim) {
+/// The victim is stopped for `time` in the middle of its work; all end well.
+void goes_on(place const& where, start how, int victim, milliseconds peer_timeout, milliseconds time) {
     setup s;
     s.how = how;
     s.ranks = where.ranks;
     if (where.two) s.nodes = two_nodes(where.ranks);
     s.name = std::string(where.name) + ": stopped for a while";
+    s.peer_timeout = peer_timeout;
     report const seen = play(s, [&](world& w, board& b) {
         auto const body = [&](auto* which) {
             using reducer = std::remove_pointer_t<decltype(which)>;
@@ -151,8 +160,9 @@ void goes_on(place const& where, start how, int victim) {
             w.barrier();
             if (w.rank() == victim) stop_after(b, std::chrono::microseconds(500));
             if (w.rank() == (victim + 1) % w.size()) {
-                std::thread([&b, victim] {
-                    std::this_thread::sleep_for(milliseconds(3'200)); // this is what it is about
+                std::thread([&b, victim, time] {
+                    await(b.struck_ns, 1);
+                    std::this_thread::sleep_for(time); // this is what it is about
                     ::kill(b.ranks[victim].pid.load(), SIGCONT);
                     b.entered.fetch_add(1);
                 }).detach();
@@ -167,16 +177,62 @@ void goes_on(place const& where, start how, int victim) {
     });
     INFO(s.name << " over " << to_string(how) << ", rank " << victim << "\n" << seen.text());
     for (auto const& one : seen.ranks) CHECK(one.how == state::done);
-    CHECK(seen.took_ms > 3'000);
+    CHECK(seen.took_ms > static_cast<double>(time.count()));
 }
 
 } // namespace
 
-TEST_CASE("stopped: a rank that goes on before five seconds have passed is missed by nobody") {
-    goes_on(by_tcp, start::join, 0);
-    goes_on(by_tcp, start::join, 1);
-    goes_on(on_one_node, start::launch, 1);
-    goes_on(on_two_nodes, start::join, 3);
+TEST_CASE("stopped: a rank that goes on before peer_timeout has passed is missed by nobody") {
+    constexpr milliseconds patient{2'000 * slower}, a_while{1'000 * slower};
+    goes_on(by_tcp, start::join, 0, patient, a_while);
+    goes_on(by_tcp, start::join, 1, patient, a_while);
+    goes_on(on_one_node, start::launch, 1, patient, a_while);
+    goes_on(on_two_nodes, start::join, 3, patient, a_while);
+}
+
+TEST_CASE("stopped: with peer_timeout never, a rank may be stopped longer than is usual") {
+    for (start const how : {start::launch, start::join})
+        goes_on(on_two_nodes, how, how == start::join ? 0 : 2, herring::never, usual + milliseconds(500));
+}
+
+TEST_CASE("stopped: with peer_timeout and default_timeout never, a rank that is killed is named at once") {
+    for (start const how : {start::launch, start::join}) {
+        setup s;
+        s.how = how;
+        s.ranks = 3;
+        s.peer_timeout = s.default_timeout = herring::never;
+        s.name = "never";
+        report const seen = play(s, [&](world& w, board& b) {
+            shared reduce(w, layout{{"first", 1'000}});
+            step(reduce, w, 0);
+            w.barrier();
+            if (w.rank() == 1) b.die();
+            step(reduce, w, 1);
+        });
+        check_named(s, seen, 1, {errc::peer_lost});
+    }
+}
+
+TEST_CASE("stopped: default_timeout is the deadline of calls that have none") {
+    for (start const how : {start::launch, start::join}) {
+        setup s;
+        s.how = how;
+        s.ranks = 2;
+        s.default_timeout = milliseconds(400 * slower);
+        s.name = "default_timeout";
+        report const seen = play(s, [&](world& w, board& b) {
+            shared reduce(w, layout{{"first", 1'000}});
+            step(reduce, w, 0);
+            if (w.rank() == 1) {
+                outlast(b, 1); // it never calls
+                return;
+            }
+            b.strike();
+            step(reduce, w, 1);
+        });
+        check_named(s, seen, 1, {errc::timeout});
+        CHECK(seen.ranks[0].after_ms >= 400);
+    }
 }
 
 TEST_CASE("stopped: a rank whose own deadline passes meanwhile accuses nobody") {
@@ -196,13 +252,13 @@ TEST_CASE("stopped: a rank whose own deadline passes meanwhile accuses nobody") 
                     fill(reduce, w, 1, i);
                     reduce.ready(i);
                 }
-                reduce.wait(clock::now() + milliseconds(1'500 * slower)).value();
+                reduce.wait(clock::now() + milliseconds(600 * slower)).value();
                 verify(reduce, w, 1);
                 return;
             }
             if (w.rank() == 0) {
                 await(b.struck_ns, 1);
-                std::this_thread::sleep_for(milliseconds(3'000)); // this is what it is about
+                std::this_thread::sleep_for(milliseconds(1'200 * slower)); // this is what it is about
                 ::kill(b.ranks[1].pid.load(), SIGCONT);
                 b.entered.fetch_add(1);
             }

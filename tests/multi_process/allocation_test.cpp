@@ -69,23 +69,25 @@ launch_options nodes(std::vector<std::string> names) {
 } // namespace
 
 TEST_CASE("allocations: none over tcp, polling or blocking") {
-    CHECK(launch(2, work<reducer<float, transport::tcp>>) == 0);
-    CHECK(launch(3, work<reducer<float, transport::tcp, waiting::block>>) == 0);
+    CHECK(launch(2, work<reducer<float, update::average, transport::tcp>>) == 0);
+    CHECK(launch(3, work<reducer<float, update::average, transport::tcp, waiting::block>>) == 0);
 }
 
 TEST_CASE("allocations: none on one node") {
-    CHECK(launch(3, work<reducer<float, transport::tcp, intra_node::shared_memory>>) == 0);
+    CHECK(launch(3, work<reducer<float, update::average, transport::tcp, intra_node::shared_memory>>) == 0);
 }
 
 TEST_CASE("allocations: none over nodes of two, with a progress thread") {
-    CHECK(launch(4, work<reducer<float, transport::tcp, intra_node::shared_memory>>,
+    CHECK(launch(4, work<reducer<float, update::average, transport::tcp, intra_node::shared_memory>>,
                  nodes({"a", "a", "b", "b"})) == 0);
-    CHECK(launch(2, work<reducer<float, transport::tcp, progress::thread, waiting::block>>) == 0);
+    CHECK(
+        launch(2, work<reducer<float, update::average, transport::tcp, progress::thread, waiting::block>>) ==
+        0);
 }
 
 // A receive that is refused finds its message unexpected, which tcp allocates for; all else that chaos does allocates
 // nothing.
 TEST_CASE("allocations: none of chaos") {
     using late = transport::chaos<transport::tcp, transport::chaos_tuning{.not_now_per_1000 = 0}>;
-    CHECK(launch(3, work<reducer<float, late>>) == 0);
+    CHECK(launch(3, work<reducer<float, update::average, late>>) == 0);
 }

@@ -287,6 +287,45 @@ TEST_CASE("join: a rank that is missing at the deadline is named on every rank")
           }) == 0);
 }
 
+TEST_CASE("join: rank 0's times hold for every rank that gives none") {
+    std::string const address = free_address();
+    CHECK(launch(3, [&](world& l) {
+              herring::join_options options = as(l.rank(), 3, address);
+              if (l.rank() == 0) options.peer_timeout = milliseconds(2'500);
+              if (l.rank() != 1) options.default_timeout = milliseconds(300); // the same on two
+              world w = herring::join(options);
+              require(w.peer_timeout() == milliseconds(2'500), "rank 0's peer_timeout");
+              require(w.default_timeout() == milliseconds(300), "rank 0's default_timeout");
+              w.barrier(plenty);
+              if (w.rank() == 2) {
+                  while (w.failed() == nullptr) ::sched_yield();
+                  return;
+              }
+              expect(thrown_by([&] { w.barrier(); }), errc::timeout, w.rank(), 2, {"300 ms"});
+          }) == 0);
+}
+
+TEST_CASE("join: a rank that gives other times than rank 0 is refused by name") {
+    std::string const address = free_address();
+    CHECK(launch(2, [&](world& l) {
+              if (l.rank() == 0) {
+                  herring::join_options options = as(0, 2, address, milliseconds(700));
+                  options.default_timeout = herring::never;
+                  expect(thrown_by([&] { herring::join(options); }), errc::timeout, 0, 1,
+                         {"rank 1 (", "was refused: its default_timeout"});
+                  return;
+              }
+              herring::join_options options = as(1, 2, address);
+              options.peer_timeout = milliseconds(700);
+              expect(thrown_by([&] { herring::join(options); }), errc::mismatch, 1, 0,
+                     {"its peer_timeout (HERRING_PEER_TIMEOUT) is 700 ms, rank 0's is 5 s", "rank 0 alone"});
+              options.peer_timeout = milliseconds(5'000); // what rank 0 has by default
+              options.default_timeout = milliseconds(250);
+              expect(thrown_by([&] { herring::join(options); }), errc::mismatch, 1, 0,
+                     {"its default_timeout (HERRING_DEFAULT_TIMEOUT) is 250 ms, rank 0's is never"});
+          }) == 0);
+}
+
 TEST_CASE("join: who does not fit is refused with the reason, and the others join") {
     // Ranks 0 to 2 become the world; process 3 tries what is wrong, before and after.
     std::string const address = free_address();
@@ -315,7 +354,7 @@ TEST_CASE("join: who does not fit is refused with the reason, and the others joi
               {
                   outsider const other(address);
                   other.say(hello_of(2, 3, "one", 77));
-                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 1"});
+                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 2"});
               }
               {
                   outsider const other(address);

@@ -168,6 +168,9 @@ TEST_CASE("element types and updates") {
     CHECK(run<double, update::sum, quick_tcp>(3) == 0);
     CHECK(run<std::int32_t, update::sum, quick_tcp>(3) == 0);
     CHECK(run<std::int64_t, update::max, quick_tcp, intra_node::shared_memory>(3, {"a", "a", "b"}) == 0);
+    CHECK(run<long long, update::sum, quick_tcp>(2) == 0);
+    CHECK(run<unsigned, update::max, quick_tcp, intra_node::shared_memory>(3, {"a", "a", "b"}) == 0);
+    CHECK(run<unsigned long, update::sum, transport::inproc, intra_node::shared_memory>(2) == 0);
     CHECK(run<float, update::min, quick_tcp>(2) == 0);
     CHECK(run<bfloat16, update::average, quick_tcp, intra_node::shared_memory>(4, {"a", "a", "b", "b"}) == 0);
     CHECK(run<float16, update::average, quick_tcp>(3) == 0);

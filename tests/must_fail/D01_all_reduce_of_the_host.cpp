@@ -8,7 +8,7 @@
 #include <span>
 
 using on_device = herring::gpu::basic_nvlink<herring::gpu::host_runtime>;
-using gradients = herring::reducer<float, herring::transport::inproc, on_device>;
+using gradients = herring::reducer<float, herring::transport::inproc, herring::update::sum, on_device>;
 
 void step(gradients& reduce, std::span<float> mine, gradients::stream stream) {
 #ifndef HERRING_TWIN

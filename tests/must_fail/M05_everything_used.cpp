@@ -11,9 +11,9 @@ struct shouting {
 
 using element = float;
 #ifndef HERRING_TWIN
-using gradients = herring::reducer<element, herring::transport::inproc, shouting>;
+using gradients = herring::reducer<element, herring::transport::inproc, herring::update::sum, shouting>;
 #else
-using gradients = herring::reducer<element, herring::transport::inproc>;
+using gradients = herring::reducer<element, herring::transport::inproc, herring::update::sum>;
 #endif
 
 #include "train.hpp"

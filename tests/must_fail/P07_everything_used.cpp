@@ -6,9 +6,9 @@
 
 using element = float;
 #ifndef HERRING_TWIN
-using gradients = herring::reducer<herring::transport::inproc>;
+using gradients = herring::reducer<herring::transport::inproc, herring::update::sum>;
 #else
-using gradients = herring::reducer<element, herring::transport::inproc>;
+using gradients = herring::reducer<element, herring::transport::inproc, herring::update::sum>;
 #endif
 
 #include "train.hpp"

@@ -9,7 +9,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-nvcc_cases="P01_transport_left_out P02_update_named_twice P03_type_without_axis M01_average_of_integers A01_const_forgotten T02_noexcept_forgotten"
+nvcc_cases="P01_transport_left_out P02_update_named_twice P03_type_without_axis M01_average_of_integers A01_const_forgotten T02_noexcept_forgotten C02_rule_left_out"
 
 host_flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 

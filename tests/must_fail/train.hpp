@@ -38,11 +38,13 @@ void train(herring::world& world, herring::layout const& layout) {
     if (herring::status const ended = reduce.wait(herring::clock::now() + std::chrono::seconds(1)); !ended)
         ended.value();
     reduce.all_reduce(mine);
-    reduce.all_reduce(std::span(mine).first(3), herring::clock::now() + gradients::default_timeout).value();
+    reduce.all_reduce(std::span(mine).first(3), herring::clock::now() + std::chrono::seconds(1)).value();
     if (!reduce.wait(std::chrono::seconds(1))) return;
-    if (!reduce.all_reduce(mine, gradients::default_timeout).ok()) return;
+    if (!reduce.all_reduce(mine, std::chrono::milliseconds(1000)).ok()) return;
     std::printf("%zu buckets, %zu bytes\n", reduce.plan().buckets.size(),
                 static_cast<std::size_t>(reduce.counters().bytes_sent));
+    if (!reduce.all_reduce(mine, reduce.tensor(0), std::chrono::milliseconds(1000)).ok() || !reduce.done()) return;
+    mine[0] = reduce.all_reduce(mine[1]);
     reduce.trace()(herring::trace_event::wait_begin, 0);
     (void)reduce.transport();
 }

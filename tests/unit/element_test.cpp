@@ -148,6 +148,11 @@ TEST_CASE("ids and names are fixed: they go into digests and errors") {
     CHECK(static_cast<int>(herring::element<std::int64_t>::id) == 4);
     CHECK(static_cast<int>(herring::element<bfloat16>::id) == 5);
     CHECK(static_cast<int>(herring::element<float16>::id) == 6);
+    CHECK(static_cast<int>(herring::element<std::uint32_t>::id) == 7);
+    CHECK(static_cast<int>(herring::element<std::uint64_t>::id) == 8);
+    CHECK(herring::element<long long>::id == herring::element<long>::id);
+    CHECK(herring::element<unsigned long long>::id == herring::element<unsigned long>::id);
+    CHECK(to_string(herring::type_id::uint64) == std::string("std::uint64_t"));
     CHECK(herring::element<float16>::name == std::string("herring::float16"));
     CHECK(to_string(herring::type_id::int64) == std::string("std::int64_t"));
 }

@@ -123,6 +123,24 @@ TEST_CASE("join: HERRING_* go before launchers, options before both") {
     CHECK(found.interface == "lo");
 }
 
+TEST_CASE("join: the times of a world come from options and variables, also of one that is alone") {
+    rendezvous found = read({{"HERRING_PEER_TIMEOUT", "700ms"}, {"HERRING_DEFAULT_TIMEOUT", "never"}});
+    CHECK(found.times.peer == std::chrono::milliseconds(700));
+    CHECK(found.times.call == herring::never);
+    join_options options;
+    options.default_timeout = std::chrono::seconds(3);
+    found = read({{"HERRING_PEER_TIMEOUT", "700ms"}, {"HERRING_DEFAULT_TIMEOUT", "never"}}, options);
+    CHECK(found.times.call == std::chrono::seconds(3));
+    CHECK(says(error_of({{"HERRING_PEER_TIMEOUT", "soon"}}),
+               {"HERRING_PEER_TIMEOUT is 'soon'", "500ms, 5s or never"}));
+    options.peer_timeout = std::chrono::milliseconds(0);
+    CHECK(says(error_of({}, options), {"join_options::peer_timeout is 0 ms"}));
+    options.peer_timeout = std::chrono::seconds(9);
+    herring::world const alone = herring::join(options);
+    CHECK(alone.default_timeout() == std::chrono::seconds(3));
+    CHECK(alone.peer_timeout() == std::chrono::seconds(9));
+}
+
 TEST_CASE("join: torchrun's own store keeps MASTER_PORT") {
     variables given{{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
     rendezvous found = read(given);
@@ -349,6 +367,8 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     said.rank = 3;
     said.incarnation = 0x0123456789ABCDEFu;
     said.secret = 42;
+    said.peer_timeout = 43;
+    said.default_timeout = 44;
     said.node = "node";
     said.boot = "boot";
     auto const body = said.write();
@@ -365,6 +385,9 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     star::hello heard;
     REQUIRE(heard.read(body));
     CHECK(heard.incarnation == said.incarnation);
+    CHECK(heard.secret == 42);
+    CHECK(heard.peer_timeout == 43);
+    CHECK(heard.default_timeout == 44);
     CHECK(heard.node == "node");
     CHECK(heard.boot == "boot");
 

@@ -10,6 +10,8 @@
 #include "herring/launch.hpp"
 #include "herring/progress/thread.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/update/max.hpp"
+#include "herring/update/min.hpp"
 #include "herring/update/sum.hpp"
 
 #include <algorithm>
@@ -67,7 +69,7 @@ void until(std::atomic<int> const& flag, int value) {
 
 TEST_CASE("reducer: the order of policies makes no other type, and it is neither copied nor moved") {
     CHECK(std::is_same_v<reducer<float, inproc, sum>, reducer<float, sum, inproc>>);
-    CHECK(std::is_same_v<reducer<float, inproc>, reducer<float, herring::update::average, inproc>>);
+    CHECK(std::is_same_v<reducer<float, inproc>, reducer<float, herring::update::unnamed_average, inproc>>);
     CHECK_FALSE(std::is_move_constructible_v<reducer<float, inproc>>);
     CHECK_FALSE(std::is_copy_constructible_v<reducer<float, inproc>>);
     CHECK(std::is_same_v<reducer<double, inproc>::element_type, double>);
@@ -118,7 +120,7 @@ TEST_CASE(
 
 TEST_CASE("reducer: a world of one gives back what it got") {
     world alone;
-    reducer<float, inproc> reduce(alone, layout{{"a", 3}, {"empty", 0}, {"b", 70}});
+    reducer<float, inproc, herring::update::average> reduce(alone, layout{{"a", 3}, {"empty", 0}, {"b", 70}});
     REQUIRE(reduce.size() == 3);
     CHECK(reduce.tensor(1).empty());
     for (int step = 0; step < 3; ++step) {
@@ -137,6 +139,107 @@ TEST_CASE("reducer: a world of one gives back what it got") {
     CHECK(reduce.counters().messages_sent == 0);
 }
 
+namespace {
+
+/// From one buffer into another, one value, and what is refused.
+template <class T, class... Policies> void forms(world& w, std::size_t count) {
+    reducer<T, inproc, sum, Policies...> reduce(w);
+    T const ranks = static_cast<T>(w.size());
+    T const each = static_cast<T>(w.size() * (w.size() - 1) / 2);
+    std::vector<T> const in(count, static_cast<T>(w.rank()));
+    std::vector<T> out(count, T{99});
+    reduce.all_reduce(in, out);
+    require(out == std::vector<T>(count, each) && in[0] == static_cast<T>(w.rank()), "from one to another");
+    reduce.all_reduce(out, out); // one buffer
+    require(out == std::vector<T>(count, static_cast<T>(each * ranks)), "both one buffer");
+    reduce.all_reduce(in, out, milliseconds(20'000)).value();
+    require(out == std::vector<T>(count, each), "with a deadline");
+    T const x = static_cast<T>(w.rank() + 1);
+    T y = reduce.all_reduce(x);
+    require(y == static_cast<T>(each + ranks), "one value");
+    reduce.all_reduce(y, herring::clock::now() + milliseconds(20'000)).value();
+    require(y == static_cast<T>((each + ranks) * ranks), "one value, in place");
+    T many[] = {x, x, x};
+    reduce.all_reduce(many);
+    require(many[2] == static_cast<T>(each + ranks), "an array");
+
+    auto const refused = [&](auto&& call, std::string const& word) {
+        throws(call, errc::bad_argument, -1, word);
+    };
+    std::span<T> const all(out);
+    refused([&] { reduce.all_reduce(in, all.first(count - 1)); }, "elements in");
+    refused([&] { reduce.all_reduce(all.first(count - 1), all.subspan(1)); }, "overlap");
+    refused([&] { reduce.all_reduce(all.subspan(1), all.first(count - 1)); }, "overlap");
+    refused([&] { (void)reduce.all_reduce(all.first(2), all.subspan(1, 2), milliseconds(1)); }, "overlap");
+    reduce.all_reduce(all.first(1), all.subspan(1, 1)); // side by side
+    reduce.all_reduce(std::span<T const>(), std::span<T>());
+}
+
+} // namespace
+
+TEST_CASE("reducer: all_reduce from one buffer into another, and of one value") {
+    for (std::size_t const count : {3u, 1000u, 50'000u}) {
+        CAPTURE(count);
+        herring::launch_threads(1, [&](world& w) { forms<double>(w, count); });
+        herring::launch_threads(3, [&](world& w) { forms<long long>(w, count); });
+        herring::launch_threads(3, [&](world& w) { forms<unsigned, shared>(w, count); });
+        herring::launch_threads(
+            3, [&](world& w) { forms<unsigned long, shared>(w, count); }, nodes({"a", "a", "b"}));
+        herring::launch_threads(2, [&](world& w) { forms<unsigned long long>(w, count); });
+    }
+}
+
+TEST_CASE("reducer: integers without a sign compare and add as such") {
+    herring::launch_threads(3, [](world& w) {
+        reducer<unsigned, inproc, herring::update::max> most(w);
+        require(most.all_reduce(w.rank() == 1 ? 0x8000'0001u : 5u) == 0x8000'0001u, "max");
+        reducer<unsigned long long, inproc, herring::update::min> least(w);
+        std::vector<unsigned long long> x(40, w.rank() == 1 ? ~0ull : 7ull);
+        least.all_reduce(x);
+        require(x == std::vector<unsigned long long>(40, 7), "min");
+        reducer<unsigned, inproc, sum> sums(w);
+        require(sums.all_reduce(0xffff'ffffu) == 0xffff'fffdu, "wraps");
+    });
+}
+
+namespace {
+
+/// Polls by `done` alone, with tensors of the reducer's and of the caller's.
+template <class... Policies> void polled(world& w) {
+    reducer<float, inproc, sum, Policies...> reduce(w, layout{{"a", 1000}, {"b", 300'000}});
+    std::vector<float> own(300'000);
+    for (int step = 0; step < 3; ++step) {
+        require(!reduce.done(), "nothing is ready");
+        std::fill(reduce.tensor(0).begin(), reduce.tensor(0).end(), 1.0f);
+        std::fill(own.begin(), own.end(), 2.0f);
+        reduce.ready(0);
+        require(!reduce.done(), "one is not ready");
+        if (step == 1)
+            reduce.ready(1, own);
+        else
+            reduce.ready(1);
+        while (!reduce.done()) sched_yield();
+        std::uint64_t const before = reduce.counters().operations;
+        reduce.wait(milliseconds(0)).value(); // at once: there is nothing left to wait for
+        require(reduce.counters().operations == before, "all was done");
+        require(reduce.tensor(0)[999] == static_cast<float>(w.size()), "result");
+        if (step == 1) require(own[299'999] == 2.0f * static_cast<float>(w.size()), "own result");
+    }
+    reducer<float, inproc, Policies...> empty(w);
+    require(empty.done(), "a step of no tensors");
+}
+
+} // namespace
+
+TEST_CASE("reducer: done is true when wait would return at once") {
+    herring::launch_threads(1, [](world& w) { polled<>(w); });
+    herring::launch_threads(3, [](world& w) { polled<>(w); });
+    herring::launch_threads(3, [](world& w) { polled<shared>(w); });
+    herring::launch_threads(
+        3, [](world& w) { polled<shared>(w); }, nodes({"a", "a", "b"}));
+    herring::launch_threads(3, [](world& w) { polled<herring::progress::thread>(w); });
+}
+
 TEST_CASE("reducer: no layout, or none but empty tensors") {
     herring::launch_threads(3, [](world& w) {
         reducer<float, inproc, sum> plain(w);
@@ -145,7 +248,7 @@ TEST_CASE("reducer: no layout, or none but empty tensors") {
         std::vector<float> buffer(5, 1.0f);
         plain.all_reduce(buffer);
         require(buffer == std::vector<float>(5, 3.0f), "all_reduce");
-        plain.all_reduce({});
+        plain.all_reduce(std::span<float>());
         reducer<float, inproc, sum, shared> empties(w, layout{{"a", 0}, {"b", 0}});
         for (int step = 0; step < 3; ++step) {
             empties.ready(1);
@@ -659,9 +762,9 @@ template <class Reducer> void trace_a_step(world& ranks, bool own_thread) {
 TEST_CASE("reducer: which thread traces what, and all_reduce is no bucket") {
     auto const traced = [](world& ranks) {
         using herring::fusion::per_tensor;
-        trace_a_step<reducer<float, inproc, per_tensor, noting>>(ranks, false);
-        trace_a_step<reducer<float, inproc, shared, per_tensor, noting>>(ranks, false);
-        trace_a_step<reducer<float, inproc, per_tensor, noting, herring::progress::thread>>(ranks, true);
+        trace_a_step<reducer<float, sum, inproc, per_tensor, noting>>(ranks, false);
+        trace_a_step<reducer<float, sum, inproc, shared, per_tensor, noting>>(ranks, false);
+        trace_a_step<reducer<float, sum, inproc, per_tensor, noting, herring::progress::thread>>(ranks, true);
     };
     herring::launch_threads(2, traced);
     herring::launch_threads(3, traced, nodes({"a", "a", "b"}));

@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <span>
 
-using flat = herring::reducer<float, herring::transport::inproc, tracing>;
-using local =
-    herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory, tracing>;
+using flat = herring::reducer<float, herring::transport::inproc, herring::update::average, tracing>;
+using local = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
+                               herring::update::average, tracing>;
 
 extern "C" {
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }

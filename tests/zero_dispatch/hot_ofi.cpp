@@ -24,7 +24,7 @@
 #include <span>
 
 using ofi = herring::transport::ofi<herring::provider::tcp>;
-using reducing = herring::reducer<float, ofi, tracing>;
+using reducing = herring::reducer<float, ofi, herring::update::average, tracing>;
 
 extern "C" {
 bool hot_ofi_post_send(ofi& t, int to, std::uint64_t tag, std::span<std::byte const> const* from) {

@@ -29,7 +29,8 @@
 #include <span>
 
 using tcp = herring::transport::tcp;
-using both = herring::reducer<float, tcp, herring::intra_node::shared_memory, tracing>;
+using both =
+    herring::reducer<float, tcp, herring::intra_node::shared_memory, herring::update::average, tracing>;
 
 extern "C" {
 bool hot_tcp_post_send(tcp& t, int to, std::uint64_t tag, std::span<std::byte const> const* from) {

@@ -22,6 +22,9 @@ namespace herring {
 using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
 
+/// As a timeout: for ever, which is a hundred years.
+inline constexpr std::chrono::milliseconds never = std::chrono::hours(24 * 365 * 100);
+
 namespace detail {
 
 /// A table of plain functions over `self`: for set-up and for announcing failures, never on the path of

@@ -7,8 +7,10 @@
 #include "herring/detail/control_link.hpp"
 #include "herring/detail/control_wire.hpp"
 #include "herring/detail/table.hpp"
+#include "herring/detail/timeouts.hpp"
 #include "herring/error.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -62,6 +64,23 @@ class admission {
         if (r >= own.size)
             return refused(errc::refused,
                            {"rank ", r, " is out of range; ranks go from 0 to ", own.size - 1});
+        auto const differs = [](std::uint64_t theirs, std::uint64_t ours) {
+            return theirs != 0 && theirs != ours;
+        };
+        bool const peers = differs(said.peer_timeout, own.peer_timeout);
+        if (peers || differs(said.default_timeout, own.default_timeout)) {
+            auto const words = [&](hello const& of) {
+                auto const most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
+                return timeout_text(
+                    std::chrono::milliseconds(std::min(peers ? of.peer_timeout : of.default_timeout, most)));
+            };
+            return refused(
+                errc::mismatch,
+                {"its ",
+                 peers ? "peer_timeout (HERRING_PEER_TIMEOUT)" : "default_timeout (HERRING_DEFAULT_TIMEOUT)",
+                 " is ", words(said), ", rank 0's is ", words(own),
+                 "; set it alike on every rank, or on rank 0 alone, which tells the others"});
+        }
         link const* const there = places[r];
         bool const same = hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
         if (r == 0 || (there != nullptr && !same))

@@ -140,6 +140,8 @@ class star_end {
         made.map = topology(node_ids_);
         made.job = job_;
         made.local_address = local_address_;
+        made.peer_timeout = is_.asked.peer;
+        made.default_timeout = is_.asked.call;
         made.ranks_on_this_machine = 0;
         for (int const id : machine_ids_)
             if (id == machine_ids_[at(is_.rank)]) ++made.ranks_on_this_machine;
@@ -185,10 +187,15 @@ class star_end {
     bool failed() const noexcept { return first_.load(std::memory_order_relaxed) != 0; }
 
     HERRING_SETUP hello own_hello() const {
+        auto const said = [&](std::chrono::milliseconds time, bool given) {
+            return given || is_.rank == 0 ? static_cast<std::uint64_t>(time.count()) : 0;
+        };
         return {static_cast<std::uint32_t>(is_.size),
                 static_cast<std::uint32_t>(is_.rank),
                 incarnation_,
                 is_.secret,
+                said(is_.asked.peer, is_.asked.peer_given),
+                said(is_.asked.call, is_.asked.call_given),
                 is_.node,
                 is_.boot};
     }

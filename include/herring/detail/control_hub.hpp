@@ -113,7 +113,7 @@ class hub final : public star_end {
             for (link const& l : links_.all()) pending += l.pending();
             if (pending >= pending_limit) drop_oldest();
             link& l = links_.open(socket, who.text(), EPOLLIN);
-            tune(socket);
+            tune(socket, is_.times.dead);
             receive(l); // what it says is often here already
         }
     }
@@ -200,6 +200,8 @@ class hub final : public star_end {
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
         byte_buffer body;
         append<std::uint64_t>(body, job_);
+        append<std::uint64_t>(body, static_cast<std::uint64_t>(is_.asked.peer.count()));
+        append<std::uint64_t>(body, static_cast<std::uint64_t>(is_.asked.call.count()));
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             append<std::uint32_t>(body, static_cast<std::uint32_t>(node_ids_[r]));
             append<std::uint32_t>(body, static_cast<std::uint32_t>(machine_ids_[r]));

@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -21,17 +23,18 @@
 
 namespace herring::detail::star {
 
-/// No delay for small messages; a host that has vanished is noticed in about 5 s, idle or not.
-HERRING_SETUP inline void tune(int socket) noexcept {
+/// No delay for small messages; a host that has vanished is noticed after about `patience`, idle or not.
+HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) noexcept {
     auto const set = [&](int level, int option, int value) {
         ::setsockopt(socket, level, option, &value, sizeof value);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
-    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, patience < never ? 1 : 0);
     set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
     set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
     set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 5'000); // milliseconds
+    constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max()};
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min(patience, most).count()));
 }
 
 /// What lies at the front of the bytes that have come in.

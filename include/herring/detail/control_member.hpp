@@ -95,7 +95,7 @@ class member final : public star_end {
         int const socket = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         int rc = socket < 0 ? -1 : 0;
         if (rc == 0) {
-            tune(socket);
+            tune(socket, is_.times.dead);
             rc = ::connect(socket, to.get(), to.size);
         }
         if (rc != 0 && errno != EINPROGRESS) {
@@ -220,6 +220,17 @@ class member final : public star_end {
         if (in.rest.size() != most_body(message::welcome, at(is_.size)))
             return nonsense(from, "a welcome to a world of another size");
         job_ = in.number<std::uint64_t>();
+        auto const time = [&in] {
+            constexpr std::chrono::milliseconds most = never;
+            return std::chrono::milliseconds(
+                std::min(in.number<std::uint64_t>(), static_cast<std::uint64_t>(most.count())));
+        };
+        is_.asked.peer = time();
+        is_.asked.call = time();
+        if (is_.asked.peer < least_timeout || is_.asked.call < least_timeout)
+            return nonsense(from, "times that no rank would choose");
+        if (is_.asked.peer != is_.times.dead) is_.times = liveness::of(is_.asked.peer);
+        tune(from.socket, is_.times.dead);
         node_ids_.clear();
         machine_ids_.clear();
         for (int r = 0; r < is_.size; ++r) {

@@ -7,6 +7,7 @@
 #include "herring/detail/control.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/detail/table.hpp"
+#include "herring/detail/timeouts.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -26,7 +27,8 @@ struct settings {
     std::uint64_t secret = 0;
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
-    liveness times{};
+    timeouts asked{};                          // rank 0's hold for all
+    liveness times{};                          // of `asked.peer`
 };
 
 } // namespace herring::detail::star

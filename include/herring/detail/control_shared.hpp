@@ -49,14 +49,14 @@ class shared_region {
     static constexpr std::size_t area_bytes = 4096;
 
     /// Not on the heap: forked ranks must see it. Threads use the same, with private futexes.
-    static shared_region* make(int ranks, bool processes) {
+    static shared_region* make(int ranks, bool processes, liveness const& times = {}) {
         std::size_t const bytes = bytes_for(ranks);
         void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED)
             throw error(errc::no_resources, -1, -1, "launch",
                         "mmap of " + std::to_string(bytes) + " bytes for " + std::to_string(ranks) +
                             " ranks failed: " + std::strerror(errno) + "; free memory or launch fewer ranks");
-        return ::new (at) shared_region(ranks, processes);
+        return ::new (at) shared_region(ranks, processes, times);
     }
 
     /// One holder less; the last one of this process unmaps.
@@ -70,6 +70,7 @@ class shared_region {
 
     std::uint64_t job() const noexcept { return job_; }
     int ranks() const noexcept { return ranks_; }
+    liveness const& times() const noexcept { return times_; }
     std::atomic<std::uint32_t> const& first_failure() const noexcept { return first_failure_; }
     failure const* failures() const noexcept {
         return reinterpret_cast<failure const*>(base() + failures_at());
@@ -174,8 +175,8 @@ class shared_region {
     };
     static_assert(sizeof(slot) == 64);
 
-    shared_region(int ranks, bool processes) noexcept
-        : ranks_(ranks), processes_(processes), job_(random_bits()) {
+    shared_region(int ranks, bool processes, liveness const& times) noexcept
+        : ranks_(ranks), processes_(processes), times_(times), job_(random_bits()) {
         for (int r = 0; r <= ranks; ++r) {
             ::new (static_cast<void*>(&slot_of(r))) slot;
             ::new (static_cast<void*>(base() + failures_at() + sizeof(failure) * static_cast<std::size_t>(r)))
@@ -323,11 +324,11 @@ class shared_region {
                                          "; let every rank make the same calls in the same order"));
     }
 
-    static constexpr liveness times_{};
     static constexpr std::chrono::milliseconds news_time{300};
 
     int const ranks_;
     bool const processes_;
+    liveness const times_;
     std::uint64_t const job_;
     std::atomic<std::uint32_t> holders_{1};
     alignas(64) std::atomic<std::uint32_t> first_failure_{0};

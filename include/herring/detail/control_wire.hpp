@@ -21,7 +21,7 @@
 namespace herring::detail::star {
 
 inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 inline constexpr std::size_t head_bytes = 32;
 inline constexpr std::size_t hello_limit = 1024;                 // head and body of what a stranger may send
 inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // what one rank may give to one all_gather
@@ -31,14 +31,14 @@ enum class message : std::uint16_t {
     hello = 1,    // rank → 0: who I am
     refuse = 2,   // 0 → rank: you may not join (sequence 1: not now), and why (a failure)
     missing = 3,  // 0 → rank, while joining: text that names who is still missing
-    welcome = 4,  // 0 → rank: everyone is here
+    welcome = 4,  // 0 → rank: everyone is here, and the times that hold for all
     barrier = 5,  // rank → 0: I am at barrier `sequence`
     give = 6,     // rank → 0: my bytes for all_gather `sequence`
     done = 7,     // 0 → rank: collective `sequence` is complete; sizes and bytes of all
     late = 8,     // rank → 0: my deadline for `sequence` has passed: name who is missing
     fail = 9,     // either way: a failure
     goodbye = 10, // either way: I leave in order
-    alive = 11,   // either way, every half second: a sign of life
+    alive = 11,   // either way, every half second or so: a sign of life
     accuse = 12,  // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
     ask = 13,     // 0 → rank: whom do you wait for? (question `sequence`)
     answer = 14   // rank → 0: for that rank (to question `sequence`)
@@ -52,7 +52,7 @@ constexpr std::size_t most_body(message type, std::size_t ranks) noexcept {
     case message::give:
         return blob_limit;
     case message::welcome:
-        return 8 + 8 * ranks;
+        return 24 + 8 * ranks;
     default:
         return 8192;
     }
@@ -152,7 +152,8 @@ struct hello {
     std::uint32_t size = 0;
     std::uint32_t rank = 0;
     std::uint64_t incarnation = 0;
-    std::uint64_t secret = 0; // check of the secret, see secret_check
+    std::uint64_t secret = 0;                            // check of the secret, see secret_check
+    std::uint64_t peer_timeout = 0, default_timeout = 0; // milliseconds; 0: as rank 0 has it
     std::string node;
     std::string boot;
 
@@ -161,7 +162,8 @@ struct hello {
         append<std::uint32_t>(out, size);
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
-        append<std::uint64_t>(out, secret);
+        for (std::uint64_t const number : {secret, peer_timeout, default_timeout})
+            append<std::uint64_t>(out, number);
         std::string_view const n = std::string_view(node).substr(0, 600);
         std::string_view const b = std::string_view(boot).substr(0, 300);
         append<std::uint16_t>(out, n.size());
@@ -176,7 +178,8 @@ struct hello {
         size = in.number<std::uint32_t>();
         rank = in.number<std::uint32_t>();
         incarnation = in.number<std::uint64_t>();
-        secret = in.number<std::uint64_t>();
+        for (std::uint64_t* const number : {&secret, &peer_timeout, &default_timeout})
+            *number = in.number<std::uint64_t>();
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
         if (!in.ok || n + b != in.rest.size()) return false;

@@ -6,6 +6,7 @@
 #include "herring/detail/config.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/text.hpp"
+#include "herring/detail/timeouts.hpp"
 #include "herring/error.hpp"
 
 #include <chrono>
@@ -26,6 +27,13 @@ struct join_options {
     std::string interface {}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.
     std::chrono::milliseconds timeout{60'000};
+    /// Instead of HERRING_PEER_TIMEOUT: for how long a rank may give no sign of life, because it is stopped, starved or cut
+    /// off, before that ends the world; 5 s where nobody says it; at least 50 ms; `herring::never`. Signs of life come ten
+    /// times as often. Rank 0's holds for all: a rank that gives another one is refused.
+    std::chrono::milliseconds peer_timeout = detail::not_given;
+    /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
+    /// nobody says it; the rest as above.
+    std::chrono::milliseconds default_timeout = detail::not_given;
 };
 
 namespace detail {
@@ -40,6 +48,7 @@ struct rendezvous {
     std::uint16_t port = 0;
     std::string node{}, secret{}, interface {};
     std::string source = "no launcher"; // who said the rank
+    timeouts times{};
 };
 
 struct host_and_port {
@@ -142,6 +151,9 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
     found.node = option(options.node, "HERRING_NODE");
     found.secret = option(options.secret, "HERRING_SECRET");
     found.interface = option(options.interface, "HERRING_INTERFACE");
+    found.times = read_timeouts(
+        options.peer_timeout, options.default_timeout,
+        [&](char const* name) { return from.look_up(from.self, name); }, "join_options", "join");
 
     std::string_view const address = option(options.address, "HERRING_ADDR");
     char const* const address_from = options.address.empty() ? "HERRING_ADDR" : "join_options::address";

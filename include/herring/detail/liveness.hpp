@@ -9,6 +9,9 @@
 
 namespace herring::detail {
 
+/// How long a call waits that has no deadline of its own, where nobody says otherwise.
+inline constexpr std::chrono::milliseconds usual_timeout{30'000};
+
 /// Times of the control link. A rank that is asked answers at once; the rest is patience with those that are starved.
 struct liveness {
     std::chrono::milliseconds beat{500};        ///< between two signs of life
@@ -16,6 +19,20 @@ struct liveness {
     std::chrono::milliseconds dead{5'000};      ///< silent, or stopped, for so long: that ends the world
     std::chrono::milliseconds answer{1'000};    ///< for an answer to a question
     std::chrono::milliseconds verdict{3'000};   ///< who has heard of none by then ends its world itself
+
+    /// Those of a world whose ranks may be silent for `dead`: in proportion below the usual time, unchanged above it. An
+    /// answer has 250 ms at least: who waits looks around within 50 ms.
+    static constexpr liveness of(std::chrono::milliseconds dead) noexcept {
+        liveness made;
+        std::chrono::milliseconds const part = (dead < made.dead ? dead : made.dead) / 10;
+        made.beat = part;
+        made.suspected = 4 * part;
+        made.dead = dead;
+        made.answer = 2 * part;
+        if (made.answer < std::chrono::milliseconds(250)) made.answer = std::chrono::milliseconds(250);
+        made.verdict = 3 * made.answer;
+        return made;
+    }
 };
 
 /// What counts of a time between two looks at the clock: who looks seldom was stopped or starved, and waited for nobody

@@ -177,7 +177,7 @@ class ofi_messenger {
         greetings_.register_memory();
         line_.register_memory({spill_.data(), spill_.size()}, -1);
         line_.connect(ranks_, wanted, tag);
-        greetings_.greet(tag, clock::now() + wanted.timeout, [this]() noexcept { return gather(); });
+        greetings_.greet(tag, deadline_in(wanted.timeout), [this]() noexcept { return gather(); });
         ranks_.barrier(wanted.timeout);
         // Those who have mapped what it names keep it; a rank that is killed from now on leaves nothing in /dev/shm.
         if (tag.where == provider::located_by::name) ::shm_unlink(name_of(ranks_.rank()).c_str());

@@ -47,8 +47,9 @@ namespace herring::detail {
 class shared_mapping {
   public:
     shared_mapping() = default;
-    HERRING_SETUP shared_mapping(world& all, std::size_t bytes,
-                                 std::chrono::milliseconds timeout = world::default_timeout) {
+    HERRING_SETUP shared_mapping(world& all, std::size_t bytes)
+        : shared_mapping(all, bytes, all.default_timeout()) {}
+    HERRING_SETUP shared_mapping(world& all, std::size_t bytes, std::chrono::milliseconds timeout) {
         building made{all, timeout};
         made.exchange_names(bytes);
         made.agree([&] { made.hear_the_first_only(); });

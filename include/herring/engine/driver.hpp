@@ -106,7 +106,7 @@ template <class Engine, class Waiting> class patience {
         clock::duration const between = now - looked_;
         looked_ = now;
         // This process was stopped or starved: the others could do nothing for it meanwhile.
-        if (between > times.beat && excused_ < times.dead) excused_ += between;
+        if (between > times.beat && excused_ < ranks_.peer_timeout()) excused_ += between;
         if (failure const* const why = ranks_.failed())
             return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
         if (engine_.suspicion().what != errc::ok || who.gone || now - excused_ >= deadline)

@@ -87,6 +87,9 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     who.node = setting(options.node, "HERRING_NODE");
     who.secret = setting(options.secret, "HERRING_SECRET");
     who.interface = setting(options.interface, "HERRING_INTERFACE");
+    who.times = detail::read_timeouts(
+        options.peer_timeout, options.default_timeout,
+        [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "join_options", "join");
     time_point const deadline = detail::deadline_in(options.timeout);
 
     // What may go wrong on one rank alone goes wrong before anyone waits for it.

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <list>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -288,7 +289,10 @@ template <tcp_tuning Tuning> class basic_tcp {
         set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
         set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
         set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-        set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(wanted.timeout.count()));
+        // Not less than usual: a call's own deadline may be longer than the one that calls have without.
+        constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max()};
+        set(IPPROTO_TCP, TCP_USER_TIMEOUT,
+            static_cast<int>(std::clamp(wanted.timeout, detail::usual_timeout, most).count()));
         auto const ask = [&](char const* algorithm) {
             return ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, algorithm,
                                 static_cast<socklen_t>(std::strlen(algorithm))) == 0;

@@ -38,10 +38,10 @@ struct transport_needs {
     /// Ranks to exchange with, ascending; the same pairs on both sides; empty on all ranks or on none: construction may
     /// wait for all ranks, and times out where those without peers are not there.
     std::span<int const> peers;
-    std::size_t receives_per_peer = 0; ///< posted at once, at most
-    std::size_t sends_per_peer = 0;    ///< posted at once, at most
-    std::size_t largest_message = 0;   ///< bytes
-    std::chrono::milliseconds timeout{30'000};
+    std::size_t receives_per_peer = 0;                         ///< posted at once, at most
+    std::size_t sends_per_peer = 0;                            ///< posted at once, at most
+    std::size_t largest_message = 0;                           ///< bytes
+    std::chrono::milliseconds timeout = detail::usual_timeout; ///< of construction
 };
 
 namespace clauses::transport {

@@ -49,7 +49,11 @@ struct average {
     }
 };
 
-static_assert(update_policy<average>);
+/// What a pack that names no rule has: `average`, for tensors that are made ready. `all_reduce` wants a rule that is named,
+/// so that MPI_SUM is not replaced by an average unnoticed.
+struct unnamed_average : average {};
+
+static_assert(update_policy<average> && update_policy<unnamed_average>);
 static_assert(update_supports<average, float> && !update_supports<average, std::int32_t>);
 
 } // namespace herring::update

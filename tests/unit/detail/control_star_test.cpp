@@ -57,7 +57,8 @@ struct listener {
 };
 
 /// A real rank. Rank 0 takes the listener over.
-world join(int rank, int size, listener const& hub, detail::liveness const& times) {
+world join(int rank, int size, listener const& hub, detail::liveness const& times,
+           milliseconds most = plenty) {
     star::settings made;
     made.rank = rank;
     made.size = size;
@@ -65,7 +66,8 @@ world join(int rank, int size, listener const& hub, detail::liveness const& time
     made.hub[0] = hub.at;
     made.hub_text = hub.at.text();
     made.node = made.boot = "here";
-    made.deadline = herring::clock::now() + plenty;
+    made.deadline = herring::clock::now() + most;
+    made.asked.peer = times.dead;
     made.times = times;
     if (rank == 0) made.listeners = {hub.socket};
     return world(star::join_star(std::move(made)));
@@ -97,14 +99,15 @@ struct puppet {
     }
 
     /// As rank 0: lets one rank in.
-    void let_in(listener const& own, std::uint32_t size) {
+    void let_in(listener const& own, std::uint32_t size, milliseconds peer_timeout) {
         pollfd knock{own.socket, POLLIN, 0};
         REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
         socket = ::accept(own.socket, nullptr, nullptr);
         ::close(own.socket);
         await(star::message::hello);
         detail::byte_buffer body;
-        star::append<std::uint64_t>(body, 1);
+        for (long const number : {1l, static_cast<long>(peer_timeout.count()), 30'000l})
+            star::append<std::uint64_t>(body, static_cast<std::uint64_t>(number));
         for (std::uint32_t r = 0; r < 2 * size; ++r) star::append<std::uint32_t>(body, 0);
         say(star::message::welcome, 0, body);
     }
@@ -234,7 +237,7 @@ TEST_CASE("star: a rank that speaks is not missed") {
 TEST_CASE("star: a member finds by itself that rank 0 is silent") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 2); });
+    std::thread other([&] { rank_0.let_in(hub, 2, quick.dead); });
     world rank_1 = join(1, 2, hub, quick);
     other.join();
     failure const& why = await_failure(rank_1);
@@ -243,11 +246,41 @@ TEST_CASE("star: a member finds by itself that rank 0 is silent") {
     ::close(std::exchange(rank_0.socket, -1));
 }
 
+TEST_CASE("star: rank 0's times hold for a member that says none") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] { rank_0.let_in(hub, 2, milliseconds(300)); });
+    world rank_1 = join(1, 2, hub, {});
+    other.join();
+    CHECK(rank_1.peer_timeout() == milliseconds(300));
+    CHECK(rank_1.default_timeout() == milliseconds(30'000));
+    failure const& why = await_failure(rank_1); // the puppet is silent
+    CHECK(why.peer == 0);
+    CHECK(says(why, "no sign of life for 300 ms"));
+    ::close(std::exchange(rank_0.socket, -1));
+}
+
+TEST_CASE("star: times that no rank would choose are no welcome") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] {
+        rank_0.let_in(hub, 2, milliseconds(0));
+        ::close(std::exchange(rank_0.socket, -1));
+    });
+    try {
+        join(1, 2, hub, {}, milliseconds(500));
+        FAIL("it joined");
+    } catch (herring::error const& why) {
+        CHECK(why.peer() == 0);
+    }
+    other.join();
+}
+
 TEST_CASE("star: rank 0 that gives no verdict is the one") {
     for (int const accused : {0, 2}) {
         listener hub;
         puppet rank_0;
-        std::thread other([&] { rank_0.let_in(hub, 3); });
+        std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
         world rank_1 = join(1, 3, hub, forgiving);
         other.join();
         failure const& why = verdict(rank_1, accused);
@@ -262,7 +295,7 @@ TEST_CASE("star: rank 0 that gives no verdict is the one") {
 TEST_CASE("star: rank 0 that lives, and has no verdict yet, is not") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 3); });
+    std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
     world rank_1 = join(1, 3, hub, forgiving);
     other.join();
     std::thread lives([&] {

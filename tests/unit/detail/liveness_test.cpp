@@ -14,6 +14,26 @@ TEST_CASE("liveness: the times are in order") {
     static_assert(punctuality::slack < times.beat);
 }
 
+TEST_CASE("liveness: the other times follow the one that is set") {
+    constexpr liveness usual = liveness::of(milliseconds(5'000));
+    static_assert(usual.beat == liveness{}.beat && usual.suspected == liveness{}.suspected &&
+                  usual.answer == liveness{}.answer && usual.verdict == liveness{}.verdict);
+    constexpr liveness quick = liveness::of(milliseconds(500));
+    CHECK(quick.beat == milliseconds(50));
+    CHECK(quick.suspected == milliseconds(200));
+    CHECK(quick.dead == milliseconds(500));
+    CHECK(quick.answer == milliseconds(250));
+    CHECK(quick.verdict == milliseconds(750));
+    // Longer patience is no reason to speak less often.
+    for (liveness const& patient : {liveness::of(std::chrono::hours(1)), liveness::of(herring::never)}) {
+        CHECK(patient.beat == usual.beat);
+        CHECK(patient.suspected == usual.suspected);
+        CHECK(patient.answer == usual.answer);
+    }
+    CHECK(herring::clock::duration(liveness::of(herring::never).dead) >
+          std::chrono::hours(1)); // it does not overflow
+}
+
 TEST_CASE("liveness: who misses its own time by more than the slack is told by how much") {
     herring::time_point const start{milliseconds(1'000'000)};
     punctuality own;

@@ -145,7 +145,7 @@ template <class Node> void wrong_memory_is_refused() {
         gpu::host_runtime device(ranks);
         gpu::host_runtime::memory mine(device, 4000);
         of[ranks.rank()] = &mine;
-        reducer<float, transport::inproc, Node> reduce(ranks, {{"a", 100}});
+        reducer<float, update::average, transport::inproc, Node> reduce(ranks, {{"a", 100}});
         gpu::host_runtime::stream in(device);
         std::vector<float> host(100);
         auto const first = [](gpu::host_runtime::memory& m) { return reinterpret_cast<float*>(m.data()); };
