@@ -9,7 +9,7 @@
 #include <span>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// `size` elements in the memory of a device. There is no operator[]: kernels take `data()`, copies both.
 ///
@@ -42,6 +42,6 @@ template <class Element> class device_span {
     std::size_t size_ = 0;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_DEVICE_SPAN_HPP

@@ -11,7 +11,7 @@
 #include "herring/detail/float_bits.hpp"
 #include "herring/policy.hpp"
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// The upper half of a `float`: 8 bits of exponent, 7 of fraction. Storage only: it computes as `float`.
 ///
@@ -157,6 +157,6 @@ static_assert(sizeof(int) == 4 && sizeof(long) == 8 && sizeof(long long) == 8);
 static_assert(std::is_trivial_v<bfloat16> && sizeof(bfloat16) == 2 && alignof(bfloat16) == 2);
 static_assert(std::is_trivial_v<float16> && sizeof(float16) == 2 && alignof(float16) == 2);
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_ELEMENT_HPP

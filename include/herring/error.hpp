@@ -13,6 +13,9 @@
 #include <string>
 #include <string_view>
 
+// In `herring` itself, not in the namespace of the translation unit's flags (detail/target.hpp): these types are thrown and
+// returned across translation units, and `catch (herring::error const&)` is to catch what code with other flags threw. What
+// has more than a few instructions is a template over those flags, which linkers keep apart, or inlined.
 namespace herring {
 
 /// What kind of failure it is; `docs/errors.md` has each with its cause and its cure.
@@ -78,6 +81,7 @@ struct failure {
     char operation[48] = {}; ///< what was being done, e.g. "all_reduce", "join"
     char text[416] = {};     ///< what happened and what to do about it
 
+    template <class Target = detail::target>
     HERRING_SETUP static failure make(errc what, int local_rank, int peer, std::string_view operation,
                                       std::string_view text) noexcept {
         failure made;
@@ -89,6 +93,7 @@ struct failure {
         return made;
     }
     /// The text in pieces: `{"it sent ", n, " bytes"}`.
+    template <class Target = detail::target>
     HERRING_SETUP static failure make(errc what, int local_rank, int peer, std::string_view operation,
                                       std::initializer_list<detail::piece> text) noexcept {
         failure made = make(what, local_rank, peer, operation, std::string_view());
@@ -101,7 +106,7 @@ struct failure {
     }
 
     /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
-    HERRING_SETUP std::string message() const {
+    template <class Target = detail::target> HERRING_SETUP std::string message() const {
         std::string out = "herring: ";
         if (local_rank >= 0) detail::append(out, {"rank ", local_rank, ": "});
         if (operation[0] != 0) detail::append(out, {operation, ": "});
@@ -122,14 +127,20 @@ struct failure {
 /// The exception that set-up and `wait()` throw; carries the failure and its message.
 class error : public std::exception {
   public:
+    template <class Target = detail::target>
     HERRING_SETUP explicit error(failure const& made) : failure_(made), message_(made.message()) {}
+    template <class Target = detail::target>
     HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
                         std::string_view text)
         : error(failure::make(what, local_rank, peer, operation, text)) {}
     /// The text in pieces: `{"there is no tensor ", i}`.
+    template <class Target = detail::target>
     HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
                         std::initializer_list<detail::piece> text)
         : error(failure::make(what, local_rank, peer, operation, text)) {}
+
+    HERRING_ALWAYS_INLINE error(error const&) = default;
+    HERRING_ALWAYS_INLINE error& operator=(error const&) = default;
 
     errc code() const noexcept { return failure_.what; }
     int local_rank() const noexcept { return failure_.local_rank; }
@@ -147,17 +158,19 @@ class error : public std::exception {
 class [[nodiscard]] status {
   public:
     status() = default;
-    explicit status(failure const& why) noexcept : failure_(why) {}
+    HERRING_ALWAYS_INLINE explicit status(failure const& why) noexcept : failure_(why) {}
 
     bool ok() const noexcept { return failure_.what == errc::ok; }
     explicit operator bool() const noexcept { return ok(); }
     errc code() const noexcept { return failure_.what; }
     int peer() const noexcept { return failure_.peer; }
     failure const& why() const noexcept { return failure_; }
-    std::string message() const { return ok() ? std::string("ok") : failure_.message(); }
+    template <class Target = detail::target> std::string message() const {
+        return ok() ? std::string("ok") : failure_.message();
+    }
 
     /// Throws `error` unless ok.
-    void value() const {
+    template <class Target = detail::target> void value() const {
         if (!ok()) throw error(failure_);
     }
 

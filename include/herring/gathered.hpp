@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Bytes of every rank, rank after rank in one buffer.
 ///
@@ -59,6 +59,6 @@ class gathered {
     detail::table<std::byte> bytes_;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_GATHERED_HPP

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace detail {
 
@@ -159,6 +159,6 @@ HERRING_SETUP inline world join(join_options const& options = {}) {
     return detail::join_as(who, options.timeout);
 }
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_JOIN_HPP

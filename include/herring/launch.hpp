@@ -3,6 +3,7 @@
 #ifndef HERRING_LAUNCH_HPP
 #define HERRING_LAUNCH_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control_shared.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/detail/timeouts.hpp"
@@ -31,7 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// How local ranks are started.
 struct launch_options {
@@ -403,6 +404,6 @@ int launch_threads(int ranks, Function&& function, launch_options const& options
     return 0;
 }
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_LAUNCH_HPP

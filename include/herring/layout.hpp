@@ -3,6 +3,7 @@
 #ifndef HERRING_LAYOUT_HPP
 #define HERRING_LAYOUT_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// One tensor: its name (for messages and the digest) and how many elements it has; zero is allowed.
 struct tensor_spec {
@@ -128,6 +129,6 @@ class layout {
     std::vector<tensor_spec> tensors_;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_LAYOUT_HPP

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// What a reducer is composed of. A policy says which axis it is for with `using axis = axes::<axis>;`.
 ///
@@ -577,6 +577,6 @@ template <class Element, class... Policy> struct policy_facts<policies<Element, 
         {Policy::axis::name, policy_name<Policy>(), Policy::axis::must_agree}...};
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_HPP

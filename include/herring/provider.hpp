@@ -24,7 +24,7 @@
 /// };
 /// using gradients = herring::reducer<float, herring::transport::ofi<psm3>>;
 /// ```
-namespace herring::provider {
+namespace HERRING_NAMESPACE::provider {
 
 /// How an endpoint of this rank's is told where to live.
 enum class located_by : std::uint8_t {
@@ -125,9 +125,9 @@ struct efa : basic {
 /// The same provider with tensors in the memory of a GPU: FI_HMEM is asked for, and must be granted. Not run.
 template <class Tag> struct on_device : Tag { static constexpr bool device_memory = true; };
 
-} // namespace herring::provider
+} // namespace HERRING_NAMESPACE::provider
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace clauses::provider {
 template <class Provider>
@@ -216,6 +216,6 @@ template <provider_tag Provider> struct sound_provider<Provider> { using type = 
 static_assert(provider_tag<provider::tcp> && provider_tag<provider::shm> && provider_tag<provider::verbs> &&
               provider_tag<provider::efa> && provider_tag<provider::on_device<provider::efa>>);
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_PROVIDER_HPP

@@ -4,6 +4,7 @@
 #define HERRING_REDUCER_HPP
 
 #include "herring/detail/call_forms.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/late.hpp"
@@ -34,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace detail {
 
@@ -1013,6 +1014,6 @@ template <class Element> class basic_reducer<rejected<Element>> {
     inert inert_;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_REDUCER_HPP

@@ -3,9 +3,11 @@
 #ifndef HERRING_UNITS_HPP
 #define HERRING_UNITS_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 /// Example: `using namespace herring::literals; using buckets = herring::fusion::balanced_buffer<4_MiB>;`
 inline namespace literals {
 
@@ -20,6 +22,6 @@ constexpr std::size_t operator""_GiB(unsigned long long count) {
 }
 
 } // namespace literals
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_UNITS_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_WORLD_HPP
 #define HERRING_WORLD_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/liveness.hpp"
@@ -18,7 +19,7 @@
 #include <string>
 #include <utility>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace detail {
 
@@ -219,6 +220,6 @@ class world {
     detail::membership is_;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_WORLD_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_ADDRESS_HPP
 #define HERRING_DETAIL_ADDRESS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/monitor.hpp"
 #include "herring/detail/table.hpp"
@@ -24,7 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// An IPv4 or IPv6 address with its port.
 struct endpoint {
@@ -273,6 +274,6 @@ HERRING_SETUP inline int listen_on(endpoint const& at) noexcept {
     return -1;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_ADDRESS_HPP

@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A few plain functions instead of the hundred that a vector is. Moved, not copied.
 class byte_buffer {
@@ -60,6 +60,6 @@ class byte_buffer {
     std::size_t size_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_BYTE_BUFFER_HPP

@@ -3,13 +3,14 @@
 #ifndef HERRING_DETAIL_CALL_FORMS_HPP
 #define HERRING_DETAIL_CALL_FORMS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 
 #include <chrono>
 #include <span>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 template <class Element> class device_span;
 
@@ -66,6 +67,6 @@ template <class Element, class Stream, bool RuleIsNamed> struct refused_calls {
 
 } // namespace detail
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_DETAIL_CALL_FORMS_HPP

@@ -12,6 +12,8 @@
 #include <herring needs exceptions>
 #endif
 
+#include "herring/detail/target.hpp"
+
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define HERRING_HOST_DEVICE __host__ __device__
 #else

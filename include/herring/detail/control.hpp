@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
@@ -110,6 +110,6 @@ HERRING_SETUP inline std::string late_text(std::vector<int> const& missing, cloc
 }
 
 } // namespace detail
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_DETAIL_CONTROL_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_ADMISSION_HPP
 #define HERRING_DETAIL_CONTROL_ADMISSION_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_link.hpp"
 #include "herring/detail/control_wire.hpp"
@@ -19,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 /// Why someone may not join.
 struct refusal {
@@ -139,6 +140,6 @@ class admission {
     std::string last_refusal_;
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_ADMISSION_HPP

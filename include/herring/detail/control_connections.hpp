@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_CONNECTIONS_HPP
 #define HERRING_DETAIL_CONTROL_CONNECTIONS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_link.hpp"
 #include "herring/detail/control_thread.hpp"
@@ -20,7 +21,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 inline constexpr std::chrono::seconds pending_time{5}; // who has not said who it is by then is closed
 
@@ -116,6 +117,6 @@ class connections {
     std::uint64_t serial_ = 0;
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_CONNECTIONS_HPP

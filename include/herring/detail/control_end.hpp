@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_END_HPP
 #define HERRING_DETAIL_CONTROL_END_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_connections.hpp"
 #include "herring/detail/control_link.hpp"
@@ -34,7 +35,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 class hub;
 class member;
@@ -510,6 +511,6 @@ class star_end {
     failure cell_{};
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_END_HPP

@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_CONTROL_HUB_HPP
 
 #include "herring/detail/address.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_admission.hpp"
 #include "herring/detail/control_end.hpp"
@@ -30,7 +31,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 inline constexpr int pending_limit = 64; // connections of whoever has not said who it is
 
@@ -362,6 +363,6 @@ class hub final : public star_end {
     time_point verdict_at_{}; // who has not answered by then is silent
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_HUB_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_LINK_HPP
 #define HERRING_DETAIL_CONTROL_LINK_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_wire.hpp"
 #include "herring/detail/crc32c.hpp"
@@ -21,7 +22,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 /// No delay for small messages; a host that has vanished is noticed after about `patience`, idle or not.
 HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) noexcept {
@@ -139,6 +140,6 @@ struct link {
     }
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_LINK_HPP

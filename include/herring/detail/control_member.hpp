@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_CONTROL_MEMBER_HPP
 
 #include "herring/detail/address.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_admission.hpp"
 #include "herring/detail/control_end.hpp"
@@ -28,7 +29,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 /// A rank other than 0. It has one connection, to rank 0, and until it is welcomed makes a new one whenever
 /// that ends.
@@ -318,6 +319,6 @@ class member final : public star_end {
     int missing_rank_ = -1;
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_MEMBER_HPP

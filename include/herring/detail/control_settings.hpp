@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_CONTROL_SETTINGS_HPP
 
 #include "herring/detail/address.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/detail/table.hpp"
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 /// Which rank of which star, and where its rank 0 is.
 struct settings {
@@ -31,6 +32,6 @@ struct settings {
     liveness times{};                          // of `asked.peer`
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_SETTINGS_HPP

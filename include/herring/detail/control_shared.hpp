@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_SHARED_HPP
 #define HERRING_DETAIL_CONTROL_SHARED_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/futex.hpp"
 #include "herring/detail/identity.hpp"
@@ -26,7 +27,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Lets the other thread of the core run for a moment.
 inline void relax() noexcept {
@@ -381,6 +382,6 @@ struct control_shared {
     }
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_CONTROL_SHARED_HPP

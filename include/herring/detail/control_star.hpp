@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_STAR_HPP
 #define HERRING_DETAIL_CONTROL_STAR_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/control_end.hpp"
 #include "herring/detail/control_hub.hpp"
@@ -18,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 // What a role does: the hub at rank 0, else the member.
 inline hub& star_end::as_hub() noexcept { return static_cast<hub&>(*this); }
@@ -100,6 +101,6 @@ HERRING_SETUP inline membership join_star(settings&& from) {
     return told;
 }
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_STAR_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_TALLY_HPP
 #define HERRING_DETAIL_CONTROL_TALLY_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control_wire.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/gathered.hpp"
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 /// What users call a collective.
 inline char const* name(message kind) noexcept { return kind == message::barrier ? "barrier" : "all_gather"; }
@@ -99,6 +100,6 @@ HERRING_SETUP inline bool unpack(std::span<std::byte const> body, std::size_t ra
     return true;
 }
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_TALLY_HPP

@@ -18,7 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 /// The thread of one end of a star, and what it sleeps on.
 ///
@@ -117,6 +117,6 @@ class control_thread {
     epoll_event events_[64] = {};
 };
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_THREAD_HPP

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace herring::detail::star {
+namespace HERRING_NAMESPACE::detail::star {
 
 inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
 inline constexpr std::uint16_t protocol_version = 2;
@@ -231,6 +231,6 @@ HERRING_SETUP inline bool read_answer(std::span<std::byte const> from, int ranks
     return true;
 }
 
-} // namespace herring::detail::star
+} // namespace HERRING_NAMESPACE::detail::star
 
 #endif // HERRING_DETAIL_CONTROL_WIRE_HPP

@@ -3,6 +3,8 @@
 #ifndef HERRING_DETAIL_CRC32C_HPP
 #define HERRING_DETAIL_CRC32C_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +15,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Tables for eight bytes a step: entry [k][b] is the remainder of byte b followed by k zero bytes.
 struct crc32c_tables {
@@ -75,6 +77,6 @@ constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t cr
     return crc32c_by_table(data, crc);
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_CRC32C_HPP

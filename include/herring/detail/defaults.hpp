@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_DEFAULTS_HPP
 #define HERRING_DETAIL_DEFAULTS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/intra_node/none.hpp"
 #include "herring/placement/colocated.hpp"
@@ -15,7 +16,7 @@
 #include "herring/waiting/adaptive.hpp"
 #include "herring/wire/same.hpp"
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 template <> struct default_policy<axes::intra_node> { using type = intra_node::none; };
 template <> struct default_policy<axes::sharding> { using type = sharding::balanced; };
@@ -28,6 +29,6 @@ template <> struct default_policy<axes::progress> { using type = progress::calle
 template <> struct default_policy<axes::waiting> { using type = waiting::adaptive; };
 template <> struct default_policy<axes::trace> { using type = trace::off; };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_DETAIL_DEFAULTS_HPP

@@ -3,11 +3,13 @@
 #ifndef HERRING_DETAIL_DESCRIPTOR_HPP
 #define HERRING_DETAIL_DESCRIPTOR_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <utility>
 
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Owns a file descriptor.
 class descriptor {
@@ -28,6 +30,6 @@ class descriptor {
     int owned_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_DESCRIPTOR_HPP

@@ -3,13 +3,15 @@
 #ifndef HERRING_DETAIL_DIGEST_HPP
 #define HERRING_DETAIL_DIGEST_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A streaming hash of numbers and texts, the same on every machine and compiler, also in `constexpr`.
 ///
@@ -70,6 +72,6 @@ class digest {
     std::uint64_t state_ = 0xcbf2'9ce4'8422'2325u;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_DIGEST_HPP

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// What `join` is told by the program; what is left at its default comes from the variables.
 struct join_options {
@@ -276,6 +276,6 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
 }
 
 } // namespace detail
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_DETAIL_ENVIRONMENT_HPP

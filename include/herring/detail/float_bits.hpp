@@ -7,7 +7,7 @@
 
 #include "herring/detail/config.hpp"
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Formulas over `Unsigned` (32-bit lanes), its signed twin and its float twin: a lane or a vector of them.
 ///
@@ -60,6 +60,6 @@ template <class Unsigned, class Signed, class Float> struct float_bits {
 
 using scalar_float_bits = float_bits<std::uint32_t, std::int32_t, float>;
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_FLOAT_BITS_HPP

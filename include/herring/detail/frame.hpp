@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_FRAME_HPP
 #define HERRING_DETAIL_FRAME_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/crc32c.hpp"
 #include "herring/detail/little_endian.hpp"
 
@@ -11,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// What a frame says of its message. The payload follows the header directly.
 struct frame {
@@ -55,6 +56,6 @@ inline bool decode(std::byte const* from, frame& f) noexcept {
     return true;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_FRAME_HPP

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// The number behind `name` where it starts a line, times `unit`; 0 if there is none.
 HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string_view name,
@@ -85,6 +85,6 @@ HERRING_SETUP inline std::uint64_t free_memory() {
     return least;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_FREE_MEMORY_HPP

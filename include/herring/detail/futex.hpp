@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_FUTEX_HPP
 #define HERRING_DETAIL_FUTEX_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/timespec.hpp"
 
 #include <atomic>
@@ -13,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Sleeps while `word` holds `expected`, at most for `most`; may return early for no reason.
 ///
@@ -30,6 +31,6 @@ inline void futex_wake(std::atomic<std::uint32_t>& word, bool shared = true) noe
     ::syscall(SYS_futex, &word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_FUTEX_HPP

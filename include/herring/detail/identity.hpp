@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// 64 random bits from the kernel, never 0.
 HERRING_SETUP inline std::uint64_t random_bits() noexcept {
@@ -80,6 +80,6 @@ HERRING_SETUP inline int usable_cores() noexcept {
     return online > 0 ? static_cast<int>(online) : 1;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_IDENTITY_HPP

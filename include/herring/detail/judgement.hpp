@@ -12,7 +12,7 @@
 #include <cstring>
 #include <span>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// What is known of a rank when another one waits in vain.
 enum class standing : std::uint8_t {
@@ -118,6 +118,6 @@ HERRING_SETUP inline failure sentence(failure const& why, ruling const& found) n
     return failure::make(why.what, why.local_rank, found.rank, why.operation, text);
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_JUDGEMENT_HPP

@@ -3,10 +3,12 @@
 #ifndef HERRING_DETAIL_LATE_HPP
 #define HERRING_DETAIL_LATE_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <new>
 #include <utility>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Room for one value, made once by `emplace` and destroyed with its owner. Where nothing is copied, moved or reset it costs
 /// a fraction of an optional to compile.
@@ -39,6 +41,6 @@ template <class Value> class late {
     bool made_ = false;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_LATE_HPP

@@ -3,9 +3,11 @@
 #ifndef HERRING_DETAIL_LITTLE_ENDIAN_HPP
 #define HERRING_DETAIL_LITTLE_ENDIAN_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Compilers make one store of it.
 template <class Integer> constexpr void put(std::byte* to, Integer value) noexcept {
@@ -21,6 +23,6 @@ template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
     return value;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_LITTLE_ENDIAN_HPP

@@ -3,11 +3,12 @@
 #ifndef HERRING_DETAIL_LIVENESS_HPP
 #define HERRING_DETAIL_LIVENESS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 
 #include <chrono>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// How long a call waits that has no deadline of its own, where nobody says otherwise.
 inline constexpr std::chrono::milliseconds usual_timeout{30'000};
@@ -60,6 +61,6 @@ class punctuality {
     time_point due_{};
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_LIVENESS_HPP

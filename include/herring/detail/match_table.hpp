@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_MATCH_TABLE_HPP
 #define HERRING_DETAIL_MATCH_TABLE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/table.hpp"
 
 #include <bit>
@@ -10,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A receive that waits for its message.
 struct posted_receive {
@@ -79,6 +80,6 @@ class match_table {
     table<place> places_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_MATCH_TABLE_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_MONITOR_HPP
 #define HERRING_DETAIL_MONITOR_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/timespec.hpp"
 
 #include <cerrno>
@@ -10,7 +11,7 @@
 
 #include <pthread.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// One lock, and one condition that says «something under it has changed».
 class monitor {
@@ -55,6 +56,6 @@ class monitor {
     pthread_cond_t changed_{};
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_MONITOR_HPP

@@ -21,7 +21,7 @@
 
 #include <sys/stat.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// How a rank is reached, as all ranks tell each other over the control link.
 struct ofi_address {
@@ -218,6 +218,6 @@ class ofi_endpoint {
     ofi_handle<fid_ep> endpoint_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_ENDPOINT_HPP

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <cstdio>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// What a pair of ranks say to each other that is no message of the engine's: two notes each way, not tagged, so that
 /// every tag is the engine's.
@@ -236,6 +236,6 @@ class ofi_greetings {
     int leaving_ = 0; // peers that said goodbye, and were not lost when `see_off` looked last
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_GREETINGS_HPP

@@ -3,6 +3,8 @@
 #ifndef HERRING_DETAIL_OFI_HANDLE_HPP
 #define HERRING_DETAIL_OFI_HANDLE_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +17,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Owns one object of libfabric's. What was opened later must go first: members in the order of opening see to it.
 template <class Fid> class ofi_handle {
@@ -69,6 +71,6 @@ class ofi_info {
 /// What libfabric says of a negative return value.
 inline char const* ofi_text(long rc) noexcept { return fi_strerror(static_cast<int>(rc < 0 ? -rc : rc)); }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_HANDLE_HPP

@@ -19,7 +19,7 @@
 #include <span>
 #include <utility>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A rank that messages go to and come from.
 struct ofi_peer {
@@ -175,6 +175,6 @@ class ofi_line {
     ofi_endpoint* endpoint_ = nullptr; // owned, until it is kept
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_LINE_HPP

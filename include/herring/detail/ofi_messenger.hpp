@@ -26,7 +26,7 @@
 
 #include <sys/mman.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// What `transport::ofi` is made of, the same code for all providers.
 ///
@@ -366,6 +366,6 @@ class ofi_messenger {
     ofi_greetings greetings_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_MESSENGER_HPP

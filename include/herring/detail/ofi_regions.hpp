@@ -14,7 +14,7 @@
 
 #include <sys/uio.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// What was registered, each once, for one endpoint. A domain that asks for no registration gets none.
 ///
@@ -91,6 +91,6 @@ class ofi_regions {
     table<region> regions_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_REGIONS_HPP

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <string>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A tag's facts as a value, so that what follows is compiled once for all providers.
 struct ofi_facts {
@@ -190,6 +190,6 @@ HERRING_SETUP inline ofi_info ofi_select(ofi_facts const& tag, ofi_place const& 
     return made;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_SELECT_HPP

@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Sleeps until a queue may have something, `wake` is called, or a time.
 ///
@@ -104,6 +104,6 @@ class ofi_sleep {
     unsigned tries_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_OFI_SLEEP_HPP

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Values in the order in which they came. Allocates only when more come than there was room made for.
 template <class Value> class pile {
@@ -57,6 +57,6 @@ template <class Value> class double_pile : private pile<Value> {
     table<Value> going_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_PILE_HPP

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <utility>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Zeroed pages of this process; huge ones where the system has them for the asking and they are filled.
 ///
@@ -68,6 +68,6 @@ class private_memory {
     std::size_t bytes_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_PRIVATE_MEMORY_HPP

@@ -30,7 +30,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
 ///
@@ -374,6 +374,6 @@ class shared_mapping {
     std::size_t bytes_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_SHARED_MAPPING_HPP

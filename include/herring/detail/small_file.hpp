@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A small file of /proc or /sys as text; empty if it cannot be read.
 HERRING_SETUP inline std::string small_file(std::string const& path) {
@@ -26,6 +26,6 @@ HERRING_SETUP inline std::string small_file(std::string const& path) {
     return text;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_SMALL_FILE_HPP

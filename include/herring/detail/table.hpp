@@ -3,9 +3,11 @@
 #ifndef HERRING_DETAIL_TABLE_HPP
 #define HERRING_DETAIL_TABLE_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Owns `size` elements, value-initialised. Where nothing grows it costs a fraction of a vector to compile.
 template <class Value> class table {
@@ -41,6 +43,6 @@ template <class Value> class table {
     std::size_t size_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_TABLE_HPP

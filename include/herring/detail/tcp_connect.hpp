@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher accepts.
 ///
@@ -295,6 +295,6 @@ class tcp_connector {
     std::uint64_t strangers_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_TCP_CONNECT_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_TCP_LINK_HPP
 #define HERRING_DETAIL_TCP_LINK_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/frame.hpp"
 #include "herring/detail/table.hpp"
 
@@ -16,7 +17,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A message on its way out.
 struct outgoing {
@@ -198,6 +199,6 @@ class tcp_link {
     table<std::byte> stash_;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_TCP_LINK_HPP

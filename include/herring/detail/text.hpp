@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A piece of a message: a text or a whole number. Lifetime: of the expression that it stands in.
 struct piece {
@@ -55,6 +55,6 @@ HERRING_SETUP inline std::string text(std::initializer_list<piece> pieces) {
     return made;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_TEXT_HPP

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// An option that the program has left alone.
 inline constexpr std::chrono::milliseconds not_given = std::chrono::milliseconds::min();
@@ -93,6 +93,6 @@ HERRING_SETUP timeouts read_timeouts(std::chrono::milliseconds peer, std::chrono
     return found;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_TIMEOUTS_HPP

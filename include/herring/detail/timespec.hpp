@@ -3,11 +3,13 @@
 #ifndef HERRING_DETAIL_TIMESPEC_HPP
 #define HERRING_DETAIL_TIMESPEC_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <chrono>
 
 #include <time.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A span, or a point on the monotonic clock as its time since the epoch.
 inline timespec timespec_of(std::chrono::nanoseconds time) noexcept {
@@ -15,6 +17,6 @@ inline timespec timespec_of(std::chrono::nanoseconds time) noexcept {
             static_cast<long>(time.count() % 1'000'000'000)};
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_TIMESPEC_HPP

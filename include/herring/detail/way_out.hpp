@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <time.h>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Calls that go through it end, also where the library spins for ever on a lock that a dead rank holds.
 ///
@@ -231,6 +231,6 @@ class way_out {
     pthread_t thread_{};
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_DETAIL_WAY_OUT_HPP

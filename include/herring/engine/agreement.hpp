@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Facts with names, as text: what one rank is about to run.
 class declaration {
@@ -104,6 +104,6 @@ HERRING_SETUP inline declaration declare(char const* element, std::span<policy_f
     return mine;
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_AGREEMENT_HPP

@@ -22,7 +22,7 @@
 #include <cstring>
 #include <span>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// What a message carries. Part of its tag, and of the token of its completion.
 enum class message : std::uint64_t { push = 1, result, hop };
@@ -343,6 +343,6 @@ template <class Element, class Transport, class IntraNode, class Update> struct 
     std::size_t hop_stage_size_ = 0;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_CONTEXT_HPP

@@ -3,10 +3,12 @@
 #ifndef HERRING_ENGINE_COUNTERS_HPP
 #define HERRING_ENGINE_COUNTERS_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <atomic>
 #include <cstdint>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// A snapshot; all counts since construction.
 struct counters {
@@ -34,6 +36,6 @@ class tally {
 };
 
 } // namespace detail
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_ENGINE_COUNTERS_HPP

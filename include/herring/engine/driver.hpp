@@ -3,6 +3,7 @@
 #ifndef HERRING_ENGINE_DRIVER_HPP
 #define HERRING_ENGINE_DRIVER_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/futex.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
@@ -19,7 +20,7 @@
 #include <string>
 #include <type_traits>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 inline void pause_cpu() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -295,6 +296,6 @@ template <class Engine, class Waiting> class thread_driver {
     std::atomic<std::int64_t> deadline_{never};
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_DRIVER_HPP

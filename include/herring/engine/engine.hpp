@@ -3,6 +3,7 @@
 #ifndef HERRING_ENGINE_ENGINE_HPP
 #define HERRING_ENGINE_ENGINE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/engine/context.hpp"
 #include "herring/engine/counters.hpp"
@@ -19,7 +20,7 @@
 #include <span>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Whom an engine waits for, and why it thinks so.
 struct blame {
@@ -310,6 +311,6 @@ template <class Element, class Transport, class IntraNode, class Update, class T
         slowest_ns_;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_ENGINE_ENGINE_HPP

@@ -3,12 +3,13 @@
 #ifndef HERRING_ENGINE_EXECUTION_HPP
 #define HERRING_ENGINE_EXECUTION_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank.
 struct execution {
@@ -72,6 +73,6 @@ struct chunk_cursor {
     }
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_ENGINE_EXECUTION_HPP

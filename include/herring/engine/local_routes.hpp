@@ -3,6 +3,7 @@
 #ifndef HERRING_ENGINE_LOCAL_ROUTES_HPP
 #define HERRING_ENGINE_LOCAL_ROUTES_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/engine/context.hpp"
 
 #include <bit>
@@ -10,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Local: every local rank sums its chunks of all memories, in all memories; then all wait for all.
 /// Mailbox: every local rank copies its part to a mailbox and sums all mailboxes for itself; one wait instead of two.
@@ -135,6 +136,6 @@ template <class Context> class local_routes {
     std::uint64_t holds_[mailbox_count] = {}; // execution + 1
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_LOCAL_ROUTES_HPP

@@ -3,12 +3,13 @@
 #ifndef HERRING_ENGINE_ONE_HOP_ROUTE_HPP
 #define HERRING_ENGINE_ONE_HOP_ROUTE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/engine/context.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// Every node sends its part of a chunk to every other node; each sums all parts in the order of the nodes.
 ///
@@ -155,6 +156,6 @@ template <class Context> class one_hop_route {
     bool news_ = false;        // a part has come in since
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_ONE_HOP_ROUTE_HPP

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// A pushed chunk whose result is not here yet.
 struct flight {
@@ -101,6 +101,6 @@ struct peer {
     std::byte* stages_ = nullptr;
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_PEER_HPP

@@ -3,13 +3,14 @@
 #ifndef HERRING_ENGINE_TWO_HOP_ROUTE_HPP
 #define HERRING_ENGINE_TWO_HOP_ROUTE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/engine/context.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 /// As a contributor this rank pushes its node's part of a chunk to the rank that serves it, at most `window` chunks a
 /// peer ahead of the results. As a server it keeps one slot for each contributor and chunk, sums all in the order of
@@ -203,6 +204,6 @@ template <class Context> class two_hop_route {
     bool news_ = false;          // a push has come in since
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_ENGINE_TWO_HOP_ROUTE_HPP

@@ -3,10 +3,11 @@
 #ifndef HERRING_FUSION_BALANCED_BUFFER_HPP
 #define HERRING_FUSION_BALANCED_BUFFER_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/fusion/fusion.hpp"
 #include "herring/units.hpp"
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 // As a need, so that a pack says it once: an assertion in the class itself would make clang say more.
 template <std::size_t Bytes> struct buffer_above_zero {
@@ -18,9 +19,9 @@ template <std::size_t Bytes> struct buffer_above_zero {
     };
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
-namespace herring::fusion {
+namespace HERRING_NAMESPACE::fusion {
 
 /// Closes a bucket once it holds `Bytes`, or more where many servers would otherwise get tiny shards.
 ///
@@ -48,6 +49,6 @@ template <std::size_t Bytes = 25_MiB, std::size_t MinShard = 128_KiB> struct bal
 };
 static_assert(fusion_policy<balanced_buffer<>>);
 
-} // namespace herring::fusion
+} // namespace HERRING_NAMESPACE::fusion
 
 #endif // HERRING_FUSION_BALANCED_BUFFER_HPP

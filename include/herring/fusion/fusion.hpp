@@ -3,12 +3,13 @@
 #ifndef HERRING_FUSION_FUSION_HPP
 #define HERRING_FUSION_FUSION_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <cstddef>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// What a fusion policy may look at when a tensor has just been added to the open bucket.
 struct fusion_state {
@@ -47,6 +48,6 @@ template <class Policy> struct check<axes::fusion, Policy> {
                   "slip is to forget static or noexcept; add both");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_FUSION_FUSION_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_FUSION_PER_TENSOR_HPP
 #define HERRING_FUSION_PER_TENSOR_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/fusion/fusion.hpp"
 
-namespace herring::fusion {
+namespace HERRING_NAMESPACE::fusion {
 
 /// Every tensor leaves as soon as it is ready.
 ///
@@ -18,6 +19,6 @@ struct per_tensor {
 };
 static_assert(fusion_policy<per_tensor>);
 
-} // namespace herring::fusion
+} // namespace HERRING_NAMESPACE::fusion
 
 #endif // HERRING_FUSION_PER_TENSOR_HPP

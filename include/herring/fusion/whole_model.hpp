@@ -3,9 +3,10 @@
 #ifndef HERRING_FUSION_WHOLE_MODEL_HPP
 #define HERRING_FUSION_WHOLE_MODEL_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/fusion/fusion.hpp"
 
-namespace herring::fusion {
+namespace HERRING_NAMESPACE::fusion {
 
 /// All tensors leave together, when the last one is ready.
 ///
@@ -18,6 +19,6 @@ struct whole_model {
 };
 static_assert(fusion_policy<whole_model>);
 
-} // namespace herring::fusion
+} // namespace HERRING_NAMESPACE::fusion
 
 #endif // HERRING_FUSION_WHOLE_MODEL_HPP

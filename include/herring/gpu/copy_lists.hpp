@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_COPY_LISTS_HPP
 #define HERRING_GPU_COPY_LISTS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/gpu/runtime.hpp"
 
@@ -12,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Puts many copies within a device into a stream at once, from a list that the device reads when it gets there. Each part
 /// (a bucket) has two lists. What is in one of them already is used again; a list that is written anew is one that the
@@ -108,6 +109,6 @@ template <class Runtime> class copy_lists {
     std::vector<event> used_; // of part p: 2 p and 2 p + 1
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_COPY_LISTS_HPP

@@ -20,7 +20,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
@@ -208,6 +208,6 @@ class cuda_device {
     failure why_{};
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_CUDA_DEVICE_CUH

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_CUDA_OBJECTS_CUH
 #define HERRING_GPU_CUDA_OBJECTS_CUH
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/cuda_device.cuh"
 #include "herring/gpu/kernels.cuh"
 #include "herring/gpu/runtime.hpp"
@@ -15,7 +16,7 @@
 #include <cub/device/device_memcpy.cuh>
 #include <cuda_runtime_api.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Memory of the device, zeroed.
 class cuda_memory {
@@ -230,6 +231,6 @@ class cuda_graph {
     cudaGraphExec_t made_ = nullptr;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_CUDA_OBJECTS_CUH

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_CUDA_PEERS_CUH
 #define HERRING_GPU_CUDA_PEERS_CUH
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/gpu/cuda_objects.cuh"
 #include "herring/gpu/reach.hpp"
@@ -15,7 +16,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
@@ -154,6 +155,6 @@ class imported_cuda_event : public cuda_event {
     bool owned_;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_CUDA_PEERS_CUH

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_CUDA_RUNTIME_CUH
 #define HERRING_GPU_CUDA_RUNTIME_CUH
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/cuda_device.cuh"
 #include "herring/gpu/cuda_objects.cuh"
 #include "herring/gpu/cuda_peers.cuh"
@@ -16,7 +17,7 @@
 #include <cub/device/device_memcpy.cuh>
 #include <cuda_runtime_api.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// The device that is current in the thread that makes it. See runtime_policy, and cuda_device for errors.
 class cuda_runtime : public cuda_device {
@@ -191,6 +192,6 @@ class cuda_runtime : public cuda_device {
 };
 static_assert(runtime_policy<cuda_runtime>);
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_CUDA_RUNTIME_CUH

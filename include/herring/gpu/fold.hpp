@@ -18,7 +18,7 @@
 #define HERRING_UNROLL
 #endif
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
@@ -222,6 +222,6 @@ template <class Update, class Element> void fold_on_host(fold_work const& work) 
     });
 }
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_FOLD_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_DEVICE_HPP
 #define HERRING_GPU_HOST_DEVICE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/host_machine.hpp"
 #include "herring/gpu/sharing.hpp"
@@ -13,7 +14,7 @@
 #include <mutex>
 #include <span>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// The rank's device on the machine that there is, and the first error of a call.
 class host_device {
@@ -68,6 +69,6 @@ class host_device {
     failure why_{};
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_HOST_DEVICE_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_MACHINE_HPP
 #define HERRING_GPU_HOST_MACHINE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/host_queue.hpp"
 
@@ -19,7 +20,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// How a model machine behaves.
 struct host_machine_options {
@@ -171,6 +172,6 @@ class host_machine {
     std::vector<pthread_t> workers_;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_HOST_MACHINE_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_OBJECTS_HPP
 #define HERRING_GPU_HOST_OBJECTS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/host_device.hpp"
 #include "herring/gpu/host_machine.hpp"
@@ -20,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Memory of the device, zeroed.
 class host_memory {
@@ -129,6 +130,6 @@ class host_graph {
     std::vector<detail::host_work> work;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_HOST_OBJECTS_HPP

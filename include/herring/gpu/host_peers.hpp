@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_PEERS_HPP
 #define HERRING_GPU_HOST_PEERS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/host_device.hpp"
 #include "herring/gpu/host_machine.hpp"
@@ -13,7 +14,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Device memory as it is named to other ranks of the node, and an event.
 struct exported_host_memory {
@@ -44,6 +45,6 @@ class imported_host_event : public host_event {
     }
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_HOST_PEERS_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_QUEUE_HPP
 #define HERRING_GPU_HOST_QUEUE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/runtime.hpp"
 
 #include <atomic>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
@@ -139,6 +140,6 @@ class host_queue {
 
 } // namespace detail
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_HOST_QUEUE_HPP

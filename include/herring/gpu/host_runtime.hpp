@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_HOST_RUNTIME_HPP
 #define HERRING_GPU_HOST_RUNTIME_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/host_device.hpp"
 #include "herring/gpu/host_machine.hpp"
@@ -19,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// The model of `runtime_policy`: what goes into a queue is done some time later, beside what is in others. So a pipeline
 /// that forgets an event computes wrong sums, or is a data race.
@@ -160,6 +161,6 @@ class host_runtime : public host_device {
 };
 static_assert(runtime_policy<host_runtime>);
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_HOST_RUNTIME_HPP

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 // By their bits: whatever flags the file is compiled with. An exponent of ones.
@@ -62,6 +62,6 @@ HERRING_HOST_DEVICE findings inspect(Element const* from, std::size_t count, std
     return found;
 }
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_INSPECTION_HPP

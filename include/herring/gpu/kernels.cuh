@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_KERNELS_CUH
 #define HERRING_GPU_KERNELS_CUH
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/inspection.hpp"
 #include "herring/gpu/runtime.hpp"
@@ -14,7 +15,7 @@
 #include <cub/block/block_reduce.cuh>
 #include <cuda_runtime_api.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 inline constexpr int threads_of_block = 512;
 
@@ -136,6 +137,6 @@ cudaError_t inspect_on_device(Element const* from, std::size_t count, inspected&
                             0, in);
 }
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_KERNELS_CUH

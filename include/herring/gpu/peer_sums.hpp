@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_PEER_SUMS_HPP
 #define HERRING_GPU_PEER_SUMS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/names.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/engine/execution.hpp"
@@ -22,7 +23,7 @@
 #include <span>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Tensors lie on devices that reach each other. Local rank l's device reads its chunks from all of the node's, sums them
 /// in rank order in one kernel, and writes the results to all. With several nodes the sum goes to pinned memory instead,
@@ -334,6 +335,6 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     std::uint64_t stored_count_ = 0; // executions whose results are
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_PEER_SUMS_HPP

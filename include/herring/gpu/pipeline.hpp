@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/device_span.hpp"
 #include "herring/gpu/copy_lists.hpp"
@@ -19,7 +20,7 @@
 #include <span>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// The base of both pipelines: the device, tensors, packing, the node's flags and slots, what is loaded, and the inspection
 /// of results. What happens to a bucket once it is loaded is the pipelines' own.
@@ -203,6 +204,6 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     std::optional<typename Runtime::stream> gather_;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_PIPELINE_HPP

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// A rank's device as errors name it.
 struct device_of_rank {
@@ -32,6 +32,6 @@ HERRING_SETUP inline failure out_of_reach(device_of_rank const& own, device_of_r
                           "; use intra_node::pcie_staging, which needs no device to reach another"});
 }
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_REACH_HPP

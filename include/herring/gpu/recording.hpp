@@ -3,9 +3,10 @@
 #ifndef HERRING_GPU_RECORDING_HPP
 #define HERRING_GPU_RECORDING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/runtime.hpp"
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// One piece of work of a plan's, which is the same in every step: first enqueued, then captured in a graph, then replayed.
 ///
@@ -40,6 +41,6 @@ template <class Runtime> class recording {
     typename Runtime::graph graph_;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_RECORDING_HPP

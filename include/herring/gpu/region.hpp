@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_REGION_HPP
 #define HERRING_GPU_REGION_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 
@@ -16,7 +17,7 @@
 
 #include <unistd.h>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// What both reducers with devices stand on: the node's shared mapping with its flags, slots of this rank's in it, and how
 /// long to sleep while a device, which wakes nobody, is at work.
@@ -100,6 +101,6 @@ template <class Runtime> class region {
     std::chrono::nanoseconds nap_{0};
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_REGION_HPP

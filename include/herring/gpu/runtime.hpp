@@ -16,7 +16,7 @@
 #include <span>
 #include <type_traits>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// The most buffers that one kernel reads, or writes: local ranks that share sums.
 inline constexpr int most_buffers = 16;
@@ -197,6 +197,6 @@ struct device_needs {
     bool parts_on_device = false; ///< the transport takes memory of the device
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_RUNTIME_HPP

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
@@ -60,6 +60,6 @@ HERRING_SETUP inline bool tell_if_shared(world& ranks, std::span<std::byte const
     return true;
 }
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_SHARING_HPP

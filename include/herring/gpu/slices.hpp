@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Bytes that a thread of a kernel reads or writes at a time.
 inline constexpr std::size_t access_bytes = 16;
@@ -68,6 +68,6 @@ HERRING_HOST_DEVICE constexpr bool aligned_alike(std::uintptr_t a, std::size_t a
     return (b + head * b_bytes) % access_bytes == 0;
 }
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_SLICES_HPP

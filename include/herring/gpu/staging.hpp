@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_STAGING_HPP
 #define HERRING_GPU_STAGING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/names.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
@@ -15,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// Tensors lie on devices; buckets are copied to pinned memory that the node shares, summed by the host, and copied back.
 /// No device needs to reach another.
@@ -97,6 +98,6 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     std::uint64_t stored_count_ = 0; // executions whose copy out is
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_STAGING_HPP

@@ -3,11 +3,12 @@
 #ifndef HERRING_GPU_TUNING_HPP
 #define HERRING_GPU_TUNING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/units.hpp"
 
 #include <cstddef>
 
-namespace herring::gpu {
+namespace HERRING_NAMESPACE::gpu {
 
 /// What may be tuned about staging.
 struct staging_tuning {
@@ -36,6 +37,6 @@ struct peer_sums_tuning {
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
 };
 
-} // namespace herring::gpu
+} // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_TUNING_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_INTRA_NODE_INTRA_NODE_HPP
 #define HERRING_INTRA_NODE_INTRA_NODE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 #include "herring/world.hpp"
 
@@ -10,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Sizes that suit an intra-node reducer, in bytes.
 struct intra_node_tuning {
@@ -136,6 +137,6 @@ template <class Policy> struct check<axes::intra_node, Policy> {
         "alone; start from herring::gpu::basic_pcie_staging");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_INTRA_NODE_INTRA_NODE_HPP

@@ -3,10 +3,11 @@
 #ifndef HERRING_INTRA_NODE_NONE_HPP
 #define HERRING_INTRA_NODE_NONE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/private_memory.hpp"
 #include "herring/intra_node/intra_node.hpp"
 
-namespace herring::intra_node {
+namespace HERRING_NAMESPACE::intra_node {
 
 /// Leaves a node's ranks apart: the right choice with one rank a node, and a baseline with several.
 ///
@@ -38,6 +39,6 @@ class none {
 };
 static_assert(intra_node_policy<none>);
 
-} // namespace herring::intra_node
+} // namespace HERRING_NAMESPACE::intra_node
 
 #endif // HERRING_INTRA_NODE_NONE_HPP

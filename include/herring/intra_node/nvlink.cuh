@@ -3,15 +3,16 @@
 #ifndef HERRING_INTRA_NODE_NVLINK_CUH
 #define HERRING_INTRA_NODE_NVLINK_CUH
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/cuda_runtime.cuh"
 #include "herring/gpu/peer_sums.hpp"
 
-namespace herring::intra_node {
+namespace HERRING_NAMESPACE::intra_node {
 
 /// Devices of a node sum each other's tensors, over NVLink where there is one. See gpu::basic_nvlink.
 using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
 static_assert(intra_node_policy<nvlink>);
 
-} // namespace herring::intra_node
+} // namespace HERRING_NAMESPACE::intra_node
 
 #endif // HERRING_INTRA_NODE_NVLINK_CUH

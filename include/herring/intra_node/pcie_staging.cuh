@@ -3,16 +3,17 @@
 #ifndef HERRING_INTRA_NODE_PCIE_STAGING_CUH
 #define HERRING_INTRA_NODE_PCIE_STAGING_CUH
 
+#include "herring/detail/config.hpp"
 #include "herring/gpu/cuda_runtime.cuh"
 #include "herring/gpu/staging.hpp"
 
-namespace herring::intra_node {
+namespace HERRING_NAMESPACE::intra_node {
 
 /// Copies buckets to pinned memory of the host, where the node's ranks sum them, and the results back: for devices that do
 /// not reach each other. See gpu::basic_pcie_staging.
 using pcie_staging = gpu::basic_pcie_staging<gpu::cuda_runtime>;
 static_assert(intra_node_policy<pcie_staging>);
 
-} // namespace herring::intra_node
+} // namespace HERRING_NAMESPACE::intra_node
 
 #endif // HERRING_INTRA_NODE_PCIE_STAGING_CUH

@@ -3,6 +3,7 @@
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/futex.hpp"
 #include "herring/detail/names.hpp"
 #include "herring/detail/shared_mapping.hpp"
@@ -15,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace herring::intra_node {
+namespace HERRING_NAMESPACE::intra_node {
 
 /// Joins the ranks of a node by one shared mapping.
 ///
@@ -145,6 +146,6 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 using shared_memory = basic_shared_memory<>;
 static_assert(intra_node_policy<shared_memory>);
 
-} // namespace herring::intra_node
+} // namespace HERRING_NAMESPACE::intra_node
 
 #endif // HERRING_INTRA_NODE_SHARED_MEMORY_HPP

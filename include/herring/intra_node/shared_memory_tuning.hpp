@@ -3,11 +3,12 @@
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_TUNING_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_TUNING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/units.hpp"
 
 #include <cstddef>
 
-namespace herring::intra_node {
+namespace HERRING_NAMESPACE::intra_node {
 
 /// What may be tuned about shared memory; docs/performance.md tells which settings mattered where.
 struct shared_memory_tuning {
@@ -20,6 +21,6 @@ struct shared_memory_tuning {
     friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;
 };
 
-} // namespace herring::intra_node
+} // namespace HERRING_NAMESPACE::intra_node
 
 #endif // HERRING_INTRA_NODE_SHARED_MEMORY_TUNING_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/join.hpp"
 
 // The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
@@ -21,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace detail {
 
@@ -146,6 +147,6 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     return detail::join_as(who, options.timeout, std::move(listeners));
 }
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_JOIN_MPI_HPP

@@ -13,7 +13,7 @@
 #include "herring/kernel/lanes.hpp"
 #include "herring/update/update.hpp"
 
-namespace herring::kernel {
+namespace HERRING_NAMESPACE::kernel {
 
 /// One contribution, at any alignment: elements or, if `wide`, of accumulator<Element> (a partial).
 struct source {
@@ -281,6 +281,6 @@ void fold_partial(std::span<source const> sources, accumulator<Element>* target,
     fold_partial<Update, Element>(sources, {}, {}, target, count);
 }
 
-} // namespace herring::kernel
+} // namespace HERRING_NAMESPACE::kernel
 
 #endif // HERRING_KERNEL_FOLD_HPP

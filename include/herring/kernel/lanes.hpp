@@ -26,7 +26,7 @@
     "herring: compile this file without -ffast-math (its sums need not be the same bits on every rank), or define HERRING_ALLOW_FAST_MATH"
 #endif
 
-namespace herring::kernel {
+namespace HERRING_NAMESPACE::kernel {
 
 /// Bytes of one vector register, fixed by the flags of the build; nothing is dispatched at run time.
 #if defined(__AVX__)
@@ -297,6 +297,6 @@ template <class Element> HERRING_ALWAYS_INLINE Element round_one(accumulator<Ele
     return static_cast<Element>(value);
 }
 
-} // namespace herring::kernel
+} // namespace HERRING_NAMESPACE::kernel
 
 #endif // HERRING_KERNEL_LANES_HPP

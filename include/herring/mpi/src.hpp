@@ -6,6 +6,7 @@
 #ifndef HERRING_MPI_SRC_HPP
 #define HERRING_MPI_SRC_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/mpi/reduce.hpp"
 
 #include "herring/detail/late.hpp"
@@ -42,7 +43,7 @@
     herring::transport::tcp, herring::intra_node::shared_memory, herring::waiting::mpi
 #endif
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 template <class T, class Update> using mpi_reducer = reducer<T, HERRING_MPI_POLICIES, Update>;
 
@@ -391,7 +392,7 @@ template <class T> void mpi_reduce(mpi_rule rule, T const* in, T* out, std::ptrd
     groups.report(comm, sentence);
 }
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
 namespace herring::mpi {
 

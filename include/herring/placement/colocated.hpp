@@ -3,9 +3,10 @@
 #ifndef HERRING_PLACEMENT_COLOCATED_HPP
 #define HERRING_PLACEMENT_COLOCATED_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/placement/placement.hpp"
 
-namespace herring::placement {
+namespace HERRING_NAMESPACE::placement {
 
 /// Every node that computes gradients also serves one shard of every bucket.
 ///
@@ -21,6 +22,6 @@ struct colocated {
 };
 static_assert(placement_policy<colocated>);
 
-} // namespace herring::placement
+} // namespace HERRING_NAMESPACE::placement
 
 #endif // HERRING_PLACEMENT_COLOCATED_HPP

@@ -3,11 +3,12 @@
 #ifndef HERRING_PLACEMENT_PLACEMENT_HPP
 #define HERRING_PLACEMENT_PLACEMENT_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// How many servers share every bucket of a plan over `nodes` nodes; at least 1.
 template <class Policy>
@@ -49,6 +50,6 @@ template <class Policy> struct check<axes::placement, Policy> {
                   "mark one only; add noexcept to both");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_PLACEMENT_PLACEMENT_HPP

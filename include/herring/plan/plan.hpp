@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// How a bucket travels; decided from sizes when the plan is made.
 enum class route : std::uint8_t {
@@ -427,6 +427,6 @@ HERRING_SETUP inline std::string to_string(plan const& p) {
     return text;
 }
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_PLAN_PLAN_HPP

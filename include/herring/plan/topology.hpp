@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Which rank lives on which node: pure, the same on every rank, usable in constant expressions.
 ///
@@ -133,6 +133,6 @@ struct topology {
     int smallest_ = 0;
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_PLAN_TOPOLOGY_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_PROGRESS_CALLER_HPP
 #define HERRING_PROGRESS_CALLER_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/progress/progress.hpp"
 
-namespace herring::progress {
+namespace HERRING_NAMESPACE::progress {
 
 /// Bytes move inside ready(), poll() and wait(), on the thread that calls them.
 ///
@@ -19,6 +20,6 @@ struct caller {
 };
 static_assert(progress_policy<caller>);
 
-} // namespace herring::progress
+} // namespace HERRING_NAMESPACE::progress
 
 #endif // HERRING_PROGRESS_CALLER_HPP

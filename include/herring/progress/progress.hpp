@@ -3,12 +3,13 @@
 #ifndef HERRING_PROGRESS_PROGRESS_HPP
 #define HERRING_PROGRESS_PROGRESS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// `background` is a compile-time bool: whether a thread of the reducer polls while the caller computes.
 template <class Policy>
@@ -30,6 +31,6 @@ template <class Policy> struct check<axes::progress, Policy> {
                "constexpr; set it to true if a thread of the reducer shall poll");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_PROGRESS_PROGRESS_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_PROGRESS_THREAD_HPP
 #define HERRING_PROGRESS_THREAD_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/progress/progress.hpp"
 
-namespace herring::progress {
+namespace HERRING_NAMESPACE::progress {
 
 /// A thread of the reducer moves the bytes while the caller computes.
 ///
@@ -21,6 +22,6 @@ struct thread {
 };
 static_assert(progress_policy<thread>);
 
-} // namespace herring::progress
+} // namespace HERRING_NAMESPACE::progress
 
 #endif // HERRING_PROGRESS_THREAD_HPP

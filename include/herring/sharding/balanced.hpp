@@ -3,9 +3,10 @@
 #ifndef HERRING_SHARDING_BALANCED_HPP
 #define HERRING_SHARDING_BALANCED_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/sharding/sharding.hpp"
 
-namespace herring::sharding {
+namespace HERRING_NAMESPACE::sharding {
 
 /// Cuts every bucket into equal byte ranges, one a server, whatever tensors they hold.
 ///
@@ -33,6 +34,6 @@ struct balanced {
 };
 static_assert(sharding_policy<balanced>);
 
-} // namespace herring::sharding
+} // namespace HERRING_NAMESPACE::sharding
 
 #endif // HERRING_SHARDING_BALANCED_HPP

@@ -3,13 +3,14 @@
 #ifndef HERRING_SHARDING_SHARDING_HPP
 #define HERRING_SHARDING_SHARDING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <span>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Where a tensor lies in its bucket, in elements from the bucket's start.
 struct bucket_tensor {
@@ -64,6 +65,6 @@ template <class Policy> struct check<axes::sharding, Policy> {
                   "assign(offset, elements, server) for each");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_SHARDING_SHARDING_HPP

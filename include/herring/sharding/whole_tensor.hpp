@@ -3,9 +3,10 @@
 #ifndef HERRING_SHARDING_WHOLE_TENSOR_HPP
 #define HERRING_SHARDING_WHOLE_TENSOR_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/sharding/sharding.hpp"
 
-namespace herring::sharding {
+namespace HERRING_NAMESPACE::sharding {
 
 /// Gives tensor i, whole, to server i mod S.
 ///
@@ -26,6 +27,6 @@ struct whole_tensor {
 };
 static_assert(sharding_policy<whole_tensor>);
 
-} // namespace herring::sharding
+} // namespace HERRING_NAMESPACE::sharding
 
 #endif // HERRING_SHARDING_WHOLE_TENSOR_HPP

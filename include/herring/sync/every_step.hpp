@@ -3,9 +3,10 @@
 #ifndef HERRING_SYNC_EVERY_STEP_HPP
 #define HERRING_SYNC_EVERY_STEP_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/sync/sync.hpp"
 
-namespace herring::sync {
+namespace HERRING_NAMESPACE::sync {
 
 /// Exchanges gradients in every step: synchronous data parallelism, the same bits on every rank after each.
 ///
@@ -19,6 +20,6 @@ struct every_step {
 static_assert(sync_policy<every_step>);
 static_assert(std::is_empty_v<every_step>);
 
-} // namespace herring::sync
+} // namespace HERRING_NAMESPACE::sync
 
 #endif // HERRING_SYNC_EVERY_STEP_HPP

@@ -3,13 +3,14 @@
 #ifndef HERRING_SYNC_SYNC_HPP
 #define HERRING_SYNC_SYNC_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Whether the ranks exchange their gradients in this step. Called once a step, before its first bucket
 /// leaves. Every rank must give the same answer for the same step, or the ranks differ in their calls.
@@ -47,6 +48,6 @@ template <class Policy> struct check<axes::sync, Policy> {
                   "common slip is to take the period as an argument; make it a template value");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_SYNC_SYNC_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_TRACE_OFF_HPP
 #define HERRING_TRACE_OFF_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/trace/trace.hpp"
 
-namespace herring::trace {
+namespace HERRING_NAMESPACE::trace {
 
 /// Records nothing: empty, and its calls vanish.
 struct off {
@@ -17,6 +18,6 @@ struct off {
 static_assert(trace_policy<off>);
 static_assert(std::is_empty_v<off>);
 
-} // namespace herring::trace
+} // namespace HERRING_NAMESPACE::trace
 
 #endif // HERRING_TRACE_OFF_HPP

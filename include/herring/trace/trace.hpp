@@ -3,13 +3,14 @@
 #ifndef HERRING_TRACE_TRACE_HPP
 #define HERRING_TRACE_TRACE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// The index of `bucket_reduced` for (a piece of) an `all_reduce`, which is no bucket of the plan.
 inline constexpr std::uint32_t no_bucket = 0xffffffff;
@@ -79,6 +80,6 @@ template <class Policy> struct check<axes::trace, Policy> {
                   "common slip is to allocate in the constructor; set it up through reduce.trace()");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_TRACE_TRACE_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_CHAOS_HPP
 #define HERRING_TRANSPORT_CHAOS_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/environment.hpp"
 #include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
@@ -22,7 +23,7 @@
 #include <string_view>
 #include <utility>
 
-namespace herring::transport {
+namespace HERRING_NAMESPACE::transport {
 
 /// A link between two ranks, either way.
 struct chaos_link {
@@ -64,9 +65,9 @@ struct chaos_counts {
     std::uint64_t flipped = 0;
 };
 
-} // namespace herring::transport
+} // namespace HERRING_NAMESPACE::transport
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 // As a need, so that a pack says it once.
 template <transport::chaos_tuning Tuning> struct chaos_numbers {
@@ -150,9 +151,9 @@ template <class Value> class bag : public pile<Value> {
     }
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
-namespace herring::transport {
+namespace HERRING_NAMESPACE::transport {
 
 /// Another transport, made difficult: for tests of what is built on transports, and of transports.
 ///
@@ -518,6 +519,6 @@ class chaos : public detail::chaos_same_host<Inner> {
 };
 static_assert(transport_policy<chaos<inproc>>);
 
-} // namespace herring::transport
+} // namespace HERRING_NAMESPACE::transport
 
 #endif // HERRING_TRANSPORT_CHAOS_HPP

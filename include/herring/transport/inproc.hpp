@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_INPROC_HPP
 #define HERRING_TRANSPORT_INPROC_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace herring::transport {
+namespace HERRING_NAMESPACE::transport {
 
 /// Carries messages between ranks that are threads of one process (`launch_threads`).
 ///
@@ -245,6 +246,6 @@ class inproc {
 };
 static_assert(transport_policy<inproc>);
 
-} // namespace herring::transport
+} // namespace HERRING_NAMESPACE::transport
 
 #endif // HERRING_TRANSPORT_INPROC_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_OFI_HPP
 #define HERRING_TRANSPORT_OFI_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/detail/ofi_messenger.hpp"
 #include "herring/provider.hpp"
 #include "herring/transport/transport.hpp"
@@ -11,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-namespace herring::transport {
+namespace HERRING_NAMESPACE::transport {
 
 /// Carries messages over one provider of libfabric, straight between the fabric and the memory that was posted.
 ///
@@ -75,6 +76,6 @@ using efa = ofi<herring::provider::efa>;
 static_assert(transport_policy<efa>);
 static_assert(transport_policy<ofi<herring::provider::tcp>>);
 
-} // namespace herring::transport
+} // namespace HERRING_NAMESPACE::transport
 
 #endif // HERRING_TRANSPORT_OFI_HPP

@@ -4,6 +4,7 @@
 #define HERRING_TRANSPORT_TCP_HPP
 
 #include "herring/detail/asio.hpp"
+#include "herring/detail/config.hpp"
 #include "herring/detail/descriptor.hpp"
 #include "herring/detail/late.hpp"
 #include "herring/detail/match_table.hpp"
@@ -28,7 +29,7 @@
 #include <span>
 #include <string>
 
-namespace herring::detail {
+namespace HERRING_NAMESPACE::detail {
 
 // As a need, so that a pack says it once: an assertion in the class itself would make clang say more.
 template <int Connections, std::size_t Chunk, std::size_t Window, std::size_t LoopbackChunk,
@@ -49,9 +50,9 @@ struct tcp_numbers {
     };
 };
 
-} // namespace herring::detail
+} // namespace HERRING_NAMESPACE::detail
 
-namespace herring::transport {
+namespace HERRING_NAMESPACE::transport {
 
 /// Carries messages over TCP connections, straight between the sockets and the memory that was posted.
 ///
@@ -539,6 +540,6 @@ inline constexpr tcp_tuning slow_link_tuning{
 using tcp_over_slow_links = basic_tcp<slow_link_tuning>;
 static_assert(transport_policy<tcp>);
 
-} // namespace herring::transport
+} // namespace HERRING_NAMESPACE::transport
 
 #endif // HERRING_TRANSPORT_TCP_HPP

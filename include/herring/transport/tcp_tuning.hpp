@@ -3,12 +3,13 @@
 #ifndef HERRING_TRANSPORT_TCP_TUNING_HPP
 #define HERRING_TRANSPORT_TCP_TUNING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/units.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace herring::transport {
+namespace HERRING_NAMESPACE::transport {
 
 /// Which congestion control the data sockets ask for.
 ///
@@ -33,6 +34,6 @@ struct tcp_tuning {
     std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet
 };
 
-} // namespace herring::transport
+} // namespace HERRING_NAMESPACE::transport
 
 #endif // HERRING_TRANSPORT_TCP_TUNING_HPP

@@ -3,6 +3,7 @@
 #ifndef HERRING_TRANSPORT_TRANSPORT_HPP
 #define HERRING_TRANSPORT_TRANSPORT_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/world.hpp"
@@ -12,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Bits of a tag that are carried along but do not take part in matching: a receive gets them in `completion::tag`.
 inline constexpr std::uint64_t carried_bits = std::uint64_t{0xffffffff} << 28;
@@ -193,6 +194,6 @@ template <class Transport> struct check<axes::transport, Transport> {
                   "common slip is to take world by value");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_TRANSPORT_TRANSPORT_HPP

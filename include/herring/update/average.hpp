@@ -3,10 +3,11 @@
 #ifndef HERRING_UPDATE_AVERAGE_HPP
 #define HERRING_UPDATE_AVERAGE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/update/sum.hpp"
 #include "herring/update/update.hpp"
 
-namespace herring::update {
+namespace HERRING_NAMESPACE::update {
 
 /// Adds the contributions in rank order and divides the total by the number of ranks, correctly rounded.
 ///
@@ -56,6 +57,6 @@ struct unnamed_average : average {};
 static_assert(update_policy<average> && update_policy<unnamed_average>);
 static_assert(update_supports<average, float> && !update_supports<average, std::int32_t>);
 
-} // namespace herring::update
+} // namespace HERRING_NAMESPACE::update
 
 #endif // HERRING_UPDATE_AVERAGE_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_UPDATE_MAX_HPP
 #define HERRING_UPDATE_MAX_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/update/update.hpp"
 
-namespace herring::update {
+namespace HERRING_NAMESPACE::update {
 
 /// Keeps the largest contribution of each element.
 ///
@@ -34,6 +35,6 @@ struct max {
 
 static_assert(update_policy<max>);
 
-} // namespace herring::update
+} // namespace HERRING_NAMESPACE::update
 
 #endif // HERRING_UPDATE_MAX_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_UPDATE_MIN_HPP
 #define HERRING_UPDATE_MIN_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/update/update.hpp"
 
-namespace herring::update {
+namespace HERRING_NAMESPACE::update {
 
 /// Keeps the smallest contribution of each element.
 ///
@@ -34,6 +35,6 @@ struct min {
 
 static_assert(update_policy<min>);
 
-} // namespace herring::update
+} // namespace HERRING_NAMESPACE::update
 
 #endif // HERRING_UPDATE_MIN_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_UPDATE_SUM_HPP
 #define HERRING_UPDATE_SUM_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/update/update.hpp"
 
-namespace herring::update {
+namespace HERRING_NAMESPACE::update {
 
 /// For vectors of integers, on the host: the sum modulo 2^bits, as the scalars have it.
 template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexcept {
@@ -44,6 +45,6 @@ struct sum {
 
 static_assert(update_policy<sum>);
 
-} // namespace herring::update
+} // namespace HERRING_NAMESPACE::update
 
 #endif // HERRING_UPDATE_SUM_HPP

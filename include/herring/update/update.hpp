@@ -11,7 +11,7 @@
 #include "herring/element.hpp"
 #include "herring/policy.hpp"
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace update {
 
@@ -132,6 +132,6 @@ template <class Policy, class Element>
 concept update_supports = update_policy<Policy> && element_type<Element> &&
     bool(Policy::template supports<Element>);
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_UPDATE_UPDATE_HPP

@@ -3,11 +3,12 @@
 #ifndef HERRING_WAITING_ADAPTIVE_HPP
 #define HERRING_WAITING_ADAPTIVE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <string>
 
-namespace herring::waiting {
+namespace HERRING_NAMESPACE::waiting {
 
 /// For how long `adaptive` does what, in nanoseconds of this core spent since the last poll that found something.
 struct adaptive_tuning {
@@ -48,6 +49,6 @@ using adaptive = adaptive_with<adaptive_tuning{}>;
 static_assert(waiting_policy<adaptive>);
 static_assert(std::is_empty_v<adaptive>);
 
-} // namespace herring::waiting
+} // namespace HERRING_NAMESPACE::waiting
 
 #endif // HERRING_WAITING_ADAPTIVE_HPP

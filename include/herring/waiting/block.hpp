@@ -3,9 +3,10 @@
 #ifndef HERRING_WAITING_BLOCK_HPP
 #define HERRING_WAITING_BLOCK_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
-namespace herring::waiting {
+namespace HERRING_NAMESPACE::waiting {
 
 /// Sleeps as soon as a poll finds nothing.
 ///
@@ -22,6 +23,6 @@ struct block {
 static_assert(waiting_policy<block>);
 static_assert(std::is_empty_v<block>);
 
-} // namespace herring::waiting
+} // namespace HERRING_NAMESPACE::waiting
 
 #endif // HERRING_WAITING_BLOCK_HPP

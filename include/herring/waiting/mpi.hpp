@@ -3,6 +3,7 @@
 #ifndef HERRING_WAITING_MPI_HPP
 #define HERRING_WAITING_MPI_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
 // The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
@@ -14,7 +15,7 @@
 #endif
 #include <mpi.h>
 
-namespace herring::waiting {
+namespace HERRING_NAMESPACE::waiting {
 
 /// Waits as MPI libraries do: keeps the core or yields it, never sleeps, and lets MPI move what is pending.
 ///
@@ -40,6 +41,6 @@ struct mpi {
 static_assert(waiting_policy<mpi>);
 static_assert(std::is_empty_v<mpi>);
 
-} // namespace herring::waiting
+} // namespace HERRING_NAMESPACE::waiting
 
 #endif // HERRING_WAITING_MPI_HPP

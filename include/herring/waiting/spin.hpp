@@ -3,9 +3,10 @@
 #ifndef HERRING_WAITING_SPIN_HPP
 #define HERRING_WAITING_SPIN_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
-namespace herring::waiting {
+namespace HERRING_NAMESPACE::waiting {
 
 /// Polls without ever giving the core away.
 ///
@@ -24,6 +25,6 @@ struct spin {
 static_assert(waiting_policy<spin>);
 static_assert(std::is_empty_v<spin>);
 
-} // namespace herring::waiting
+} // namespace HERRING_NAMESPACE::waiting
 
 #endif // HERRING_WAITING_SPIN_HPP

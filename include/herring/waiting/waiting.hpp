@@ -3,13 +3,14 @@
 #ifndef HERRING_WAITING_WAITING_HPP
 #define HERRING_WAITING_WAITING_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// What a waiting rank does before it polls again, from the quickest answer to the least use of a core.
 enum class wait_action : std::uint8_t {
@@ -75,6 +76,6 @@ template <class Policy> struct check<axes::waiting, Policy> {
                   "common slip is a member that owns something; keep its numbers in a template value");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_WAITING_WAITING_HPP

@@ -3,9 +3,10 @@
 #ifndef HERRING_WIRE_SAME_HPP
 #define HERRING_WIRE_SAME_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/wire/wire.hpp"
 
-namespace herring::wire {
+namespace HERRING_NAMESPACE::wire {
 
 /// Sends elements as they are stored: no conversion, no copy between plan memory and transport.
 ///
@@ -18,6 +19,6 @@ struct same {
 };
 static_assert(wire_policy<same>);
 
-} // namespace herring::wire
+} // namespace HERRING_NAMESPACE::wire
 
 #endif // HERRING_WIRE_SAME_HPP

@@ -3,13 +3,14 @@
 #ifndef HERRING_WIRE_WIRE_HPP
 #define HERRING_WIRE_WIRE_HPP
 
+#include "herring/detail/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 namespace detail {
 template <class Policy, class Element>
@@ -52,6 +53,6 @@ template <class Policy> struct check<axes::wire, Policy> {
                   "they are; a common slip is a type that owns memory; use plain numbers");
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_WIRE_WIRE_HPP

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# herring: translation units of one program that were compiled with different -m flags keep their own code.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   tests/flags/run.sh [compiler ...]      default: those of g++ and clang++ that are installed
+#
+# A linker merges inline functions of one name: with different code, whichever is first would serve both. Looked at: the
+# program, linked in both orders. Functions of the standard library and of Asio are merged all the same.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+[ "$(uname -m)" = x86_64 ] || { echo "SKIPPED: flags: this machine is no x86-64"; exit 0; }
+for tool in objdump nm c++filt; do
+    command -v $tool >/dev/null || { echo "SKIPPED: flags: $tool is not installed (apt-get install binutils)"; exit 0; }
+done
+compilers=("$@")
+if [ ${#compilers[@]} = 0 ]; then
+    for compiler in g++ clang++; do command -v $compiler >/dev/null && compilers+=("$compiler"); done
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+result=0
+fail() { echo "FAILED: flags: $*"; result=1; }
+
+# Herring's functions with an instruction that only AVX has, whose names do not say AVX2.
+avx_without_name() {
+    objdump -d --no-show-raw-insn "$1" | c++filt | awk '
+        /^[0-9a-f]+ <.*>:$/ { name = $0; sub(/^[0-9a-f]+ </, "", name); sub(/>:$/, "", name) }
+        $2 ~ /^v[a-z0-9]+$/ && $2 !~ /^ver[rw]$/ && name ~ /(^|[^a-z_:])herring::/ && name !~ /herring::avx2_fma::/ { print name }' | sort -u
+}
+# Names of Herring's functions that both objects have for the linker to merge, but for those of the types that are one.
+merged() {
+    for object in "$@"; do nm -C --defined-only "$object" | sed -nE 's/^[0-9a-f]+ [WVTu] //p' | grep 'herring::' | sort -u; done |
+        sort | uniq -d | grep -vE 'herring::(error|status|failure|to_string\(herring::errc\))|for herring::error'
+}
+
+for compiler in "${compilers[@]}"; do
+    flags=(-std=c++20 -Wall -Wextra -Werror -Iinclude -Itests)
+    "$compiler" "${flags[@]}" -O2 -c tests/flags/plain.cpp -o "$work/plain.o" &&
+        "$compiler" "${flags[@]}" -O2 -mavx2 -mfma -c tests/flags/fast.cpp -o "$work/fast.o" &&
+        "$compiler" "${flags[@]}" -O2 -c tests/flags/main.cpp -o "$work/main.o" || { fail "$compiler: does not compile"; continue; }
+    found=$(merged "$work/plain.o" "$work/fast.o")
+    [ -z "$found" ] || fail "$compiler: $(wc -l <<<"$found") functions of Herring have one name with both flags, the first: $(head -n 1 <<<"$found")"
+    for order in "plain fast" "fast plain"; do
+        # shellcheck disable=SC2086
+        "$compiler" "$work/main.o" $(printf "$work/%s.o " $order) -o "$work/program" -pthread || { fail "$compiler: $order: does not link"; continue; }
+        found=$(avx_without_name "$work/program")
+        [ -z "$found" ] || fail "$compiler: $order: plain code has AVX in $(wc -l <<<"$found") functions, the first: $(head -n 1 <<<"$found")"
+        objdump -d --no-show-raw-insn "$work/program" | grep -q 'avx2_fma.*>:$' || fail "$compiler: $order: no function is named avx2_fma"
+        if ! grep -qw avx2 /proc/cpuinfo; then
+            echo "SKIPPED: flags: this machine has no AVX2; the program was not run"
+        elif ! out=$("$work/program" 2>&1); then
+            fail "$compiler: $order: the program says: $out"
+        else
+            echo "flags: $compiler: $order: each keeps its code, and both have the same bits"
+        fi
+    done
+    # A world that passes from one to the other does not link, and both names are shown.
+    printf '%s\n' '#include <herring/world.hpp>' 'void train(herring::world&);' 'int main() { herring::world alone; train(alone); }' >"$work/caller.cpp"
+    printf '%s\n' '#include <herring/world.hpp>' 'void train(herring::world&) {}' >"$work/callee.cpp"
+    "$compiler" "${flags[@]}" -c "$work/caller.cpp" -o "$work/caller.o" && "$compiler" "${flags[@]}" -mavx2 -mfma -c "$work/callee.cpp" -o "$work/callee.o" || fail "$compiler: world.hpp does not compile"
+    if out=$("$compiler" "$work/caller.o" "$work/callee.o" -o "$work/mixed" -pthread 2>&1); then
+        fail "$compiler: a world passes between different flags"
+    elif ! c++filt <<<"$out" | grep -q 'train(herring::world&)' || ! nm -C "$work/callee.o" | grep -q 'train(herring::avx2_fma::world&)'; then
+        fail "$compiler: the linker says: $out"
+    fi
+done
+exit $result
