@@ -108,7 +108,7 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
         alone.job = random_bits();
         alone.peer_timeout = who.times.peer;
         alone.default_timeout = who.times.call;
-        alone.by = control_alone::make();
+        alone.by = control_alone::make(who.on_failure);
         return world(std::move(alone));
     }
     time_point const deadline = deadline_in(timeout);
@@ -133,6 +133,7 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
     made.deadline = deadline;
     made.timeout = timeout;
     made.asked = who.times;
+    made.on_failure = who.on_failure;
     made.times = liveness::of(who.times.peer);
     membership told = star::join_star(std::move(made));
     if (!own.empty()) told.local_address = own;

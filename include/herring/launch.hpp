@@ -48,6 +48,13 @@ struct launch_options {
     /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
     /// nobody says it; at least 50 ms; `herring::never`.
     std::chrono::milliseconds default_timeout = detail::not_given;
+    /// Called once on each rank when the world has failed, whoever caused it, with the failure as that rank sees it. For
+    /// ranks that then are in other calls, and would wait there for one that is gone.
+    ///
+    /// Threads:  in a thread of Herring's, one a rank, which there is only where this is given. It may end the process, or
+    ///           make what the program waits for return. It must not wait for a call of this world, nor destroy it: the
+    ///           destructor waits for it. An exception that leaves it ends the program.
+    detail::failure_handler on_failure{};
 };
 
 namespace detail {
@@ -71,7 +78,8 @@ inline timeouts launch_times(launch_options const& options) {
         "launch");
 }
 
-inline world launched_world(shared_region* region, int rank, topology const& map, timeouts const& times) {
+inline world launched_world(shared_region* region, int rank, topology const& map, timeouts const& times,
+                            failure_handler const& called) {
     membership made;
     made.rank = rank;
     made.map = map;
@@ -79,7 +87,7 @@ inline world launched_world(shared_region* region, int rank, topology const& map
     made.ranks_on_this_machine = map.size();
     made.peer_timeout = times.peer;
     made.default_timeout = times.call;
-    made.by = control_shared::make(region, rank);
+    made.by = control_shared::make(region, rank, called);
     return world(std::move(made));
 }
 
@@ -100,10 +108,10 @@ template <class Function> int status_of(Function& function, world& here) {
 /// Runs one rank in the forked child; does not return.
 template <class Function>
 [[noreturn]] void run_forked(shared_region* region, int rank, topology const& map, timeouts const& times,
-                             Function& function) {
+                             failure_handler const& called, Function& function) {
     int status = 1;
     try {
-        world here = launched_world(region, rank, map, times);
+        world here = launched_world(region, rank, map, times, called);
         try {
             status = status_of(function, here);
         } catch (error const& why) {
@@ -291,7 +299,7 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
             if (::getppid() != parent) ::_exit(1); // it died before prctl
             for (detail::child const& sibling : children)
                 if (sibling.descriptor >= 0) ::close(sibling.descriptor);
-            detail::run_forked(region, r, map, times, function);
+            detail::run_forked(region, r, map, times, options.on_failure, function);
         }
         if (pid < 0) {
             std::string const why = std::strerror(errno);
@@ -332,7 +340,7 @@ inline std::vector<world> thread_worlds(int ranks, launch_options const& options
     made.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
         region->hold();
-        made.push_back(detail::launched_world(region, r, map, times));
+        made.push_back(detail::launched_world(region, r, map, times, options.on_failure));
     }
     region->release();
     return made;

@@ -5,6 +5,7 @@
 
 #include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
+#include "herring/detail/failure_handler.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/error.hpp"
@@ -41,9 +42,11 @@ struct control_alone {
     std::atomic<std::uint32_t> claimed{0};
     std::atomic<std::uint32_t> first{0};
     failure cell{};
+    failure_handler on_failure{};
 
-    HERRING_SETUP static control make() {
+    HERRING_SETUP static control make(failure_handler const& called = {}) {
         auto* const made = new control_alone;
+        made->on_failure = called;
         control by;
         by.self = made;
         by.first_failure = &made->first;
@@ -69,6 +72,7 @@ struct control_alone {
         if (alone.claimed.exchange(1) != 0) return;
         alone.cell = why;
         alone.first.store(1, std::memory_order_release);
+        alone.on_failure(why);
     }
     static void destroy(void* self) noexcept { delete static_cast<control_alone*>(self); }
 

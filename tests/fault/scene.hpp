@@ -146,6 +146,7 @@ struct setup {
     herring::join_options join{}; // what all ranks have in common
     milliseconds peer_timeout = herring::detail::not_given;
     milliseconds default_timeout = herring::detail::not_given;
+    herring::detail::failure_handler on_failure{};
 };
 
 inline std::vector<std::string> two_nodes(int ranks) {
@@ -289,6 +290,7 @@ template <class Function> report play(setup const& how, Function function) {
         options.timeout = how.limit;
         options.peer_timeout = how.peer_timeout;
         options.default_timeout = how.default_timeout;
+        options.on_failure = how.on_failure;
         int const status = herring::launch(
             how.ranks, [&](world& w) { backstage::act(w, *b, function); }, options);
         made.hung = status == 124;
@@ -308,6 +310,7 @@ template <class Function> report play(setup const& how, Function function) {
                     options.timeout = plenty;
                     options.peer_timeout = how.peer_timeout;
                     options.default_timeout = how.default_timeout;
+                    options.on_failure = how.on_failure;
                     if (!how.nodes.empty()) options.node = how.nodes[static_cast<std::size_t>(r)];
                     world w = herring::join(options);
                     backstage::act(w, *b, function);

@@ -43,7 +43,8 @@ void train(herring::world& world, herring::layout const& layout) {
     if (!reduce.all_reduce(mine, std::chrono::milliseconds(1000)).ok()) return;
     std::printf("%zu buckets, %zu bytes\n", reduce.plan().buckets.size(),
                 static_cast<std::size_t>(reduce.counters().bytes_sent));
-    if (!reduce.all_reduce(mine, reduce.tensor(0), std::chrono::milliseconds(1000)).ok() || !reduce.done()) return;
+    if (!reduce.all_reduce(mine, reduce.tensor(0), std::chrono::milliseconds(1000)).ok() || !reduce.done())
+        return;
     mine[0] = reduce.all_reduce(mine[1]);
     reduce.trace()(herring::trace_event::wait_begin, 0);
     (void)reduce.transport();

@@ -364,15 +364,21 @@ class star_end {
     HERRING_SETUP void run() noexcept {
         while (true) {
             int timeout_ms = -1;
+            bool stops = false, tells = false;
             {
                 monitor::guard const held(lock_);
-                if (stop_) return;
-                quietly([&] { timeout_ms = until_next(); });
+                stops = stop_;
+                tells = failed() && stage_ == stage::joined && !std::exchange(told_, failed());
+                if (!stops && !tells) quietly([&] { timeout_ms = until_next(); });
                 if (timeout_ms >= 0) own_.expect(clock::now(), std::chrono::milliseconds(timeout_ms));
             }
+            if (tells)
+                is_.on_failure(as_seen_by(cell_, is_.rank)); // without the lock; the cell changes no more
+            if (stops) return;
+            if (tells) continue;
             std::span<epoll_event const> const events = thread_.sleep(timeout_ms);
             monitor::guard const held(lock_);
-            if (stop_) return;
+            if (stop_) continue;
             mind_own_sleep();
             for (epoll_event const& event : events) quietly([&] { take(event.data.u64, event.events); });
         }
@@ -474,6 +480,7 @@ class star_end {
         cell_ = why;
         first_.store(1, std::memory_order_release);
         lock_.notify_all();
+        if (is_.on_failure) thread_.wake(); // which calls it
     }
 
     HERRING_SETUP void throw_if_failed(std::string_view operation) const {
@@ -504,6 +511,7 @@ class star_end {
 
     bool stop_ = false;
     bool leaving_ = false;
+    bool told_ = false; // the program, of the failure
     time_point beat_at_{};
     punctuality own_;
     std::string_view operation_; // the collective that a caller is in

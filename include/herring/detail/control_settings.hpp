@@ -6,6 +6,7 @@
 #include "herring/detail/address.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
+#include "herring/detail/failure_handler.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/detail/timeouts.hpp"
@@ -28,8 +29,9 @@ struct settings {
     std::uint64_t secret = 0;
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
-    timeouts asked{};                          // rank 0's hold for all
-    liveness times{};                          // of `asked.peer`
+    failure_handler on_failure{};
+    timeouts asked{}; // rank 0's hold for all
+    liveness times{}; // of `asked.peer`
 };
 
 } // namespace HERRING_NAMESPACE::detail::star

@@ -5,6 +5,7 @@
 
 #include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
+#include "herring/detail/failure_handler.hpp"
 #include "herring/detail/futex.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/judgement.hpp"
@@ -24,7 +25,9 @@
 #include <string_view>
 #include <vector>
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 namespace HERRING_NAMESPACE::detail {
@@ -88,7 +91,17 @@ class shared_region {
         first_failure_.compare_exchange_strong(none, static_cast<std::uint32_t>(by) + 1,
                                                std::memory_order_seq_cst);
         ring();
+        for (int r = 0; r < ranks_; ++r)
+            if (slot_of(r).news.load(std::memory_order_seq_cst) != 0) bring_news(r);
     }
+
+    /// Whoever sleeps on `news_of(rank)` looks around.
+    void bring_news(int rank) noexcept {
+        slot_of(rank).news.fetch_add(2, std::memory_order_seq_cst); // stays odd
+        futex_wake(slot_of(rank).news, processes_);
+    }
+    std::atomic<std::uint32_t>& news_of(int rank) noexcept { return slot_of(rank).news; }
+    bool processes() const noexcept { return processes_; }
 
     /// `rank` takes no further part. Whoever waits for it is told.
     void leave(int rank) noexcept {
@@ -173,6 +186,7 @@ class shared_region {
         shown show[2];
         std::atomic<std::uint64_t> says{testimony::in_no_call};
         std::atomic<std::uint32_t> stopped{0}; // written by who launched it
+        std::atomic<std::uint32_t> news{0};    // 0: nobody there wants a failure told; else changes with one
     };
     static_assert(sizeof(slot) == 64);
 
@@ -341,14 +355,70 @@ class shared_region {
     std::atomic<std::uint32_t> left_{0};
 };
 
+/// A thread that calls a rank's `on_failure`. Only where there is one.
+class failure_watch {
+  public:
+    failure_watch(failure_watch const&) = delete;
+    failure_watch& operator=(failure_watch const&) = delete;
+
+    /// Throws `no_resources`.
+    failure_watch(shared_region& region, int rank, failure_handler const& called)
+        : region_(region), rank_(rank), called_(called) {
+        if (!called_) return;
+        region_.news_of(rank_).store(1, std::memory_order_seq_cst);
+        // The program's signals are the program's.
+        sigset_t every, before;
+        ::sigfillset(&every);
+        ::pthread_sigmask(SIG_SETMASK, &every, &before);
+        int const refused = ::pthread_create(
+            &thread_, nullptr,
+            +[](void* self) -> void* {
+                static_cast<failure_watch*>(self)->run();
+                return nullptr;
+            },
+            this);
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        if (refused != 0)
+            throw error(errc::no_resources, rank_, -1, "launch",
+                        {"no thread for on_failure: ", std::strerror(refused), "; raise ulimit -u"});
+    }
+    /// Waits for what it calls.
+    ~failure_watch() {
+        if (!called_) return;
+        ends_.store(true, std::memory_order_seq_cst);
+        region_.bring_news(rank_);
+        ::pthread_join(thread_, nullptr);
+    }
+
+  private:
+    void run() noexcept {
+        while (true) {
+            std::uint32_t const heard = region_.news_of(rank_).load(std::memory_order_seq_cst);
+            bool const ends = ends_.load(std::memory_order_seq_cst);
+            if (std::uint32_t const first = region_.first_failure().load(std::memory_order_seq_cst);
+                first != 0)
+                return called_(as_seen_by(region_.failures()[first - 1], rank_));
+            if (ends) return;
+            futex_wait(region_.news_of(rank_), heard, std::chrono::hours(1), region_.processes());
+        }
+    }
+
+    shared_region& region_;
+    int rank_;
+    failure_handler called_;
+    std::atomic<bool> ends_{false};
+    pthread_t thread_{};
+};
+
 /// One rank's handle on a region.
 struct control_shared {
     shared_region* region;
     shared_region::place at;
+    failure_watch watch;
 
     /// Takes over one hold on the region.
-    static control make(shared_region* region, int rank) {
-        auto* const made = new control_shared{region, region->place_of(rank)};
+    static control make(shared_region* region, int rank, failure_handler const& called = {}) {
+        auto* const made = new control_shared{region, region->place_of(rank), {*region, rank, called}};
         control by;
         by.self = made;
         by.first_failure = &region->first_failure();
@@ -374,9 +444,10 @@ struct control_shared {
         by.testifies = &region->testimony_of(rank);
         by.destroy = [](void* self) noexcept {
             auto* const me = static_cast<control_shared*>(self);
-            me->region->leave(me->at.rank);
-            me->region->release();
-            delete me;
+            shared_region* const all = me->region;
+            all->leave(me->at.rank);
+            delete me; // its thread ends
+            all->release();
         };
         return by;
     }

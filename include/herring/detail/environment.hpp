@@ -4,6 +4,7 @@
 #define HERRING_DETAIL_ENVIRONMENT_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/failure_handler.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/text.hpp"
 #include "herring/detail/timeouts.hpp"
@@ -34,6 +35,14 @@ struct join_options {
     /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
     /// nobody says it; the rest as above.
     std::chrono::milliseconds default_timeout = detail::not_given;
+    /// Called once when the world has failed, whoever caused it, with the failure as this rank sees it. For ranks that then
+    /// are in other calls, as of MPI, and would wait there for one that is gone. Not called when `join` itself throws.
+    ///
+    /// Threads:  in the thread that `join` starts, at once; alone, in the one that announces. It may end the process, or
+    ///           make what the program waits for return. It must not wait for a call of this world, nor destroy it: the
+    ///           destructor waits for it. An exception that leaves it ends the program.
+    /// Example:  join({.on_failure = [](herring::failure const&) { MPI_Abort(MPI_COMM_WORLD, 1); }})
+    detail::failure_handler on_failure{};
 };
 
 namespace detail {
@@ -49,6 +58,7 @@ struct rendezvous {
     std::string node{}, secret{}, interface {};
     std::string source = "no launcher"; // who said the rank
     timeouts times{};
+    failure_handler on_failure{};
 };
 
 struct host_and_port {
@@ -151,6 +161,7 @@ HERRING_SETUP inline rendezvous read_environment(join_options const& options, va
     found.node = option(options.node, "HERRING_NODE");
     found.secret = option(options.secret, "HERRING_SECRET");
     found.interface = option(options.interface, "HERRING_INTERFACE");
+    found.on_failure = options.on_failure;
     found.times = read_timeouts(
         options.peer_timeout, options.default_timeout,
         [&](char const* name) { return from.look_up(from.self, name); }, "join_options", "join");

@@ -40,6 +40,17 @@ HERRING_SETUP inline void mpi_check(int rc, int rank, char const* call) {
                  "; join needs a valid intra-communicator, between MPI_Init and MPI_Finalize"});
 }
 
+/// MPI ends a program that calls it too early or too late; a sentence comes first.
+HERRING_SETUP inline void mpi_runs() {
+    int begun = 0, over = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&over);
+    if (begun != 0 && over == 0) return;
+    throw error(errc::bad_state, -1, -1, "join",
+                {begun == 0 ? "MPI_Init has not been called" : "MPI_Finalize has been called",
+                 "; join(MPI_Comm) asks MPI who is who: call it between the two"});
+}
+
 /// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
 HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
                                                  time_point deadline) {
@@ -73,10 +84,11 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
 /// not loopback.
 ///
 /// Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is not used, and may be finalised before the world ends.
-/// Errors:   as `join()`.
+/// Errors:   as `join()`; `bad_state` before MPI_Init and after MPI_Finalize.
 /// Example:  MPI_Init(&argc, &argv);
 ///           herring::world world = herring::join(MPI_COMM_WORLD);
 HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& options = {}) {
+    detail::mpi_runs();
     detail::rendezvous who;
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
     detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
@@ -88,6 +100,7 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     who.node = setting(options.node, "HERRING_NODE");
     who.secret = setting(options.secret, "HERRING_SECRET");
     who.interface = setting(options.interface, "HERRING_INTERFACE");
+    who.on_failure = options.on_failure;
     who.times = detail::read_timeouts(
         options.peer_timeout, options.default_timeout,
         [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "join_options", "join");

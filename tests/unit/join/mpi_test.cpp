@@ -5,11 +5,15 @@
 
 #include "doctest/doctest.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <sched.h>
 
 namespace {
 
@@ -30,6 +34,19 @@ struct mpi_session {
 void start_mpi() { static mpi_session const session; }
 
 } // namespace
+
+TEST_CASE("join by MPI: before MPI_Init it is an error, and not MPI's abort") {
+    int begun = 0;
+    MPI_Initialized(&begun);
+    REQUIRE(begun == 0); // the first test
+    try {
+        herring::join(MPI_COMM_WORLD);
+        FAIL("it joined");
+    } catch (herring::error const& why) {
+        CHECK(why.code() == herring::errc::bad_state);
+        CHECK(std::string(why.what()).find("MPI_Init has not been called") != std::string::npos);
+    }
+}
 
 TEST_CASE("join by MPI: ranks are those of the communicator, and its world works without it") {
     start_mpi();
@@ -70,6 +87,31 @@ TEST_CASE("join by MPI: a part of the ranks is a world of its own, in the order 
     CHECK(world.node() == half_rank / 2);
     world.barrier();
     MPI_Comm_free(&half);
+}
+
+TEST_CASE("join by MPI: options reach the world, and on_failure every rank") {
+    start_mpi();
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    std::atomic<int> calls{0};
+    herring::join_options options;
+    options.on_failure = [&](herring::failure const&) { calls.fetch_add(1); };
+    options.default_timeout = std::chrono::seconds(20);
+    if (rank == 0) options.peer_timeout = std::chrono::seconds(9);
+    {
+        herring::world world = herring::join(MPI_COMM_WORLD, options);
+        CHECK(world.default_timeout() == std::chrono::seconds(20));
+        CHECK(world.peer_timeout() == std::chrono::seconds(9));
+        world.barrier();
+        if (rank == size - 1)
+            world.fail(herring::failure::make(herring::errc::device, rank, -1, "test", "on purpose"));
+        auto const until = herring::clock::now() + std::chrono::seconds(20);
+        while (calls.load() == 0 && herring::clock::now() < until) sched_yield(); // in no call of Herring's
+        CHECK(calls.load() == 1);
+    }
+    CHECK(calls.load() == 1);
 }
 
 TEST_CASE("join by MPI: one rank's interface that is not there is an error on every rank") {
