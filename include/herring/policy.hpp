@@ -162,7 +162,8 @@ enum class slip {
     no_default,
     incomplete,
     header_left_out,
-    polymorphic
+    polymorphic,
+    nameless
 };
 
 template <class Policy>
@@ -172,6 +173,11 @@ concept complete = requires {
 template <class Policy>
 concept with_axis = requires {
     typename Policy::axis;
+};
+constexpr bool says_nothing(char const* name) noexcept { return name == nullptr || *name == 0; }
+template <class Policy>
+concept nameless = requires {
+    requires detail::says_nothing(Policy::name);
 };
 template <class Axis>
 concept with_default = requires {
@@ -200,6 +206,8 @@ template <class Policy> constexpr slip slip_of_policy() noexcept {
         return slip::unknown_axis;
     else if constexpr (std::is_polymorphic_v<Policy>)
         return slip::polymorphic;
+    else if constexpr (nameless<Policy>)
+        return slip::nameless;
     else
         return slip::none;
 }
@@ -482,6 +490,10 @@ template <class Element, class... Policy> struct slips {
         "[HRG-P10] policy: this type has virtual functions, and nothing that moves bytes is "
         "virtual; a common slip is a common base with a virtual destructor; make it a template or remove "
         "'virtual'");
+    static_assert(
+        what != slip::nameless,
+        "[HRG-P13] policy: its name is empty, or nullptr; a common slip is to fill it in later; ranks "
+        "compare names and errors print them: give it the name of your type");
 #define HERRING_HEADER(index, policy, header)                                                                \
     static_assert(name != (index),                                                                           \
                   "[HRG-P11] policy: herring::" policy " is declared, but not defined here; a "              \

@@ -47,7 +47,9 @@ template <class Transport> constexpr exchange_tuning same_host_tuning() noexcept
         return Transport::tuning;
 }
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
-    return sizes.chunk_bytes >= 4096 && sizes.window_bytes >= sizes.chunk_bytes &&
+    // No number of chunks or bytes overflows.
+    return sizes.chunk_bytes >= 4096 && sizes.chunk_bytes <= 1_GiB &&
+           sizes.window_bytes >= sizes.chunk_bytes && sizes.window_bytes / sizes.chunk_bytes <= 65536 &&
            Transport::max_message >= 2 * sizes.chunk_bytes;
 }
 
@@ -118,9 +120,10 @@ template <class Pack> struct reducible {
                   "slip is a model of one's own on these axes, which nothing would ask yet; leave them out");
     static_assert(
         !known || carried,
-        "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of at least 4 KiB, a window of at least "
-        "one chunk, and messages of two chunks' size; a common slip is a chunk_bytes of 1024, for a test; "
-        "leave chunk_bytes and window_bytes out for their defaults, or raise them");
+        "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of 4 KiB to 1 GiB, a window of one chunk "
+        "to "
+        "65536, and messages of two chunks' size; a common slip is a chunk_bytes of 1024, for a test; "
+        "leave chunk_bytes and window_bytes out for their defaults");
 };
 template <class Element> struct reducible<rejected<Element>> { static constexpr bool value = true; };
 
@@ -465,6 +468,11 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         (std::size_t{1} << 43) / sizeof(Element); // 8 TiB: no sum of sizes or number of chunks overflows
 
     HERRING_SETUP herring::plan make() const {
+        if (!waits_soundly<Waiting>())
+            throw error(
+                errc::bad_argument, ranks_.rank(), -1, "construction",
+                {"waiting policy '", policy_name<Waiting>(),
+                 "': next() returns a number that is no wait_action; return poll, pause, yield or sleep"});
         auto const counts = detail::counts_of(layout_, most_elements, ranks_.rank());
         exchange_tuning tuning =
             on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);

@@ -76,6 +76,31 @@ TEST_CASE("reducer: the order of policies makes no other type, and it is neither
 }
 
 namespace {
+struct no_decision {
+    using axis = herring::axes::waiting;
+    static constexpr char const* name = "no_decision";
+    static herring::wait_action next(std::uint32_t, std::int64_t idle_nanoseconds, bool) noexcept {
+        return idle_nanoseconds < 1'000'000 ? herring::wait_action::poll : herring::wait_action{77};
+    }
+};
+} // namespace
+
+TEST_CASE("reducer: a waiting policy that decides for what there is not is refused at construction, on every "
+          "rank") {
+    CHECK(herring::launch_threads(2, [](world& w) {
+              try {
+                  reducer<float, inproc, no_decision> reduce(w);
+                  require(false, "constructed");
+              } catch (herring::error const& why) {
+                  std::string const text = why.what();
+                  require(why.code() == errc::bad_argument, text);
+                  require(text.find("waiting policy 'no_decision'") != std::string::npos, text);
+                  require(why.local_rank() == w.rank(), text);
+              }
+          }) == 0);
+}
+
+namespace {
 /// Not associative, and says so or not.
 struct minus {
     using axis = herring::axes::update;

@@ -60,7 +60,8 @@ concept sleeps = requires(Policy& p, std::uint32_t heard, time_point until) {
     noexcept;
 };
 template <class Policy>
-concept sums = Policy::tuning.local_chunk_bytes >= 4096;
+concept sums =
+    Policy::tuning.local_chunk_bytes >= 4096 && Policy::tuning.mailbox_bytes <= std::size_t{1} << 30;
 template <class Policy>
 concept stages = !bool(Policy::device_memory) || requires(Policy & p, typename Policy::stream_handle s,
                                                           std::uint64_t e, std::size_t n, time_point until) {
@@ -126,10 +127,10 @@ template <class Policy> struct check<axes::intra_node, Policy> {
     static_assert(broken != 4,
                   "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
                   "a common slip is to take a duration");
-    static_assert(
-        broken != 5,
-        "[HRG-I06] intra_node: needs a tuning with 'local_chunk_bytes' of at least 4 KiB; a common slip is 0 "
-        "for as it likes; start with 64 KiB");
+    static_assert(broken != 5,
+                  "[HRG-I06] intra_node: needs a tuning with 'local_chunk_bytes' of at least 4 KiB and "
+                  "'mailbox_bytes' of "
+                  "at most 1 GiB; a common slip is 0 for as it likes; start with 64 KiB and 4 KiB");
     static_assert(
         broken != 6,
         "[HRG-I07] intra_node: with device_memory it needs what brings tensors to the host and back "

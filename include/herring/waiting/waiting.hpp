@@ -60,6 +60,17 @@ template <class Policy>
 concept waiting_policy = std::same_as<typename Policy::axis, axes::waiting> && waiting_decides<Policy> &&
     waiting_nothrow<Policy> && waiting_value<Policy>;
 
+/// Whether each of some decisions of the policy is a `wait_action`; a reducer asks at construction, and takes one that is not
+/// for `poll` later.
+template <waiting_policy Policy> constexpr bool waits_soundly() noexcept {
+    for (bool const crowded : {false, true})
+        for (std::int64_t nanoseconds = 1; nanoseconds < std::int64_t{1} << 40; nanoseconds *= 16)
+            if (Policy{}.next(static_cast<std::uint32_t>(nanoseconds / 16), nanoseconds, crowded) >
+                wait_action::sleep)
+                return false;
+    return true;
+}
+
 template <class Policy> struct check<axes::waiting, Policy> {
     static constexpr int broken =
         first_broken({waiting_decides<Policy>, waiting_nothrow<Policy>, waiting_value<Policy>});
