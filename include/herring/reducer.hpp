@@ -4,6 +4,7 @@
 #define HERRING_REDUCER_HPP
 
 #include "herring/detail/call_forms.hpp"
+#include "herring/detail/call_mark.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
@@ -106,6 +107,17 @@ HERRING_SETUP inline table<std::size_t> counts_of(layout const& tensors, std::si
     return counts;
 }
 
+/// Refuses a call that finds another one under way. That one goes on, so nothing of the reducer is touched.
+[[noreturn]] HERRING_SETUP inline void refuse_call(call_mark::taken taken, int rank, char const* operation) {
+    throw error(
+        errc::bad_state, rank, -1, operation,
+        taken == call_mark::taken::by_itself
+            ? "called from a handler that runs inside its own wait; let the handler take note, and call when "
+              "the wait has returned"
+            : "two threads use this reducer at once; let a call return before another thread makes the next, "
+              "or give each thread a reducer");
+}
+
 /// What a reducer asks of a pack, beyond what its policies ask of each other.
 template <class Pack> struct reducible {
     using transport = typename Pack::transport;
@@ -182,8 +194,9 @@ using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Polic
 /// Shape:    tensor(i) has layout[i] elements on every rank; afterwards each rank holds update(all ranks' values).
 /// Result:   the same bits on every rank, and in every run: contributions are combined in the order of the ranks of
 ///           a node, then of the nodes, in the accumulator's type, and rounded once.
-/// Threads:  one at a time.
-/// Lifetime: not longer than the world; neither copied nor moved. A process that is forked off later has the memory but
+/// Threads:  one at a time; a call that finds another one under way is refused (`bad_state`), and that one goes on.
+/// Lifetime: not longer than the world, or every call is refused (`bad_state`); the world may be moved. Neither copied nor
+///           moved itself. A process that is forked off later has the memory but
 ///           not the rank: it must not touch the reducer, nor destroy it (`_exit`, or exec).
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
@@ -214,8 +227,8 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Errors: `mismatch` names the rank and the field that differ; `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments>
     basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
-        : ranks_(ranks), layout_(std::move(tensors)),
-          map_(IntraNode::joins_ranks ? ranks.map() : ranks.map().flat()) {
+        : ranks_(ranks, detail::for_reducer{}), layout_(std::move(tensors)),
+          map_(IntraNode::joins_ranks ? ranks_.map() : ranks_.map().flat()) {
         try {
             plan_ = make();
             construct(std::forward<TransportArguments>(arguments)...);
@@ -255,6 +268,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already; neither changes anything.
     void ready(std::size_t i) {
         (void)holds<detail::only_on_host<on_device>>;
+        call const here(*this, "ready");
         check_ready(i);
         mark(i, {});
     }
@@ -266,6 +280,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Errors: as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
     void ready(std::size_t i,
                stream written_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
+        call const here(*this, "ready");
         check_ready(i);
         check_stream(written_in, "ready");
         note(written_in);
@@ -279,6 +294,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// still busy with both.
     void ready(std::size_t i, device_span<Element> inout,
                stream written_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
+        call const here(*this, "ready");
         check_ready(i);
         check_size(i, inout.size());
         check_stream(written_in, "ready");
@@ -297,6 +313,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
     void ready(std::size_t i, std::span<Element> inout) {
         (void)holds<detail::only_on_host<on_device>>;
+        call const here(*this, "ready");
         check_ready(i);
         check_size(i, inout.size());
         if (!through_ring_ && !inout.empty())
@@ -316,7 +333,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
     status wait(time_point deadline) {
         (void)holds<detail::only_on_host<on_device>>;
-        return end_step(deadline);
+        call const here(*this, "wait");
+        status const ended = end_step(deadline);
+        rethrow_of_handlers();
+        return ended;
     }
 
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
@@ -326,9 +346,13 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     }
     status wait(stream read_in,
                 time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
+        call const here(*this, "wait");
         if (engine_->failed() == nullptr) check_stream(read_in, "wait");
         status const ended = end_step(deadline);
-        if (!ended.ok()) return ended;
+        if (!ended.ok()) {
+            rethrow_of_handlers();
+            return ended;
+        }
         node_->results(read_in, step_end_);
         node_->template inspect<Element>(read_in, plan_.elements);
         node_->unpack(read_in, copies([this](auto const& take) {
@@ -343,6 +367,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
             engine_->fail(*why);
             return status(*why);
         }
+        rethrow_of_handlers();
         return ended;
     }
 
@@ -350,6 +375,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     ///
     /// Errors: as `wait`.
     void poll() {
+        call const here(*this, "poll");
         move();
         if (failure const* const why = engine_->failed()) throw error(*why);
     }
@@ -431,6 +457,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     }
     status all_reduce(device_span<Element> inout, stream in, time_point deadline) //
         requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
+        call const here(*this, "all_reduce");
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             refuse(errc::bad_state, "all_reduce",
@@ -439,7 +466,9 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         check_stream(in, "all_reduce");
         if (char const* const wrong = node_->device().check_tensor(inout.data()))
             refuse(errc::bad_argument, "all_reduce", {wrong});
-        return reduce_on_device(inout, in, deadline);
+        status const ended = reduce_on_device(inout, in, deadline);
+        rethrow_of_handlers();
+        return ended;
     }
 
     /// Any other call is one sentence of the compiler, [HRG-C01].
@@ -466,6 +495,32 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     };
     static constexpr std::size_t most_elements =
         (std::size_t{1} << 43) / sizeof(Element); // 8 TiB: no sum of sizes or number of chunks overflows
+
+    /// As long as a call lives: one at a time, and none when the world has ended.
+    class call {
+      public:
+        call(basic_reducer& of, char const* operation) : mark_(of.in_call_) {
+            if (auto const taken = mark_.take(); taken != detail::call_mark::taken::yes) [[unlikely]]
+                detail::refuse_call(taken, of.ranks_.rank(), operation);
+            if (of.ranks_.ended()) [[unlikely]] {
+                mark_.release();
+                throw detail::ended_world(of.ranks_.rank(), operation);
+            }
+        }
+        ~call() { mark_.release(); }
+        call(call const&) = delete;
+        call& operator=(call const&) = delete;
+
+      private:
+        detail::call_mark& mark_;
+    };
+
+    /// What a handler of the program threw while it ran inside of this call's wait.
+    void rethrow_of_handlers() {
+        if constexpr (requires { transport_->take_exception(); })
+            if (transport_->has_exception()) [[unlikely]]
+                std::rethrow_exception(transport_->take_exception());
+    }
 
     HERRING_SETUP herring::plan make() const {
         if (!waits_soundly<Waiting>())
@@ -579,6 +634,9 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         ranks_.barrier();
         int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
         driver_.emplace(*engine_, ranks_, threads > detail::usable_cores());
+        registration_.emplace(ranks_.state(), detail::reducer_counts{.submitted = engine_->submissions(),
+                                                                     .released = engine_->releases(),
+                                                                     .ready = ready_});
     }
 
     /// A misuse of this rank's. It is kept: should it end this rank, the others are told it.
@@ -842,6 +900,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
     status reduce_buffer(std::span<Element const> in, std::span<Element> out, time_point deadline) {
         (void)holds<detail::only_on_host<on_device>>;
+        call const here(*this, "all_reduce");
         if (failure const* const why = engine_->failed()) return status(*why);
         if (ready_ > 0)
             refuse(
@@ -852,9 +911,11 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         std::size_t const bytes = out.size_bytes();
         bool const small =
             plan_.nodes == 1 && bytes <= plan_.tuning.mailbox_bytes; // copied to a mailbox anyway
-        if (needs_ring() && !small) return reduce_by_ring(in, out, deadline);
-        if (in.data() != out.data()) std::memcpy(out.data(), in.data(), bytes);
-        return reduce_in_place(out, deadline);
+        if (in.data() != out.data() && (small || !needs_ring())) std::memcpy(out.data(), in.data(), bytes);
+        status const ended =
+            needs_ring() && !small ? reduce_by_ring(in, out, deadline) : reduce_in_place(out, deadline);
+        rethrow_of_handlers();
+        return ended;
     }
 
     HERRING_SETUP void check_apart(std::span<Element const> in, std::span<Element> out) {
@@ -939,7 +1000,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         return finish(before + pieces, deadline);
     }
 
-    world& ranks_;
+    world ranks_; // a handle of its own: the program's may be moved
     layout layout_;
     topology map_;
     herring::plan plan_;
@@ -949,6 +1010,8 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     detail::late<Transport> transport_;
     detail::late<engine_type> engine_;
     detail::late<driver_type> driver_;
+
+    detail::call_mark in_call_;
 
     // the step
     detail::table<std::uint8_t> is_ready_;
@@ -976,6 +1039,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     bucket whole_piece_;
     std::vector<shard> piece_shards_;
     std::vector<shard> scratch_;
+    detail::late<detail::registration> registration_; // the first to go: it refers to the engine
 };
 
 /// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes

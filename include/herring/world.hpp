@@ -8,6 +8,7 @@
 #include "herring/detail/failure_handler.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/world_state.hpp"
 #include "herring/error.hpp"
 #include "herring/gathered.hpp"
 #include "herring/plan/topology.hpp"
@@ -15,109 +16,57 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace HERRING_NAMESPACE {
 
-namespace detail {
-
-/// What a backend (join, launch) hands to a world; all but the rank and the address are the same on every
-/// rank.
-struct membership {
-    int rank = 0;
-    topology map{};
-    std::uint64_t job = 0;
-    std::string local_address = "127.0.0.1";
-    int ranks_on_this_machine = 1;
-    std::chrono::milliseconds peer_timeout = liveness{}.dead;
-    std::chrono::milliseconds default_timeout = usual_timeout;
-    control by{};
-};
-
-/// The control of a world of one.
-struct control_alone {
-    std::atomic<std::uint32_t> claimed{0};
-    std::atomic<std::uint32_t> first{0};
-    failure cell{};
-    failure_handler on_failure{};
-
-    HERRING_SETUP static control make(failure_handler const& called = {}) {
-        auto* const made = new control_alone;
-        made->on_failure = called;
-        control by;
-        by.self = made;
-        by.first_failure = &made->first;
-        by.failures = &made->cell;
-        by.all_gather = all_gather;
-        by.barrier = barrier;
-        by.fail = fail;
-        by.destroy = destroy;
-        return by;
-    }
-
-    static gathered all_gather(void* self, std::string_view, std::span<std::byte const> mine, time_point) {
-        check(self);
-        table<std::size_t> size(1);
-        size[0] = mine.size();
-        gathered all(std::move(size));
-        if (!mine.empty()) std::memcpy(all[0].data(), mine.data(), mine.size());
-        return all;
-    }
-    static void barrier(void* self, std::string_view, time_point) { check(self); }
-    static void fail(void* self, failure const& why) noexcept {
-        auto& alone = *static_cast<control_alone*>(self);
-        if (alone.claimed.exchange(1) != 0) return;
-        alone.cell = why;
-        alone.first.store(1, std::memory_order_release);
-        alone.on_failure(why);
-    }
-    static void destroy(void* self) noexcept { delete static_cast<control_alone*>(self); }
-
-    static void check(void* self) {
-        auto& alone = *static_cast<control_alone*>(self);
-        if (alone.first.load(std::memory_order_acquire) != 0) throw error(as_seen_by(alone.cell, 0));
-    }
-};
-
-} // namespace detail
-
 /// The ranks that reduce together, seen from one of them; made by `join()`, `launch()` or `launch_threads()`.
 ///
 /// A default-constructed world is one rank alone.
 /// Threads:  collectives from one thread at a time; `failed()` and `fail()` from any thread.
-/// Lifetime: movable; outlives every reducer made from it. The destructor leaves in order, within 5 s, and
-/// never throws.
+/// Lifetime: movable, also while reducers made from it live: they keep to the ranks, not to this object. A reducer whose
+/// world was destroyed refuses every call (`bad_state`); in the middle of a step the other ranks are told. A transport
+/// that a program makes from a world itself refers to the object: that one must stay where it is. The destructor leaves
+/// in order, within 5 s, and never throws.
 class world {
   public:
     world() : world(alone()) {}
     /// For backends.
-    explicit world(detail::membership made) noexcept : is_(std::move(made)) {}
+    explicit world(detail::membership made)
+        : rank_(made.rank), owner_(true), state_(detail::world_state::make(std::move(made))) {}
+    /// For reducers: another handle on what `of` stands on. Errors: `bad_state` when `of` was moved from.
+    HERRING_SETUP world(world& of, detail::for_reducer) : rank_(of.rank_), state_(of.state_) {
+        of.usable("construction");
+        state_->hold();
+    }
 
-    world(world&& other) noexcept : is_(std::move(other.is_)) { other.is_.by = {}; }
+    world(world&& other) noexcept
+        : rank_(other.rank_), owner_(other.owner_),
+          state_(std::exchange(other.state_, detail::world_state::none())) {}
     world& operator=(world&& other) noexcept {
         if (this != &other) {
             leave();
-            is_ = std::move(other.is_);
-            other.is_.by = {};
+            rank_ = other.rank_;
+            owner_ = other.owner_;
+            state_ = std::exchange(other.state_, detail::world_state::none());
         }
         return *this;
     }
     ~world() { leave(); }
 
-    int rank() const noexcept { return is_.rank; }
-    int size() const noexcept { return is_.map.size(); }
-    int node() const noexcept { return is_.map.node(is_.rank); }
-    int nodes() const noexcept { return is_.map.nodes(); }
-    int local_rank() const noexcept { return is_.map.local_rank(is_.rank); }
-    int local_size() const noexcept { return is_.map.local_size(node()); }
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return is().map.size(); }
+    int node() const noexcept { return is().map.node(rank_); }
+    int nodes() const noexcept { return is().map.nodes(); }
+    int local_rank() const noexcept { return is().map.local_rank(rank_); }
+    int local_size() const noexcept { return is().map.local_size(node()); }
 
     /// How long a call waits that is given no deadline: 30 s, or what `join_options` or `launch_options` say.
-    std::chrono::milliseconds default_timeout() const noexcept { return is_.default_timeout; }
+    std::chrono::milliseconds default_timeout() const noexcept { return is().default_timeout; }
     /// For how long a rank may give no sign of life before that ends the world: 5 s, or what they say.
-    std::chrono::milliseconds peer_timeout() const noexcept { return is_.peer_timeout; }
+    std::chrono::milliseconds peer_timeout() const noexcept { return is().peer_timeout; }
 
     /// Returns once every rank has called it.
     ///
@@ -127,13 +76,13 @@ class world {
     void barrier() { barrier(default_timeout()); }
     void barrier(std::chrono::milliseconds timeout) {
         usable("barrier");
-        is_.by.barrier(is_.by.self, "barrier", detail::deadline_in(timeout));
+        is().by.barrier(is().by.self, "barrier", detail::deadline_in(timeout));
     }
 
     // What follows is for authors of policies.
 
     /// Which rank is on which node.
-    topology const& map() const noexcept { return is_.map; }
+    topology const& map() const noexcept { return is().map; }
 
     /// Gathers the bytes of every rank on every rank; lengths may differ and may be zero.
     ///
@@ -144,7 +93,7 @@ class world {
     }
     HERRING_SETUP gathered all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout) {
         usable("all_gather");
-        return is_.by.all_gather(is_.by.self, "all_gather", mine, detail::deadline_in(timeout));
+        return is().by.all_gather(is().by.self, "all_gather", mine, detail::deadline_in(timeout));
     }
 
     /// The first failure that any rank announced, or nullptr.
@@ -152,14 +101,14 @@ class world {
     /// Cost: two loads.
     /// Lifetime: as the world.
     failure const* failed() const noexcept {
-        if (is_.by.first_failure == nullptr) return nullptr;
-        std::uint32_t const first = is_.by.first_failure->load(std::memory_order_acquire);
-        return first == 0 ? nullptr : is_.by.failures + (first - 1);
+        if (is().by.first_failure == nullptr) return nullptr;
+        std::uint32_t const first = is().by.first_failure->load(std::memory_order_acquire);
+        return first == 0 ? nullptr : is().by.failures + (first - 1);
     }
 
     /// Announces a failure to every rank; the first one stays, and ends every collective of every rank.
     HERRING_SETUP void fail(failure const& why) noexcept { // a function of its own: hot code ends here
-        if (is_.by.fail != nullptr) is_.by.fail(is_.by.self, why);
+        if (is().by.fail != nullptr) is().by.fail(is().by.self, why);
     }
 
     /// Asks who is to blame that this rank waits for `of.why.peer` in vain: the rank itself, or the one at the end of
@@ -167,25 +116,26 @@ class world {
     ///
     /// Cost: of set-up.
     HERRING_SETUP void accuse(detail::accusation& of) noexcept {
-        if (is_.by.accuse != nullptr) return is_.by.accuse(is_.by.self, of);
+        if (is().by.accuse != nullptr) return is().by.accuse(is().by.self, of);
         fail(of.why);
     }
 
     /// The number of the last question «whom do you wait for?». To be read before the answer is looked for.
     std::uint32_t question() const noexcept {
-        return is_.by.question == nullptr ? 0 : is_.by.question->load(std::memory_order_acquire);
+        return is().by.question == nullptr ? 0 : is().by.question->load(std::memory_order_acquire);
     }
     /// Tells whoever asks that this rank waits, for `other` or (−1) for nobody in particular.
     ///
     /// Cost: one store.
     void waits_for(int other, std::uint32_t question) noexcept {
-        if (is_.by.testifies != nullptr)
-            is_.by.testifies->store(detail::testimony::waits_for(other, question), std::memory_order_release);
+        if (is().by.testifies != nullptr)
+            is().by.testifies->store(detail::testimony::waits_for(other, question),
+                                     std::memory_order_release);
     }
     /// Tells them that it waits no more.
     void waits_no_more() noexcept {
-        if (is_.by.testifies != nullptr)
-            is_.by.testifies->store(detail::testimony::in_no_call, std::memory_order_release);
+        if (is().by.testifies != nullptr)
+            is().by.testifies->store(detail::testimony::in_no_call, std::memory_order_release);
     }
 
     /// Throws what `failed()` tells, in the words of this rank; returns when there is nothing to tell.
@@ -194,13 +144,18 @@ class world {
     }
 
     /// The same on every rank, random for every world.
-    std::uint64_t job() const noexcept { return is_.job; }
+    std::uint64_t job() const noexcept { return is().job; }
 
     /// The IP literal on which the other ranks reach this one.
-    std::string const& local_address() const noexcept { return is_.local_address; }
+    std::string const& local_address() const noexcept { return is().local_address; }
 
     /// How many ranks run on this machine, whatever their nodes: more than cores means that nobody may spin.
-    int ranks_on_this_machine() const noexcept { return is_.ranks_on_this_machine; }
+    int ranks_on_this_machine() const noexcept { return is().ranks_on_this_machine; }
+
+    /// Whether the world that a reducer was made from is gone. Cost: two loads.
+    bool ended() const noexcept { return state_->ended(); }
+    /// For reducers.
+    detail::world_state& state() noexcept { return *state_; }
 
   private:
     HERRING_SETUP static detail::membership alone() {
@@ -210,18 +165,24 @@ class world {
         return made;
     }
 
+    detail::membership const& is() const noexcept { return state_->is; }
+
     HERRING_SETUP void usable(char const* operation) const {
-        if (is_.by.self == nullptr)
-            throw error(errc::bad_state, is_.rank, -1, operation,
+        if (state_ == detail::world_state::none())
+            throw error(errc::bad_state, rank_, -1, operation,
                         "this world was moved from; use the one it was moved to");
+        if (state_->ended()) throw detail::ended_world(rank_, operation);
     }
 
     HERRING_SETUP void leave() noexcept {
-        if (is_.by.destroy != nullptr) is_.by.destroy(is_.by.self);
-        is_.by = {};
+        if (owner_) state_->end();
+        state_->release();
+        state_ = detail::world_state::none();
     }
 
-    detail::membership is_;
+    int rank_ = 0;
+    bool owner_ = false; // this is the world itself, not a reducer's handle
+    detail::world_state* state_;
 };
 
 } // namespace HERRING_NAMESPACE

@@ -49,7 +49,9 @@ struct control {
     /// The number of the last question «whom do you wait for?», and where this rank writes its `testimony`.
     std::atomic<std::uint32_t> const* question = nullptr;
     std::atomic<std::uint64_t>* testifies = nullptr;
-    /// Leaves in order and frees; bounded, called once.
+    /// Leaves in order; what this table refers to stays valid until `destroy`. Bounded.
+    void (*leave)(void* self) noexcept = nullptr;
+    /// Leaves in order, if it has not, and frees; bounded, called once.
     void (*destroy)(void* self) noexcept = nullptr;
 };
 

@@ -442,6 +442,10 @@ struct control_shared {
         };
         by.question = &region->question();
         by.testifies = &region->testimony_of(rank);
+        by.leave = [](void* self) noexcept {
+            auto& me = *static_cast<control_shared*>(self);
+            me.region->leave(me.at.rank);
+        };
         by.destroy = [](void* self) noexcept {
             auto* const me = static_cast<control_shared*>(self);
             shared_region* const all = me->region;

@@ -71,6 +71,7 @@ struct calls {
     }
     static void fail(void* self, failure const& why) noexcept { end(self).announce(why); }
     static void accuse(void* self, accusation& of) noexcept { end(self).bring(of); }
+    static void leave(void* self) noexcept { end(self).leave(); }
     static void destroy(void* self) noexcept {
         std::unique_ptr<star_end, star_end::ending> const mine(&end(self));
         mine->leave();
@@ -96,6 +97,7 @@ HERRING_SETUP inline membership join_star(settings&& from) {
     by.accuse = calls::accuse;
     by.question = &end->question();
     by.testifies = &end->testifies();
+    by.leave = calls::leave;
     by.destroy = calls::destroy;
     by.self = end.release();
     return told;

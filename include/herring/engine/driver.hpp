@@ -141,7 +141,7 @@ template <class Engine, class Waiting> class patience {
         question_ = of.question;
         if (failure const* const why = ranks_.failed())
             engine_.fail(as_seen_by(*why, ranks_.rank()), false);
-        else if (waited_ > times.verdict)
+        else if (question_ == 0 || waited_ > times.verdict) // nobody was asked, or nobody told
             engine_.fail(of.why);
     }
 

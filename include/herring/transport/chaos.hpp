@@ -260,6 +260,14 @@ class chaos : public detail::chaos_same_host<Inner> {
 
     void wake() noexcept { inner_.wake(); }
 
+    // Of a transport whose `wait` runs code of the program.
+    bool has_exception() const noexcept requires requires(Inner const& i) { i.has_exception(); }
+    { return inner_.has_exception(); }
+    auto take_exception() noexcept requires requires(Inner& i) { i.take_exception(); }
+    { return inner_.take_exception(); }
+    bool runs_handlers() const noexcept requires requires(Inner const& i) { i.runs_handlers(); }
+    { return inner_.runs_handlers(); }
+
     /// Withdraws what was posted, late or not.
     void abandon() noexcept {
         late_.clear();

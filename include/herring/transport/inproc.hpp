@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <unistd.h>
 #include <vector>
 
@@ -64,7 +65,8 @@ class inproc {
 
     ~inproc() { leave(); }
 
-    /// False never: a send waits in the peer's box until its receive is posted.
+    /// A send waits in the peer's box until its receive is posted. False: more is posted than was announced, and there is
+    /// no memory for it now.
     bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         std::lock_guard const lock(hub_->guard);
@@ -73,7 +75,7 @@ class inproc {
             std::find_if(theirs.receives.begin(), theirs.receives.end(),
                          [&](receive const& r) { return r.from_rank == rank_ && matching(r.tag, tag); });
         if (match == theirs.receives.end()) {
-            theirs.arrivals.push_back({rank_, tag, from, token});
+            return add(theirs.arrivals, {rank_, tag, from, token});
         } else {
             deliver(theirs, *match, {rank_, tag, from, token});
             theirs.receives.erase(match);
@@ -81,7 +83,7 @@ class inproc {
         return true;
     }
 
-    /// False never.
+    /// False: as above.
     bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
         std::lock_guard const lock(hub_->guard);
         box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
@@ -89,7 +91,7 @@ class inproc {
             return a.from_rank == peer && matching(a.tag, tag);
         });
         if (match == mine.arrivals.end()) {
-            mine.receives.push_back({peer, tag, into, token});
+            return add(mine.receives, {peer, tag, into, token});
         } else {
             deliver(mine, {peer, tag, into, token}, *match);
             mine.arrivals.erase(match);
@@ -218,6 +220,16 @@ class inproc {
         for (int const peer : peers_)
             std::erase_if(hub_->boxes[static_cast<std::size_t>(peer)].arrivals,
                           [&](arrival const& a) { return a.from_rank == rank_; });
+    }
+
+    // Capacity for what was announced is there: only more than that allocates.
+    template <class Post> static bool add(std::vector<Post>& to, Post const& what) noexcept {
+        try {
+            to.push_back(what);
+            return true;
+        } catch (std::bad_alloc const&) {
+            return false;
+        }
     }
 
     static bool matching(std::uint64_t a, std::uint64_t b) noexcept { return ((a ^ b) & ~carried_bits) == 0; }

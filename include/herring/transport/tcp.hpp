@@ -22,12 +22,15 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <list>
 #include <netinet/tcp.h>
+#include <new>
 #include <poll.h>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -60,7 +63,9 @@ namespace HERRING_NAMESPACE::transport {
 /// Interface: binds to `world.local_address()`: the interface that routes to the peers, or HERRING_INTERFACE.
 /// Threads:   one at a time; `wake` from any. With an `io_context` of the caller's, `wait` runs it, so that the
 ///            caller's own handlers go on while a reduction waits, and when it ends; no other thread may run it
-///            meanwhile, and it must outlive the reducer. A handler must not throw: it runs in `wait`, which is noexcept.
+///            meanwhile, and it must outlive the reducer. What a handler throws leaves the reducer's call that ran it,
+///            when that ends (the first exception of a call; the step is complete). What one throws while the reducer is
+///            destroyed, the io_context's next run throws. A handler that calls a reducer which waits is refused.
 /// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; no copy, no allocation unless
 ///            a message comes before its receive is posted.
 /// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
@@ -102,7 +107,12 @@ template <tcp_tuning Tuning> class basic_tcp {
         if (armed_ > 0 || waking_.load()) context_->restart();
         while (armed_ > 0 || waking_.load())
             // They are ready. poll_one would be one more loop to compile, and a time that has passed runs nothing.
-            if (context_->run_one_until(clock::now() + std::chrono::milliseconds(100)) == 0) break;
+            try {
+                if (context_->run_one_until(clock::now() + std::chrono::milliseconds(100)) == 0) break;
+            } catch (...) {
+                throw_later(std::current_exception());
+            }
+        if (has_exception()) throw_later(take_exception());
     }
 
     bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
@@ -158,8 +168,27 @@ template <tcp_tuning Tuning> class basic_tcp {
                 if (!l.writing && l.link.sending()) arm(l, true);
             }
         if (context_->stopped()) context_->restart();
-        if (context_->run_one_until(until) == 0 && armed_ == 0) doze(until); // every peer is lost
+        try {
+            if (context_->run_one_until(until) == 0 && armed_ == 0) doze(until); // every peer is lost
+        } catch (...) { // of a handler of the program's; the operation that it interrupted goes on
+            if (has_exception()) return;
+            thrown_ = std::current_exception();
+            threw_.store(true, std::memory_order_release);
+        }
     }
+
+    /// Whether a handler that ran in `wait` has thrown, and what: the first exception since it was last taken.
+    ///
+    /// Threads:  one that polls, and one that takes.
+    bool has_exception() const noexcept { return threw_.load(std::memory_order_acquire); }
+    std::exception_ptr take_exception() noexcept {
+        std::exception_ptr const taken = std::exchange(thrown_, nullptr);
+        threw_.store(false, std::memory_order_release);
+        return taken;
+    }
+
+    /// Whether `wait` runs code of the program.
+    bool runs_handlers() const noexcept { return !own_; }
 
     void wake() noexcept {
         if (waking_.exchange(true)) return; // one that is on its way is enough
@@ -395,7 +424,7 @@ template <tcp_tuning Tuning> class basic_tcp {
             header.source != static_cast<std::uint32_t>(peer.rank)) {
             ++dropped_;
             l.destination = lane::into_nowhere;
-            if (l.bin.size() <= l.bytes) l.bin = detail::table<std::byte>(l.bytes + 1);
+            if (l.bin.size() <= l.bytes && !room(peer, l.bin, l.bytes + 1)) return nullptr;
             return l.bin.data();
         }
         detail::posted_receive match;
@@ -415,12 +444,37 @@ template <tcp_tuning Tuning> class basic_tcp {
         }
         if (unexpected_bytes_ + l.bytes + unexpected_cost > Tuning.unexpected_bytes)
             return nullptr; // left in the socket for now
+        detail::table<std::byte> bytes;
+        if (!room(peer, bytes, l.bytes)) return nullptr;
+        try {
+            l.early = &peer.unexpected.emplace_back();
+        } catch (std::bad_alloc const&) {
+            return out_of_memory(peer, l.bytes), nullptr;
+        }
         unexpected_bytes_ += l.bytes + unexpected_cost;
         l.destination = lane::into_unexpected;
-        l.early = &peer.unexpected.emplace_back();
         l.early->tag = header.tag;
-        l.early->bytes = detail::table<std::byte>(l.bytes);
+        l.early->bytes = std::move(bytes);
         return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
+    }
+
+    /// Makes `to` a table of so many bytes. False: there is no memory, and the peer is lost.
+    HERRING_SETUP bool room(peer_state& peer, detail::table<std::byte>& to, std::size_t bytes) noexcept {
+        try {
+            to = detail::table<std::byte>(bytes);
+            return true;
+        } catch (std::bad_alloc const&) {
+            out_of_memory(peer, bytes);
+            return false;
+        }
+    }
+    HERRING_SETUP void out_of_memory(peer_state& peer, std::size_t bytes) noexcept {
+        std::snprintf(peer.reason, sizeof peer.reason,
+                      "this rank has no memory for a message of %zu bytes that came before its receive; "
+                      "raise the limit "
+                      "(ulimit -v, cgroup), or lower tcp_tuning::unexpected_bytes",
+                      bytes);
+        lose(peer, ENOMEM);
     }
 
     /// A message is complete before a receive was found for it; one may have been posted while it came in.
@@ -481,8 +535,16 @@ template <tcp_tuning Tuning> class basic_tcp {
         }
         errc const why = number == EPROTO     ? errc::protocol
                          : number == EMSGSIZE ? errc::mismatch
+                         : number == ENOMEM   ? errc::no_resources
                                               : errc::peer_lost;
         done_.push({0, 0, peer.rank, completion::lost, why});
+    }
+
+    /// There is no call any more that could throw it: the program's next run of its io_context does.
+    HERRING_SETUP void throw_later(std::exception_ptr thrown) noexcept {
+        context_->get_executor().require(boost::asio::execution::blocking.never).execute([thrown] {
+            std::rethrow_exception(thrown);
+        });
     }
 
     /// One pending wait for readiness of one lane.
@@ -527,6 +589,8 @@ template <tcp_tuning Tuning> class basic_tcp {
     std::byte nothing_{};
     handler_memory wake_memory_;
     std::atomic<bool> waking_{false};
+    std::exception_ptr thrown_; // of a handler; there when threw_ is set
+    std::atomic<bool> threw_{false};
 };
 
 /// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others

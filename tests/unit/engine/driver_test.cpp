@@ -125,6 +125,19 @@ TEST_CASE("driver: without a verdict it ends by itself, and a deadline in the fa
     CHECK(patient.failed() == nullptr);
 }
 
+TEST_CASE("driver: where nobody can be asked, it ends at the deadline by itself") {
+    // A control that takes an accusation and does nothing: no question, no failure.
+    detail::membership made;
+    made.by.self = &made;
+    made.by.accuse = [](void*, detail::accusation&) noexcept {};
+    world deaf(std::move(made));
+    stand_in engine{.polls_to_go = 1'000'000}; // without the end, it returns after so many polls
+    wait_for<waiting::block>(engine, deaf, std::chrono::milliseconds(10));
+    REQUIRE(engine.failed() != nullptr);
+    CHECK(engine.ended.what == errc::timeout);
+    CHECK(engine.ended.peer == 3);
+}
+
 TEST_CASE("driver: a peer that is lost or gone is a certain accusation, at once") {
     for (bool const gone : {true, false}) {
         judge world_of_judge;
