@@ -172,6 +172,7 @@ template <class Reducer> void outlives(launch_options const& options) {
                   std::optional<world> own(std::move(ranks));
                   Reducer reduce(*own, tensors);
                   step(reduce, *own);
+                  own->barrier(); // or a rank might be told in the step before
                   reduce.ready(0);
                   if (own->rank() == 1) {
                       own.reset();
