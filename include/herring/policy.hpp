@@ -359,6 +359,19 @@ struct associative_where_ranks_join {
     };
 };
 
+/// A rule that lifts contributions is summed by the host: kernels of devices do not lift. Every pack has this need.
+struct lifted_by_the_host {
+    template <class Pack> struct check {
+        static constexpr bool on_device = requires { requires bool(Pack::intra_node::sums_on_device); };
+        static constexpr bool lifts = requires(float contribution) { Pack::update::lift(contribution); };
+        static constexpr bool value = !on_device || !lifts;
+        static_assert(
+            value, "[HRG-M07] update: this rule has a lift, and the intra_node policy sums on devices, whose "
+                   "kernels do not lift; a common slip is a sum of squares with nvlink; name "
+                   "herring::intra_node::pcie_staging, or lift the tensors before they are made ready");
+    };
+};
+
 /// The transport reaches the memory in which the intra_node policy keeps tensors, or that policy stages it
 /// through the host (`host_staging`). Every pack has this need.
 struct reachable_memory {
@@ -403,7 +416,7 @@ struct ordered {
 namespace detail {
 
 using needs_of_every_pack = needs<need::update_for_element, need::wire_for_element, need::reachable_memory,
-                                  need::associative_where_ranks_join>;
+                                  need::associative_where_ranks_join, need::lifted_by_the_host>;
 
 // What stands in for a refused pack has the user's element type where spans of it can be, so that the code around it
 // compiles.

@@ -5,8 +5,11 @@
 #include "doctest/doctest.h"
 
 #include "herring/update/average.hpp"
+#include "herring/update/logical_and.hpp"
+#include "herring/update/logical_or.hpp"
 #include "herring/update/max.hpp"
 #include "herring/update/min.hpp"
+#include "herring/update/product.hpp"
 #include "herring/update/sum.hpp"
 
 using namespace herring::conformance;
@@ -30,6 +33,24 @@ struct damped {
 struct squares : update::sum { // of what are sums of squares already
     static constexpr char const* name = "squares";
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a + b * b; }
+};
+struct mean_of_squares : update::average {
+    static constexpr char const* name = "mean_of_squares";
+    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x * x; }
+};
+struct least_magnitude : update::min { // also of integers; by scalars
+    static constexpr char const* name = "least_magnitude";
+    static constexpr bool takes_vectors = false;
+    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x < Acc{} ? Acc{} - x : x; }
+};
+struct lifts_vectors_only : update::sum {
+    static constexpr char const* name = "lifts_vectors_only";
+    template <class Acc> static constexpr Acc lift(Acc x) noexcept {
+        if constexpr (std::is_arithmetic_v<Acc>)
+            return x;
+        else
+            return x * x;
+    }
 };
 struct two_faced { // adds scalars, subtracts vectors
     using axis = herring::axes::update;
@@ -58,12 +79,22 @@ TEST_CASE("update: average") { CHECK(text(update_suite<update::average>()) == ""
 TEST_CASE("update: sum") { CHECK(text(update_suite<update::sum>()) == ""); }
 TEST_CASE("update: min") { CHECK(text(update_suite<update::min>()) == ""); }
 TEST_CASE("update: max") { CHECK(text(update_suite<update::max>()) == ""); }
+TEST_CASE("update: product") { CHECK(text(update_suite<update::product>()) == ""); }
+TEST_CASE("update: logical_and") { CHECK(text(update_suite<update::logical_and>()) == ""); }
+TEST_CASE("update: logical_or") { CHECK(text(update_suite<update::logical_or>()) == ""); }
+TEST_CASE("update: rules that lift") {
+    CHECK(text(update_suite<mean_of_squares>()) == "");
+    CHECK(text(update_suite<least_magnitude>()) == "");
+}
 TEST_CASE("update: a rule of one's own") { CHECK(text(update_suite<damped>()) == ""); }
 
 TEST_CASE("update: what is wrong is found") {
     findings const found = update_suite<two_faced>();
     REQUIRE_FALSE(found.empty());
     CHECK(found.front().test == "lanes");
+    findings const lifted = update_suite<lifts_vectors_only>();
+    REQUIRE_FALSE(lifted.empty());
+    CHECK(lifted.front().test == "lanes");
     CHECK(update_suite<for_nobody>().front().test == "facts");
     findings const squared = update_suite<squares>();
     CHECK(std::any_of(squared.begin(), squared.end(),

@@ -342,6 +342,25 @@ TEST_CASE("local_socket bears chaos") {
     // [end]
 }
 
+// [snippet lift]
+struct mean_of_squares : herring::update::average { // combines and finishes like it
+    static constexpr char const* name = "mean_of_squares";
+    template <class Acc> static Acc lift(Acc x) noexcept { return x * x; }
+};
+// [end]
+
+TEST_CASE("mean_of_squares passes the suite, and is what a reducer does") {
+    CHECK(herring::conformance::text(herring::conformance::update_suite<mean_of_squares>()) == "");
+    CHECK(herring::launch(
+              3,
+              [](herring::world& world) {
+                  herring::reducer<float, local_socket, herring::intra_node::shared_memory, mean_of_squares>
+                      reduce(world);
+                  return reduce.all_reduce(static_cast<float>(world.rank()) + 1.0f) == 14.0f / 3.0f ? 0 : 1;
+              },
+              {.nodes = {"a", "a", "b"}}) == 0);
+}
+
 TEST_CASE("furthest passes the suite of its axis, and is what a reducer does") {
     // [snippet update_suite]
     CHECK(herring::conformance::text(herring::conformance::update_suite<furthest>()) == "");

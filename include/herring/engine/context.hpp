@@ -147,6 +147,9 @@ template <class Element, class Transport, class IntraNode, class Update> struct 
         return std::as_bytes(elements(e, c));
     }
 
+    /// Whether what a node sends are sums; else it is the contribution of its one rank, as stored.
+    bool summed(int of_node) const noexcept { return wide || map.local_size(of_node) > 1; }
+
     /// Bytes of an element of a node's part, as it travels.
     std::size_t partial_bytes() const noexcept { return wide ? sizeof(accumulator) : sizeof(Element); }
 
@@ -204,7 +207,7 @@ template <class Element, class Transport, class IntraNode, class Update> struct 
     void fold_all(execution const& e, chunk const& c, std::uint32_t k, Slot const& slot) noexcept {
         std::size_t count = 0;
         for (int n = 0; n < map.nodes(); ++n)
-            if (n != my_node) remote[count++] = {slot(peers[handler(n, k)]), wide};
+            if (n != my_node) remote[count++] = {slot(peers[handler(n, k)]), summed(n)};
         std::span<source const> const parts(remote.data(), count);
         auto const before = static_cast<std::size_t>(my_node);
         kernel::fold<Update, Element>(parts.first(before), local_sources(e, c), parts.subspan(before),

@@ -15,7 +15,8 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// One contribution, at any alignment: elements or, if `wide`, of accumulator<Element> (a partial).
+/// One contribution, at any alignment: elements of Element or, if `wide`, of accumulator<Element>: a partial, of contributions
+/// that are lifted already.
 struct source {
     void const* data;
     bool wide = false;
@@ -27,17 +28,28 @@ namespace detail {
 inline constexpr std::size_t fan_in = 16;
 inline constexpr std::size_t tile_bytes = 16384; // 4096: sources run too short for the prefetchers
 
-template <class Element>
+template <class Update, class Element>
+inline constexpr bool lifts = update_lifts<Update, accumulator<Element>>;
+
+template <class Update, class Element>
 HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index) noexcept {
-    if constexpr (!std::is_same_v<Element, accumulator<Element>>)
+    if constexpr (lifts<Update, Element>) {
+        if (!from.wide)
+            return block<Element>::load(static_cast<Element const*>(from.data) + index).lifted(Update{});
+    } else if constexpr (!std::is_same_v<Element, accumulator<Element>>) {
         if (!from.wide) return block<Element>::load(static_cast<Element const*>(from.data) + index);
+    }
     return block<Element>::load_wide(static_cast<accumulator<Element> const*>(from.data) + index);
 }
 
-template <class Element>
+template <class Update, class Element>
 HERRING_ALWAYS_INLINE accumulator<Element> load_element(source const& from, std::size_t index) noexcept {
-    if constexpr (!std::is_same_v<Element, accumulator<Element>>)
+    if constexpr (lifts<Update, Element>) {
+        if (!from.wide)
+            return Update::lift(load_one<Element>(static_cast<Element const*>(from.data) + index));
+    } else if constexpr (!std::is_same_v<Element, accumulator<Element>>) {
         if (!from.wide) return load_one<Element>(static_cast<Element const*>(from.data) + index);
+    }
     return load_one<accumulator<Element>>(static_cast<accumulator<Element> const*>(from.data) + index);
 }
 
@@ -50,17 +62,20 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
         source from[SourceCount]; // a copy that nobody else can write to, so that it is kept in registers
         for (std::size_t s = 0; s < SourceCount; ++s) from[s] = sources[s];
         for (; count - i >= block<Element>::size; i += block<Element>::size) {
-            auto total = load<Element>(from[0], i);
-            if constexpr (SourceCount > 1) total = total.combined(load<Element>(from[1], i), Update{});
-            if constexpr (SourceCount > 2) total = total.combined(load<Element>(from[2], i), Update{});
-            if constexpr (SourceCount > 3) total = total.combined(load<Element>(from[3], i), Update{});
+            auto total = load<Update, Element>(from[0], i);
+            if constexpr (SourceCount > 1)
+                total = total.combined(load<Update, Element>(from[1], i), Update{});
+            if constexpr (SourceCount > 2)
+                total = total.combined(load<Update, Element>(from[2], i), Update{});
+            if constexpr (SourceCount > 3)
+                total = total.combined(load<Update, Element>(from[3], i), Update{});
             sink.put(i, total);
         }
     } else {
         for (; count - i >= block<Element>::size; i += block<Element>::size) {
-            auto total = load<Element>(sources[0], i);
+            auto total = load<Update, Element>(sources[0], i);
             for (std::size_t s = 1; s < k; ++s)
-                total = total.combined(load<Element>(sources[s], i), Update{});
+                total = total.combined(load<Update, Element>(sources[s], i), Update{});
             sink.put(i, total);
         }
     }
@@ -83,9 +98,9 @@ void pass(source const* sources, std::size_t k, std::size_t count, Sink const si
         }
     }
     for (; i < count; ++i) {
-        auto total = load_element<Element>(sources[0], i);
+        auto total = load_element<Update, Element>(sources[0], i);
         for (std::size_t s = 1; s < k; ++s)
-            total = Update::combine(total, load_element<Element>(sources[s], i));
+            total = Update::combine(total, load_element<Update, Element>(sources[s], i));
         sink.put(i, total);
     }
 }
@@ -237,7 +252,8 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 
 /// Folds contributions from the left, a group of them as one operand, and writes the result to every target.
 ///
-/// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty.
+/// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty. A rule that lifts
+///           lifts what is not wide.
 ///           Combined in accumulator<Element>, finished for `ranks` contributions (0: not finished), rounded to Element
 ///           once. Every NaN in a result is the one quiet NaN: the same bits, whoever computed them.
 /// Cost:     reads each source once and writes each target once: in registers up to 16 sources; beyond, and

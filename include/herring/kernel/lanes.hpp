@@ -248,6 +248,9 @@ template <class Element> struct block {
         return {Combine::combine(a, with.a), Combine::combine(b, with.b), Combine::combine(c, with.c),
                 Combine::combine(d, with.d)};
     }
+    template <class Lift> HERRING_ALWAYS_INLINE block lifted(Lift) const noexcept {
+        return {Lift::lift(a), Lift::lift(b), Lift::lift(c), Lift::lift(d)};
+    }
     template <class Finish> HERRING_ALWAYS_INLINE block finished(Finish const& finish) const noexcept {
         return {finish(a), finish(b), finish(c), finish(d)};
     }

@@ -65,7 +65,21 @@ concept update_finishes = requires(Acc total, int ranks) {
     // clang-format on
 };
 
+/// Clause: `lift(Acc) noexcept → Acc`, if the rule has one: what is done to each contribution before they are combined.
+template <class Policy, class Acc = float>
+concept update_lifts = requires(Acc contribution) {
+    // clang-format off
+    { Policy::lift(contribution) } noexcept -> std::same_as<Acc>;
+    // clang-format on
+};
+
 namespace clauses::update {
+template <class Policy>
+concept names_lift = requires {
+    &Policy::template lift<float>;
+}
+|| requires { &Policy::lift; }
+|| requires(float contribution) { Policy::lift(contribution); };
 using floats [[gnu::vector_size(16)]] = float;
 template <class Policy> constexpr bool called_with_vectors() noexcept {
     if constexpr (bool(Policy::takes_vectors))
@@ -82,6 +96,12 @@ concept update_says_if_it_takes_vectors = requires {
     requires clauses::update::called_with_vectors<Policy>();
 };
 
+/// Clause: what it calls `lift` can be called, with vectors too if the rule takes them.
+template <class Policy>
+concept update_lift_can_be_called =
+    !clauses::update::names_lift<Policy> ||
+    (update_lifts<Policy> && (!bool(Policy::takes_vectors) || update_lifts<Policy, clauses::update::floats>));
+
 /// How contributions are combined, and what is done with the total.
 ///
 /// `takes_vectors` is true where `combine` and `finish` are made of operators and `?:` alone, so that one template
@@ -95,17 +115,22 @@ concept update_says_if_it_takes_vectors = requires {
 /// node, and the fold is ((x0 ∘ x1) ∘ x2) ∘ x3. Rounding does not make a rule one that is not associative: `sum` says
 /// nothing, its bits depend on which ranks share a node.
 ///
+/// A rule may have a `lift`: it is applied once to every rank's contribution, in the accumulator's type, before they are
+/// combined: squares of which the sum is taken, exponentials, weights by sign. Sums of a node's ranks, which travel to
+/// other nodes, are lifted already. So the mean of the squares is `sum` with a lift that squares, and a finish that divides.
+///
 /// A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how to finish (ranks = 0: not at
 /// all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
 template <class Policy>
-concept update_policy =
-    update_names_its_axis<Policy> && update_has_a_name<Policy> && update_says_what_it_supports<Policy> &&
-    update_combines<Policy> && update_finishes<Policy> && update_says_if_it_takes_vectors<Policy>;
+concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
+    update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy> &&
+    update_says_if_it_takes_vectors<Policy> && update_lift_can_be_called<Policy>;
 
 template <class Policy> struct check<axes::update, Policy> {
-    static constexpr int broken = first_broken(
-        {update_has_a_name<Policy>, update_says_what_it_supports<Policy>, update_combines<Policy>,
-         update_finishes<Policy>, update_says_if_it_takes_vectors<Policy>});
+    static constexpr int broken =
+        first_broken({update_has_a_name<Policy>, update_says_what_it_supports<Policy>,
+                      update_combines<Policy>, update_finishes<Policy>,
+                      update_says_if_it_takes_vectors<Policy>, update_lift_can_be_called<Policy>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-U01] update: needs 'static constexpr char const* name'; a common slip is to "
@@ -125,6 +150,10 @@ template <class Policy> struct check<axes::update, Policy> {
                   "[HRG-U05] update: needs 'static constexpr bool takes_vectors', true where combine and "
                   "finish are operators alone, which vectors have; a common slip is an 'if' in combine; say "
                   "false, and they are called element by element");
+    static_assert(broken != 5,
+                  "[HRG-U06] update: lift, where a rule has one, has to be 'template <class Acc> static Acc "
+                  "lift(Acc) noexcept'; a common slip is to forget static or noexcept, or to write it for "
+                  "float alone; take any Acc, which is a vector of numbers too where takes_vectors is true");
 };
 
 /// Whether the policy makes sense for an element type (an average of integers does not).

@@ -1,0 +1,38 @@
+// herring: the update policy `logical_or`.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_UPDATE_LOGICAL_OR_HPP
+#define HERRING_UPDATE_LOGICAL_OR_HPP
+
+#include "herring/update/update.hpp"
+
+#include <type_traits>
+
+namespace HERRING_NAMESPACE::update {
+
+/// 1 where any contribution is not zero, else 0, as MPI's MPI_LOR.
+///
+/// Shape:   the result of each element is 0 or 1, on one rank alone too; integers only.
+struct logical_or {
+    using axis = axes::update;
+    static constexpr char const* name = "logical_or";
+    static constexpr bool takes_vectors = true;
+    template <class Element>
+    static constexpr bool supports = element_type<Element>&& std::is_integral_v<Element>;
+
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
+        return ((a != 0) | (b != 0)) ? one<Acc> : Acc{};
+    }
+    template <class Acc> HERRING_HOST_DEVICE static constexpr Acc finish(Acc total, int) noexcept {
+        return (total != 0) ? one<Acc> : Acc{};
+    }
+
+  private:
+    template <class Acc> static constexpr Acc one = Acc{} + lane<Acc>(1);
+};
+
+static_assert(update_policy<logical_or>);
+static_assert(update_supports<logical_or, unsigned> && !update_supports<logical_or, float>);
+
+} // namespace HERRING_NAMESPACE::update
+
+#endif // HERRING_UPDATE_LOGICAL_OR_HPP
