@@ -11,8 +11,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include <arpa/inet.h>
@@ -42,6 +44,20 @@ struct endpoint {
             size < static_cast<socklen_t>(sizeof made.raw) ? size : static_cast<socklen_t>(sizeof made.raw);
         std::memcpy(&made.raw, from, made.size);
         return made;
+    }
+
+    /// From bytes of another process; false where they are no address of IPv4 or IPv6.
+    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
+        sa_family_t family_of = AF_UNSPEC;
+        if (from.size() > sizeof raw || from.size() < sizeof family_of) return false;
+        std::memcpy(&raw, from.data(), from.size());
+        size = static_cast<socklen_t>(from.size());
+        return (family() == AF_INET && size == sizeof(sockaddr_in)) ||
+               (family() == AF_INET6 && size == sizeof(sockaddr_in6));
+    }
+    /// What `read` takes.
+    std::span<std::byte const> bytes() const noexcept {
+        return {reinterpret_cast<std::byte const*>(&raw), size};
     }
 
     std::uint16_t port() const noexcept {

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_SHARED_MAPPING_HPP
 #define HERRING_DETAIL_SHARED_MAPPING_HPP
 
+#include "herring/detail/all_or_none.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/descriptor.hpp"
 #include "herring/detail/free_memory.hpp"
@@ -129,30 +130,24 @@ class shared_mapping {
 
         // Runs one rank's part of a step and ends it together: all go on, or all throw the same failure.
         template <class Step> HERRING_SETUP void agree(Step&& step) {
-            failure mine;
-            try {
-                step();
-            } catch (error const& why) {
-                mine = why.why();
-            } catch (std::exception const& why) {
-                mine = failure::make(errc::no_resources, all.rank(), -1, "shared_mapping", why.what());
-            }
-            tell(mine, {});
+            tell(failure_of(all.rank(), "shared_mapping", step), {});
         }
 
         HERRING_SETUP void exchange_names(std::size_t wanted) {
             introduction const me{wanted, random_bits()};
-            failure mine;
-            if (all.local_size() > 1) {
-                try {
-                    open_socket(me.random);
-                } catch (error const& why) {
-                    mine = why.why();
-                }
-            }
-            auto const answers = tell(mine, me);
+            given_by_all const answers = tell(failure_of(all.rank(), "shared_mapping",
+                                                         [&] {
+                                                             if (all.local_size() > 1) open_socket(me.random);
+                                                         }),
+                                              std::as_bytes(std::span(&me, 1)));
             for (int const rank : all.map().members(all.node())) {
-                introduction const& theirs = answers[static_cast<std::size_t>(rank)];
+                auto const said = answers[static_cast<std::size_t>(rank)];
+                if (said.size() != sizeof(introduction))
+                    give_up(errc::mismatch, rank,
+                            {"it is in another collective; let every rank make the same calls in the same "
+                             "order"});
+                introduction theirs;
+                std::memcpy(static_cast<void*>(&theirs), said.data(), sizeof theirs);
                 if (theirs.bytes > bytes) bytes = theirs.bytes;
                 randoms.push_back(theirs.random);
             }
@@ -160,26 +155,11 @@ class shared_mapping {
             whole_pages = bytes / page + (bytes % page != 0);
         }
 
-        HERRING_SETUP table<introduction> tell(failure const& mine, introduction const& me) {
-            std::byte message[sizeof me + sizeof mine];
-            std::memcpy(message, &me, sizeof me);
-            std::memcpy(message + sizeof me, &mine, sizeof mine);
-            auto const said =
-                all.all_gather({message, mine.what == errc::ok ? sizeof me : sizeof message}, timeout);
-            table<introduction> answers(said.size());
-            for (std::size_t rank = 0; rank < said.size(); ++rank) {
-                if (said[rank].size() == sizeof me + sizeof(failure)) {
-                    failure theirs;
-                    std::memcpy(static_cast<void*>(&theirs), said[rank].data() + sizeof me, sizeof theirs);
-                    throw error(as_seen_by(theirs, all.rank()));
-                }
-                if (said[rank].size() != sizeof me)
-                    throw error(
-                        errc::mismatch, all.rank(), static_cast<int>(rank), "shared_mapping",
-                        "it is in another collective; let every rank make the same calls in the same order");
-                std::memcpy(static_cast<void*>(&answers[rank]), said[rank].data(), sizeof me);
-            }
-            return answers;
+        HERRING_SETUP given_by_all tell(failure const& how, std::span<std::byte const> mine) {
+            return all_or_none(all.rank(), "shared_mapping", how, mine,
+                               [this](std::span<std::byte const> bytes_of_mine) {
+                                   return all.all_gather(bytes_of_mine, timeout);
+                               });
         }
 
         [[noreturn]] HERRING_SETUP void give_up(errc what, int peer,

@@ -41,14 +41,16 @@ class tcp_connector {
                                 std::uint32_t incarnation, std::chrono::milliseconds timeout)
         : ranks_(ranks), incarnation_(incarnation), deadline_(clock::now() + timeout) {
         listen();
-        auto const all = ranks.all_gather(std::as_bytes(std::span(&here_, 1)), timeout);
+        auto const all = ranks.all_gather(here_.bytes(), timeout);
         links_ = table<link>(peers.size() * static_cast<std::size_t>(lanes));
         polled_ = table<pollfd>(1 + most_pending + links_.size());
         std::size_t made = 0;
         for (int const peer : peers) {
-            auto const& bytes = all[static_cast<std::size_t>(peer)];
             endpoint there;
-            std::memcpy(&there, bytes.data(), std::min(bytes.size(), sizeof there));
+            if (!there.read(all[static_cast<std::size_t>(peer)]))
+                throw error(
+                    errc::protocol, ranks.rank(), peer, "connect",
+                    "it says that it listens at what is no address; see that every rank runs the same build");
             for (int lane = 0; lane < lanes; ++lane) {
                 link& l = links_[made++];
                 l.peer = peer;

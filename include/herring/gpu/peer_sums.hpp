@@ -3,6 +3,7 @@
 #ifndef HERRING_GPU_PEER_SUMS_HPP
 #define HERRING_GPU_PEER_SUMS_HPP
 
+#include "herring/detail/all_or_none.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/names.hpp"
 #include "herring/detail/table.hpp"
@@ -219,20 +220,14 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         for (event const& e : base::all_done()) put(mine, device_.exported(e));
         for (event const& e : base::all_produced()) put(mine, device_.exported(e));
         gathered const all = ranks_.all_gather(mine);
-        failure why;
         try {
-            open(all);
-        } catch (error const& failed) {
-            why = failed.why();
-        }
-        gathered const said = ranks_.all_gather(
-            std::as_bytes(std::span(&why, why.what == errc::ok ? std::size_t{0} : std::size_t{1})));
-        for (int rank = 0; rank < ranks_.size(); ++rank) {
-            auto const theirs = said[at(rank)];
-            if (theirs.size() != sizeof(failure)) continue;
-            std::memcpy(static_cast<void*>(&why), theirs.data(), sizeof why);
+            (void)herring::detail::all_or_none(
+                ranks_.rank(), "construction",
+                herring::detail::failure_of(ranks_.rank(), "construction", [&] { open(all); }), {},
+                [this](std::span<std::byte const> how) { return ranks_.all_gather(how); });
+        } catch (...) {
             close();
-            throw error(herring::detail::as_seen_by(why, ranks_.rank()));
+            throw;
         }
     }
 

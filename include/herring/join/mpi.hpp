@@ -3,7 +3,9 @@
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 
+#include "herring/detail/all_or_none.hpp"
 #include "herring/detail/config.hpp"
+#include "herring/gathered.hpp"
 #include "herring/join.hpp"
 
 // The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
@@ -16,8 +18,10 @@
 #include <mpi.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,18 +30,31 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-/// What rank 0 tells the others by MPI: where it listens, or why it does not.
-struct mpi_invitation {
-    int listens = 0;
-    failure why{};
-    char address[320] = {};
-};
-
 HERRING_SETUP inline void mpi_check(int rc, int rank, char const* call) {
     if (rc == MPI_SUCCESS) return;
     throw error(errc::unsupported, rank, -1, "join",
                 {call, " failed with MPI error ", rc,
                  "; join needs a valid intra-communicator, between MPI_Init and MPI_Finalize"});
+}
+
+/// An all_gather by MPI.
+HERRING_SETUP inline gathered mpi_gather(MPI_Comm communicator, int rank, int size,
+                                         std::span<std::byte const> mine) {
+    table<int> counts(static_cast<std::size_t>(size)), begins(static_cast<std::size_t>(size));
+    int const count = static_cast<int>(mine.size());
+    mpi_check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, communicator), rank,
+              "MPI_Allgather");
+    table<std::size_t> sizes(counts.size());
+    int begin = 0;
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+        sizes[r] = static_cast<std::size_t>(counts[r]);
+        begins[r] = std::exchange(begin, begin + counts[r]);
+    }
+    gathered all(std::move(sizes));
+    mpi_check(MPI_Allgatherv(mine.data(), count, MPI_BYTE, all[0].data(), counts.data(), begins.data(),
+                             MPI_BYTE, communicator),
+              rank, "MPI_Allgatherv");
+    return all;
 }
 
 /// MPI ends a program that calls it too early or too late; a sentence comes first.
@@ -83,7 +100,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
 /// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
 /// not loopback.
 ///
-/// Cost:     one MPI_Allgather and one MPI_Bcast; after that MPI is not used, and may be finalised before the world ends.
+/// Cost:     two times MPI_Allgather and MPI_Allgatherv, of some bytes a rank; after that MPI is not used, and may be finalised before the world ends.
 /// Errors:   as `join()`; `bad_state` before MPI_Init and after MPI_Finalize.
 /// Example:  MPI_Init(&argc, &argv);
 ///           herring::world world = herring::join(MPI_COMM_WORLD);
@@ -107,53 +124,38 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     time_point const deadline = detail::deadline_in(options.timeout);
 
     // What may go wrong on one rank alone goes wrong before anyone waits for it.
-    struct about {
-        std::uint64_t identity;
-        std::uint64_t healthy;
+    auto const together = [&](failure const& how, std::span<std::byte const> mine) {
+        return detail::all_or_none(who.rank, "join", how, mine, [&](std::span<std::byte const> bytes) {
+            return detail::mpi_gather(communicator, who.rank, who.size, bytes);
+        });
     };
-    std::string const identity = detail::node_identity();
-    about mine{detail::hash_of(identity.data(), identity.size()), 1};
-    failure own{};
-    try {
-        if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
-    } catch (error const& why) {
-        own = why.why();
-        own.local_rank = who.rank;
-        mine.healthy = 0;
-    }
-    std::vector<about> all(static_cast<std::size_t>(who.size));
-    detail::mpi_check(
-        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, communicator),
-        who.rank, "MPI_Allgather");
-    if (mine.healthy == 0) throw error(own);
-    bool nearby = true;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        if (all[r].healthy == 0)
-            throw error(errc::peer_failed, who.rank, static_cast<int>(r), "join",
-                        "it has an error in its HERRING_INTERFACE; see its own message");
-        nearby = nearby && all[r].identity == mine.identity;
-    }
+    std::string const name = detail::node_identity();
+    std::uint64_t const identity = detail::hash_of(name.data(), name.size());
+    auto const identities =
+        together(detail::failure_of(who.rank, "join",
+                                    [&] {
+                                        if (!who.interface.empty())
+                                            detail::interface_address_of(who.interface, 0);
+                                    }),
+                 std::as_bytes(std::span(&identity, 1)));
     if (who.size == 1) return detail::join_as(who, options.timeout);
+    bool nearby = true;
+    for (std::size_t r = 0; r < identities.size(); ++r)
+        nearby = nearby && identities[r].size() == sizeof identity &&
+                 std::memcmp(identities[r].data(), &identity, sizeof identity) == 0;
 
-    detail::mpi_invitation invitation;
+    std::string address; // where rank 0 listens
     std::vector<int> listeners;
-    if (who.rank == 0) {
-        try {
-            listeners = detail::mpi_listen(who, setting(options.address, "HERRING_ADDR"), nearby, deadline);
-            std::string const address = detail::local_end(listeners[0]).text();
-            if (address.size() < sizeof invitation.address)
-                std::memcpy(invitation.address, address.data(), address.size());
-            invitation.listens = 1;
-        } catch (error const& why) {
-            invitation.why = why.why();
-            invitation.why.local_rank = 0;
-        }
-    }
-    detail::mpi_check(MPI_Bcast(&invitation, sizeof invitation, MPI_BYTE, 0, communicator), who.rank,
-                      "MPI_Bcast");
-    if (invitation.listens == 0) throw error(detail::as_seen_by(invitation.why, who.rank));
+    failure const how = detail::failure_of(who.rank, "join", [&] {
+        if (who.rank != 0) return;
+        listeners = detail::mpi_listen(who, setting(options.address, "HERRING_ADDR"), nearby, deadline);
+        address = detail::local_end(listeners[0]).text();
+    });
+    auto const addresses = together(how, std::as_bytes(std::span<char const>(address)));
     if (who.rank != 0) {
-        detail::host_and_port const at = detail::split_address(invitation.address, "rank 0's address");
+        auto const text = addresses[0];
+        detail::host_and_port const at = detail::split_address(
+            {reinterpret_cast<char const*>(text.data()), text.size()}, "rank 0's address");
         who.host = at.host;
         who.port = at.port;
     }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -49,10 +50,10 @@ class inproc {
                             "launch_threads(), "
                             "or transport::tcp between processes");
         // Rank 0 makes the hub; it goes when every rank has let go of it.
-        hub_ = rank_ == 0 ? new hub(ranks.size()) : nullptr;
+        hub_ = rank_ == 0 ? made_hub(ranks) : nullptr;
         try {
             auto const hubs = ranks.all_gather(std::as_bytes(std::span(&hub_, 1)), needs.timeout);
-            hub_ = read<hub*>(hubs, 0);
+            if (rank_ != 0) hub_ = known_hub(read<hub*>(hubs, 0), ranks);
             enter(needs);
             ranks.barrier(needs.timeout); // nobody sends to, or leaves, who has not entered
         } catch (...) {
@@ -161,7 +162,9 @@ class inproc {
         bool woken = false;
     };
     struct hub {
-        explicit hub(int ranks) : boxes(static_cast<std::size_t>(ranks)), members(ranks) {}
+        explicit hub(world const& ranks)
+            : job(ranks.job()), boxes(static_cast<std::size_t>(ranks.size())), members(ranks.size()) {}
+        std::uint64_t const job;
         std::mutex guard;
         std::vector<box> boxes;
         int members; // ranks that have not left yet
@@ -176,6 +179,23 @@ class inproc {
     static process this_process() noexcept {
         static std::uint64_t const token = detail::random_bits();
         return {static_cast<long>(::getpid()), token};
+    }
+    static hub* made_hub(world const& ranks) {
+        auto* const made = new hub(ranks);
+        std::lock_guard const lock(hubs_guard_);
+        hubs_.push_back(made);
+        return made;
+    }
+    /// What another rank says is looked up, never followed.
+    static hub* known_hub(hub* told, world const& ranks) {
+        std::lock_guard const lock(hubs_guard_);
+        auto const found = std::find(hubs_.begin(), hubs_.end(), told);
+        if (found == hubs_.end() || told->job != ranks.job() ||
+            told->boxes.size() != static_cast<std::size_t>(ranks.size()))
+            throw error(
+                errc::protocol, ranks.rank(), 0, "inproc",
+                "it names a hub that this world does not have; see that every rank runs the same build");
+        return told;
     }
     template <class Value> static Value read(gathered const& all, int rank) noexcept {
         Value theirs{};
@@ -211,7 +231,12 @@ class inproc {
             }
             last = --hub_->members == 0;
         }
-        if (last) delete hub_;
+        if (!last) return;
+        {
+            std::lock_guard const lock(hubs_guard_);
+            std::erase(hubs_, hub_);
+        }
+        delete hub_;
     }
 
     // With the lock held. What was posted points into memory that may now go.
@@ -253,6 +278,8 @@ class inproc {
 
     int rank_;
     std::vector<int> peers_;
+    static inline std::mutex hubs_guard_;
+    static inline std::vector<hub*> hubs_; // of this process, all worlds
     hub* hub_ = nullptr;
     std::vector<completion> taken_;
 };

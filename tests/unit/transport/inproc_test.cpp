@@ -7,7 +7,10 @@
 #include "doctest/doctest.h"
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <string>
+#include <vector>
 
 using namespace herring;
 
@@ -44,4 +47,29 @@ TEST_CASE("inproc: ranks of other processes are refused, by name") {
         return 1;
     });
     CHECK(ended == 0);
+}
+
+TEST_CASE("inproc: a pointer that another rank makes up is not followed") {
+    launch_threads(2, [](world& ranks) {
+        std::array<int, 1> const peers{1 - ranks.rank()};
+        if (ranks.rank() == 0) {
+            // The first try tells what rank 1 says of its process; at the second it is repeated.
+            auto const told = ranks.all_gather({});
+            std::vector<std::byte> const process(told[1].begin(), told[1].end());
+            (void)ranks.all_gather(process);
+            std::uint64_t const hub = 0x1000;
+            (void)ranks.all_gather(std::as_bytes(std::span(&hub, 1)));
+            return;
+        }
+        for (errc const due : {errc::unsupported, errc::protocol}) {
+            errc seen = errc::ok;
+            try {
+                transport::inproc link(ranks, {.peers = peers});
+            } catch (error const& refused) {
+                seen = refused.code();
+                if (refused.peer() != 0) seen = errc::internal;
+            }
+            if (seen != due) throw std::string("another error: ") + to_string(seen);
+        }
+    });
 }
