@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# herring: projects of others can use it: installed, as a subdirectory, fetched; and a wrong version is refused.
+# herring: projects of others can use it: installed, as a subdirectory, fetched, by pkg-config, in MPI programs of an older
+# C++; and a wrong version is refused.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,11 +19,15 @@ expected="herring $(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/her
 version=${expected#herring } version=${version%%:*}
 minor=${version%.*}
 
+prints() { # name, what, command
+    local name=$1 wanted=$2 got
+    shift 2
+    got=$("$@" 2>&1)
+    if [ "$got" = "$wanted" ]; then echo "consumer: $name: builds and runs"; else echo "$got" >"$work/log"; failed "$name: printed something else"; fi
+}
 runs() { # name, build folder
-    local got
     if ! quietly cmake --build "$2"; then failed "$1: does not build"; return; fi
-    got=$("$2/consumer" 2>&1)
-    if [ "$got" = "$expected" ]; then echo "consumer: $1: builds and runs"; else echo "$got" >"$work/log"; failed "$1: printed something else"; fi
+    prints "$1" "$expected" "$2/consumer"
 }
 
 if ! quietly cmake -S "$root" -B "$work/herring" -DHERRING_BUILD_TESTS=OFF -DHERRING_BUILD_EXAMPLES=OFF -DCMAKE_INSTALL_PREFIX="$work/prefix" ||
@@ -45,6 +50,39 @@ elif at cuda "$minor" cuda cuda; then
 else
     failed "find_package(herring $minor COMPONENTS cuda)"
 fi
+
+# pkg-config, from a prefix that was moved.
+if ! command -v pkg-config >/dev/null; then
+    echo "SKIPPED: consumer: pkg-config: not installed"
+else
+    cp -r "$work/prefix" "$work/moved"
+    export PKG_CONFIG_PATH="$work/moved/share/pkgconfig"
+    mkdir "$work/pkg"
+    # shellcheck disable=SC2046
+    if [ "$(pkg-config --modversion herring)" = "$version" ] && quietly "${CXX:-g++}" -std=c++20 -Wall -Werror "$here/main.cpp" $(pkg-config --cflags --libs herring) -o "$work/pkg/consumer"; then
+        prints "pkg-config" "$expected" "$work/pkg/consumer"
+    else
+        failed "pkg-config"
+    fi
+fi
+
+# MPI programs of C++11 with -ffast-math: what is C++20 is compiled apart.
+mpi_expected="the sum of 0.5 and 1.5 is 2.0"
+two_ranks() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 "$1"; }
+if ! command -v mpirun >/dev/null || ! command -v mpicxx >/dev/null; then
+    echo "SKIPPED: consumer: herring::mpi_reduce: no MPI"
+else
+    if quietly cmake -S "$here/mpi" -B "$work/mpi-sources" -DHERRING_SOURCE="$root"; then echo "consumer: herring::mpi_reduce, not installed: found"; else failed "herring::mpi_reduce, not installed"; fi
+    if quietly cmake -S "$here/mpi" -B "$work/mpi" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" && quietly cmake --build "$work/mpi"; then
+        prints "herring::mpi_reduce, installed" "$mpi_expected" two_ranks "$work/mpi/consumer"
+    else
+        failed "herring::mpi_reduce, installed"
+    fi
+    if command -v make >/dev/null && command -v pkg-config >/dev/null; then
+        cp -r "$here/mpi" "$work/make"
+        if quietly make -C "$work/make"; then prints "make and pkg-config, MPI" "$mpi_expected" two_ranks "$work/make/consumer"; else failed "make and pkg-config, MPI"; fi
+    fi
+fi
 for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
     if at "wrong-$wrong" "$wrong" "" ""; then
         failed "find_package(herring $wrong) must be refused by version $version"
@@ -56,7 +94,7 @@ for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
 done
 if at no-such "$minor" "carrier_pigeon" ""; then
     failed "a component that does not exist must be refused"
-elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, mpi, ofi and cuda, not 'carrier_pigeon'"; then
+elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
     echo "consumer: a component that does not exist: refused by name"
 else
     failed "the refusal of a component does not name it"

@@ -8,7 +8,7 @@
 # A document says where its code is from in the line above the fence:
 #
 #   <!-- snippet: FILE -->         all of FILE but the comment at its top
-#   <!-- snippet: FILE NAME -->    what stands between "// [snippet NAME]" and "// [end]" in FILE
+#   <!-- snippet: FILE NAME -->    what stands between "// [snippet NAME]" and "// [end]" in FILE ("# [" in others than C++)
 #
 # Markers of other snippets are left out, and so is indentation that all lines share.
 set -u
@@ -18,7 +18,7 @@ update=0
 
 cut_from() { # file, name
     awk -v name="$2" '
-        { line = $0; sub(/^[ \t]+/, "", line) }
+        { line = $0; sub(/^[ \t]+/, "", line); sub(/^# \[/, "// [", line) }
         name == "" && !begun && line ~ /^(\/\/.*)?$/ { next }
         name == "" { begun = inside = 1 }
         line == "// [snippet " name "]" { inside = found = 1; next }

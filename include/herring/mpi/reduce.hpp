@@ -93,7 +93,8 @@ typedef void (*error_handler)(MPI_Comm comm, char const* sentence);
 error_handler handle_errors(error_handler handler);
 
 /// Sets for how long a reduction may wait for ranks that are alive and do not come. A dead rank ends it at once, and one
-/// that shows no sign of life after some seconds, whatever is set here. The default is a day; zero or less is refused.
+/// that shows no sign of life after 5 s (HERRING_PEER_TIMEOUT), whatever is set here. Where nothing is set, HERRING_DEFAULT_TIMEOUT
+/// holds, else a day. Zero or less is refused.
 ///
 /// Units:    seconds.
 /// Threads:  not while another thread reduces.

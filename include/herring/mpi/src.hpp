@@ -86,7 +86,7 @@ template <class T> struct mpi_ordered {
 /// What a communicator has once something was reduced over it. Its reducers are made when they are needed first.
 class mpi_group {
   public:
-    mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of)) {}
+    mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of, options())) {}
 
     template <class T>
     void sum(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
@@ -95,13 +95,12 @@ class mpi_group {
             auto const narrow = [](std::int64_t x) { return static_cast<T>(static_cast<std::uint64_t>(x)); };
             by_words(made(of, integer_sums_, timeout), in, out, n, timeout, wide, narrow, nullptr);
         } else {
-            if (in != out) std::memcpy(out, in, n * sizeof(T));
             if constexpr (std::is_same_v<T, float>)
-                reduce(made(of, float_sums_, timeout), out, n, timeout);
+                reduce(made(of, float_sums_, timeout), in, out, n, timeout);
             else if constexpr (std::is_same_v<T, double>)
-                reduce(made(of, double_sums_, timeout), out, n, timeout);
+                reduce(made(of, double_sums_, timeout), in, out, n, timeout);
             else
-                integers(of, out, n, timeout);
+                integers(of, in, out, n, timeout);
         }
     }
 
@@ -115,9 +114,17 @@ class mpi_group {
     }
 
     std::string const& name() const noexcept { return name_; }
+    std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
 
   private:
     static constexpr std::size_t most_words = 128 * 1024; // 1 MiB
+
+    // MPI codes compute and write files for as long as they like between two reductions.
+    HERRING_SETUP static join_options options() {
+        join_options made;
+        if (std::getenv("HERRING_DEFAULT_TIMEOUT") == nullptr) made.default_timeout = std::chrono::hours(24);
+        return made;
+    }
 
     template <class Reducer>
     Reducer& made(MPI_Comm of, late<Reducer>& one, std::chrono::milliseconds timeout) {
@@ -149,15 +156,17 @@ class mpi_group {
     }
 
     template <class Reducer, class T>
-    static void reduce(Reducer& by, T* out, std::size_t n, std::chrono::milliseconds timeout) {
-        by.all_reduce(std::span<T>(out, n), timeout).value();
+    static void reduce(Reducer& by, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
+        by.all_reduce(std::span<T const>(in, n), std::span<T>(out, n), timeout).value();
     }
 
     // long and long long are different types of one representation, of which std::int64_t is one.
-    template <class T> void integers(MPI_Comm of, T* out, std::size_t n, std::chrono::milliseconds timeout) {
+    template <class T>
+    void integers(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
         static_assert(sizeof(T) == sizeof(std::int64_t));
         asm volatile("" : : : "memory"); // no access of one type moves across one of the other
-        reduce(made(of, integer_sums_, timeout), reinterpret_cast<std::int64_t*>(out), n, timeout);
+        reduce(made(of, integer_sums_, timeout), reinterpret_cast<std::int64_t const*>(in),
+               reinterpret_cast<std::int64_t*>(out), n, timeout);
         asm volatile("" : : : "memory");
     }
 
@@ -174,7 +183,7 @@ class mpi_group {
                 words_[count] = *number;
                 words_[count + 1] = ~std::int64_t{*number};
             }
-            reduce(by, words_.data(), all, timeout);
+            reduce(by, words_.data(), words_.data(), all, timeout);
             if (number != nullptr && words_[count] != ~words_[count + 1])
                 differ(static_cast<int>(~words_[count + 1]), static_cast<int>(words_[count]));
             for (std::size_t i = 0; i < count; ++i) out[done + i] = narrow(words_[i]);
@@ -220,7 +229,9 @@ class mpi_groups {
         return is_there != 0 ? *static_cast<mpi_group*>(found) : open(comm);
     }
 
-    std::chrono::milliseconds timeout() const noexcept { return timeout_; }
+    std::chrono::milliseconds timeout(mpi_group const& of) const noexcept {
+        return timeout_ > std::chrono::milliseconds(0) ? timeout_ : of.default_timeout();
+    }
     void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
 
     mpi::error_handler handle_errors(mpi::error_handler handler) noexcept {
@@ -338,7 +349,7 @@ class mpi_groups {
     bool main_only_ = false; // of threads, MPI is called by the main one only
     bool over_ = false;
     mpi::error_handler handler_ = nullptr;
-    std::chrono::milliseconds timeout_ = std::chrono::hours(24);
+    std::chrono::milliseconds timeout_{0}; // 0: not set
 };
 
 template <class T> constexpr int mpi_number_of() noexcept {
@@ -377,9 +388,9 @@ template <class T> void mpi_reduce(mpi_rule rule, T const* in, T* out, std::ptrd
         group = &by;
         auto const count = static_cast<std::size_t>(n);
         if (rule == mpi_rule::sum)
-            by.sum(comm, in, out, count, groups.timeout());
+            by.sum(comm, in, out, count, groups.timeout(by));
         else
-            by.least_or_greatest(comm, in, out, count, groups.timeout(), rule == mpi_rule::min,
+            by.least_or_greatest(comm, in, out, count, groups.timeout(by), rule == mpi_rule::min,
                                  2 * mpi_number_of<T>() + (rule == mpi_rule::max ? 1 : 0));
         return;
     } catch (error const& why) {

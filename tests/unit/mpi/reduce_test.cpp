@@ -117,7 +117,7 @@ struct job {
         std::string const command =
             std::string("env -i PATH=\"$PATH\" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
                         "OMPI_MCA_rmaps_base_oversubscribe=1 HERRING_TEST_ROLE=") +
-            role + " timeout 60 " +
+            role + " timeout 20 " +
             (ranks > 0 ? "mpirun -n " + std::to_string(ranks) + " " + options + " " : "") + "'" + self +
             "' --no-skip '--test-case=role: *' 2>&1";
         std::FILE* const pipe = ::popen(command.c_str(), "r");
