@@ -89,7 +89,10 @@ typedef void (*error_handler)(MPI_Comm comm, char const* sentence);
 
 /// Sets the handler, or with a null pointer the default one, which writes the sentence to stderr. Returns the last one.
 ///
-/// Threads:  not while another thread reduces.
+/// Once a rank of a communicator has died, the default one ends the job also while this rank is in no reduction: it may
+/// wait in MPI for that rank. A handler is called in reductions only.
+///
+/// Threads:  not while another thread reduces. The default one may call MPI_Abort in a thread of Herring's.
 error_handler handle_errors(error_handler handler);
 
 /// Sets for how long a reduction may wait for ranks that are alive and do not come. A dead rank ends it at once, and one

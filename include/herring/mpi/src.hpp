@@ -37,6 +37,7 @@
 #include <vector>
 
 #include <sched.h>
+#include <unistd.h>
 
 #ifndef HERRING_MPI_POLICIES
 #define HERRING_MPI_POLICIES                                                                                 \
@@ -83,10 +84,19 @@ template <class T> struct mpi_ordered {
     }
 };
 
+/// Ends the job, from a thread of Herring's: the world of a communicator has failed. Not where errors are handled by the user,
+/// who hears of it in the next call.
+inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept;
+
+/// " (ranks as in the communicator NAME)", or nothing for MPI_COMM_WORLD, whose name is empty.
+HERRING_SETUP inline std::string mpi_told_ranks(std::string const& name) {
+    return name.empty() ? std::string() : " (ranks as in the communicator " + name + ")";
+}
+
 /// What a communicator has once something was reduced over it. Its reducers are made when they are needed first.
 class mpi_group {
   public:
-    mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of, options())) {}
+    mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of, options(of, name_))) {}
 
     template <class T>
     void sum(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
@@ -120,8 +130,12 @@ class mpi_group {
     static constexpr std::size_t most_words = 128 * 1024; // 1 MiB
 
     // MPI codes compute and write files for as long as they like between two reductions.
-    HERRING_SETUP static join_options options() {
+    // And they wait inside MPI, for ranks that may have died.
+    HERRING_SETUP static join_options options(MPI_Comm of, std::string const& name) {
         join_options made;
+        made.on_failure = [of, name](failure const& why) {
+            mpi_end_job(of, why.message() + mpi_told_ranks(name));
+        };
         if (std::getenv("HERRING_DEFAULT_TIMEOUT") == nullptr) made.default_timeout = std::chrono::hours(24);
         return made;
     }
@@ -235,13 +249,16 @@ class mpi_groups {
     void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
 
     mpi::error_handler handle_errors(mpi::error_handler handler) noexcept {
-        return std::exchange(handler_, handler);
+        return handler_.exchange(handler);
     }
+    bool errors_are_handled() const noexcept { return handler_.load() != nullptr; }
 
     /// Reports a failure in the way that is set. Returns never, or by the handler's exception.
     [[noreturn]] HERRING_SETUP void report(MPI_Comm comm, std::string const& sentence) {
-        if (handler_ != nullptr)
-            handler_(comm, sentence.c_str());
+        if (auto const handler = handler_.load())
+            handler(comm, sentence.c_str());
+        else if (ending_.exchange(true))
+            for (int seconds = 0; seconds < 10; ++seconds) ::sleep(1); // another thread ends the job
         else
             std::fprintf(stderr, "%s\n", sentence.c_str());
         if (usable()) MPI_Abort(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, 1);
@@ -348,9 +365,14 @@ class mpi_groups {
     std::atomic<int> key_{MPI_KEYVAL_INVALID};
     bool main_only_ = false; // of threads, MPI is called by the main one only
     bool over_ = false;
-    mpi::error_handler handler_ = nullptr;
+    std::atomic<bool> ending_{false}; // a thread has written its sentence, and calls MPI_Abort
+    std::atomic<mpi::error_handler> handler_{nullptr};
     std::chrono::milliseconds timeout_{0}; // 0: not set
 };
+
+inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept {
+    if (!mpi_groups::all().errors_are_handled()) mpi_groups::all().report(comm, sentence);
+}
 
 template <class T> constexpr int mpi_number_of() noexcept {
     if constexpr (std::is_same_v<T, int>) return 0;
@@ -398,8 +420,7 @@ template <class T> void mpi_reduce(mpi_rule rule, T const* in, T* out, std::ptrd
     } catch (std::exception const& why) {
         sentence = std::string("herring: herring::mpi: ") + why.what();
     }
-    if (group != nullptr && !group->name().empty())
-        sentence += " (ranks as in the communicator " + group->name() + ")";
+    if (group != nullptr) sentence += mpi_told_ranks(group->name());
     groups.report(comm, sentence);
 }
 
