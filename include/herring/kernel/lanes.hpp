@@ -71,12 +71,12 @@ struct word_pair {
 // 16-bit lanes to the upper halves of 32-bit lanes, in order.
 HERRING_ALWAYS_INLINE word_pair widen(half_vector half) noexcept {
 #if defined(__AVX2__)
-    return {(word_vector)_mm256_cvtepu16_epi32(_mm256_castsi256_si128((__m256i)half)) << 16,
-            (word_vector)_mm256_cvtepu16_epi32(_mm256_extracti128_si256((__m256i)half, 1)) << 16};
+    return {word_vector(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(__m256i(half)))) << 16,
+            word_vector(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(__m256i(half), 1))) << 16};
 #elif defined(__SSE2__) && !defined(__AVX__)
     __m128i const zero = _mm_setzero_si128();
-    return {(word_vector)_mm_unpacklo_epi16(zero, (__m128i)half),
-            (word_vector)_mm_unpackhi_epi16(zero, (__m128i)half)};
+    return {word_vector(_mm_unpacklo_epi16(zero, __m128i(half))),
+            word_vector(_mm_unpackhi_epi16(zero, __m128i(half)))};
 #else
     word_pair made{};
     for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
@@ -96,32 +96,32 @@ HERRING_ALWAYS_INLINE float_pair widen_float16(half_vector half) noexcept {
 #if defined(__SSE2__) && !defined(__AVX__)
     using signed_halves = vector<std::int16_t>;
     half_vector const magnitude = half & 0x7fff;
-    half_vector const subnormal = (half_vector)((signed_halves)magnitude < 0x400);
-    half_vector const special = (half_vector)((signed_halves)magnitude > 0x7bff); // infinity and NaN
+    half_vector const subnormal = half_vector(signed_halves(magnitude) < 0x400);
+    half_vector const special = half_vector(signed_halves(magnitude) > 0x7bff); // infinity and NaN
     // The exponent's new bias; a subnormal gets an implicit one, 2^-14, that is subtracted again.
     half_vector const upper = (magnitude >> 3) + (0x3800 + (subnormal & 0x80)) + (special & 0x3800);
     half_vector const lower = magnitude << 13;
-    __m128i const zero = _mm_setzero_si128(), one = (__m128i)(subnormal & 0x3880),
-                  sign = (__m128i)(half & 0x8000);
-    __m128 const low = _mm_sub_ps(_mm_castsi128_ps(_mm_unpacklo_epi16((__m128i)lower, (__m128i)upper)),
+    __m128i const zero = _mm_setzero_si128(), one = __m128i(subnormal & 0x3880),
+                  sign = __m128i(half & 0x8000);
+    __m128 const low = _mm_sub_ps(_mm_castsi128_ps(_mm_unpacklo_epi16(__m128i(lower), __m128i(upper))),
                                   _mm_castsi128_ps(_mm_unpacklo_epi16(zero, one)));
-    __m128 const high = _mm_sub_ps(_mm_castsi128_ps(_mm_unpackhi_epi16((__m128i)lower, (__m128i)upper)),
+    __m128 const high = _mm_sub_ps(_mm_castsi128_ps(_mm_unpackhi_epi16(__m128i(lower), __m128i(upper))),
                                    _mm_castsi128_ps(_mm_unpackhi_epi16(zero, one)));
-    return {(float_vector)_mm_or_ps(low, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, sign))),
-            (float_vector)_mm_or_ps(high, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, sign)))};
+    return {float_vector(_mm_or_ps(low, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, sign)))),
+            float_vector(_mm_or_ps(high, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, sign))))};
 #else
     auto const words = widen(half);
-    return {(float_vector)vector_bits::widen_float16(words.low >> 16),
-            (float_vector)vector_bits::widen_float16(words.high >> 16)};
+    return {float_vector(vector_bits::widen_float16(words.low >> 16)),
+            float_vector(vector_bits::widen_float16(words.high >> 16))};
 #endif
 }
 
 // The lower halves of 32-bit lanes, which are sign-extended 16-bit values, in order.
 HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexcept {
 #if defined(__AVX2__)
-    return (half_vector)_mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)low, (__m256i)high), 0xd8);
+    return half_vector(_mm256_permute4x64_epi64(_mm256_packs_epi32(__m256i(low), __m256i(high)), 0xd8));
 #elif defined(__SSE2__) && !defined(__AVX__)
-    return (half_vector)_mm_packs_epi32((__m128i)low, (__m128i)high);
+    return half_vector(_mm_packs_epi32(__m128i(low), __m128i(high)));
 #else
     half_vector made{};
     for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
@@ -135,24 +135,24 @@ HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexce
 #if defined(__AVX__)
 HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c,
                                    vector<float> d) noexcept {
-    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q),
-                                           _mm256_cmp_ps((__m256)c, (__m256)d, _CMP_UNORD_Q))) != 0;
+    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_UNORD_Q),
+                                           _mm256_cmp_ps(__m256(c), __m256(d), _CMP_UNORD_Q))) != 0;
 }
 HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
                                    vector<double> d) noexcept {
-    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q),
-                                           _mm256_cmp_pd((__m256d)c, (__m256d)d, _CMP_UNORD_Q))) != 0;
+    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd(__m256d(a), __m256d(b), _CMP_UNORD_Q),
+                                           _mm256_cmp_pd(__m256d(c), __m256d(d), _CMP_UNORD_Q))) != 0;
 }
 #elif defined(__SSE2__)
 HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c,
                                    vector<float> d) noexcept {
     return _mm_movemask_ps(
-               _mm_or_ps(_mm_cmpunord_ps((__m128)a, (__m128)b), _mm_cmpunord_ps((__m128)c, (__m128)d))) != 0;
+               _mm_or_ps(_mm_cmpunord_ps(__m128(a), __m128(b)), _mm_cmpunord_ps(__m128(c), __m128(d)))) != 0;
 }
 HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
                                    vector<double> d) noexcept {
-    return _mm_movemask_pd(_mm_or_pd(_mm_cmpunord_pd((__m128d)a, (__m128d)b),
-                                     _mm_cmpunord_pd((__m128d)c, (__m128d)d))) != 0;
+    return _mm_movemask_pd(_mm_or_pd(_mm_cmpunord_pd(__m128d(a), __m128d(b)),
+                                     _mm_cmpunord_pd(__m128d(c), __m128d(d)))) != 0;
 }
 #else
 template <class Vector> HERRING_ALWAYS_INLINE bool any_nan(Vector, Vector, Vector, Vector) noexcept {
@@ -262,26 +262,26 @@ template <class Element> struct block {
     HERRING_ALWAYS_INLINE static detail::float_pair widen(detail::half_vector half) noexcept {
         if constexpr (std::is_same_v<Element, bfloat16>) {
             auto const words = detail::widen(half);
-            return {(lanes)words.low, (lanes)words.high};
+            return {lanes(words.low), lanes(words.high)};
         } else {
             return detail::widen_float16(half);
         }
     }
     HERRING_ALWAYS_INLINE static detail::int_vector narrow(lanes value) noexcept {
         if constexpr (std::is_same_v<Element, bfloat16>)
-            return detail::vector_bits::narrow_bfloat16((detail::word_vector)value);
+            return detail::vector_bits::narrow_bfloat16(detail::word_vector(value));
         else
-            return detail::vector_bits::narrow_float16((detail::word_vector)value);
+            return detail::vector_bits::narrow_float16(detail::word_vector(value));
     }
 #if defined(__F16C__)
     HERRING_ALWAYS_INLINE static lanes from_f16c(std::byte const* from) noexcept {
-        return (lanes)_mm256_cvtph_ps(detail::load_vector<__m128i>(from));
+        return lanes(_mm256_cvtph_ps(detail::load_vector<__m128i>(from)));
     }
     HERRING_ALWAYS_INLINE static detail::half_vector to_f16c(lanes low, lanes high) noexcept {
         constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-        return (detail::half_vector)_mm256_insertf128_si256(
-            _mm256_castsi128_si256(_mm256_cvtps_ph((__m256)low, nearest)),
-            _mm256_cvtps_ph((__m256)high, nearest), 1);
+        return detail::half_vector(
+            _mm256_insertf128_si256(_mm256_castsi128_si256(_mm256_cvtps_ph(__m256(low), nearest)),
+                                    _mm256_cvtps_ph(__m256(high), nearest), 1));
     }
 #endif
 };

@@ -46,21 +46,21 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-template <class T, class Update> using mpi_reducer = reducer<T, HERRING_MPI_POLICIES, Update>;
+template <class Element, class Update> using mpi_reducer = reducer<Element, HERRING_MPI_POLICIES, Update>;
 
 enum class mpi_rule { sum, min, max };
 
 /// Min and max of every type as one rule, max, over one type: a reducer less for each pair of them to compile and connect.
 ///
-/// An order-preserving map from T to 64-bit integers, complemented for min. Floats of 32 bits are exact as double. The
+/// An order-preserving map from Element to 64-bit integers, complemented for min. Floats of 32 bits are exact as double. The
 /// bits of a double that are not negative are in order as integers; of negative ones the 63 lower bits are complemented.
 /// A NaN is the largest integer, whatever the rule, which no number is mapped to.
-template <class T> struct mpi_ordered {
+template <class Element> struct mpi_ordered {
     static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
-    static std::int64_t word(T x, bool complemented) noexcept {
+    static std::int64_t word(Element x, bool complemented) noexcept {
         std::int64_t key;
-        if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (std::is_floating_point_v<Element>) {
             if (x != x) return largest;
             key = folded(__builtin_bit_cast(std::int64_t, static_cast<double>(x)));
         } else {
@@ -68,14 +68,14 @@ template <class T> struct mpi_ordered {
         }
         return complemented ? ~key : key;
     }
-    static T value(std::int64_t word, bool complemented) noexcept {
-        if constexpr (std::is_floating_point_v<T>)
-            if (word == largest) return std::numeric_limits<T>::quiet_NaN();
+    static Element value(std::int64_t word, bool complemented) noexcept {
+        if constexpr (std::is_floating_point_v<Element>)
+            if (word == largest) return std::numeric_limits<Element>::quiet_NaN();
         std::int64_t const key = complemented ? ~word : word;
-        if constexpr (std::is_floating_point_v<T>)
-            return static_cast<T>(__builtin_bit_cast(double, folded(key)));
+        if constexpr (std::is_floating_point_v<Element>)
+            return static_cast<Element>(__builtin_bit_cast(double, folded(key)));
         else
-            return static_cast<T>(key);
+            return static_cast<Element>(key);
     }
 
   private:
@@ -98,27 +98,29 @@ class mpi_group {
   public:
     mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of, options(of, name_))) {}
 
-    template <class T>
-    void sum(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
-        if constexpr (sizeof(T) < sizeof(std::int64_t) && std::is_integral_v<T>) {
-            auto const wide = [](T x) { return std::int64_t{x}; };
-            auto const narrow = [](std::int64_t x) { return static_cast<T>(static_cast<std::uint64_t>(x)); };
+    template <class Element>
+    void sum(MPI_Comm of, Element const* in, Element* out, std::size_t n, std::chrono::milliseconds timeout) {
+        if constexpr (sizeof(Element) < sizeof(std::int64_t) && std::is_integral_v<Element>) {
+            auto const wide = [](Element x) { return std::int64_t{x}; };
+            auto const narrow = [](std::int64_t x) {
+                return static_cast<Element>(static_cast<std::uint64_t>(x));
+            };
             by_words(made(of, integer_sums_, timeout), in, out, n, timeout, wide, narrow, nullptr);
         } else {
-            if constexpr (std::is_same_v<T, float>)
+            if constexpr (std::is_same_v<Element, float>)
                 reduce(made(of, float_sums_, timeout), in, out, n, timeout);
-            else if constexpr (std::is_same_v<T, double>)
+            else if constexpr (std::is_same_v<Element, double>)
                 reduce(made(of, double_sums_, timeout), in, out, n, timeout);
             else
                 integers(of, in, out, n, timeout);
         }
     }
 
-    template <class T>
-    void least_or_greatest(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout,
-                           bool least, int number) {
-        using order = mpi_ordered<T>;
-        auto const wide = [least](T x) { return order::word(x, least); };
+    template <class Element>
+    void least_or_greatest(MPI_Comm of, Element const* in, Element* out, std::size_t n,
+                           std::chrono::milliseconds timeout, bool least, int number) {
+        using order = mpi_ordered<Element>;
+        auto const wide = [least](Element x) { return order::word(x, least); };
         auto const narrow = [least](std::int64_t x) { return order::value(x, least); };
         by_words(made(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
     }
@@ -169,15 +171,17 @@ class mpi_group {
         }
     }
 
-    template <class Reducer, class T>
-    static void reduce(Reducer& by, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
-        by.all_reduce(std::span<T const>(in, n), std::span<T>(out, n), timeout).value();
+    template <class Reducer, class Element>
+    static void reduce(Reducer& by, Element const* in, Element* out, std::size_t n,
+                       std::chrono::milliseconds timeout) {
+        by.all_reduce(std::span<Element const>(in, n), std::span<Element>(out, n), timeout).value();
     }
 
     // long and long long are different types of one representation, of which std::int64_t is one.
-    template <class T>
-    void integers(MPI_Comm of, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout) {
-        static_assert(sizeof(T) == sizeof(std::int64_t));
+    template <class Element>
+    void integers(MPI_Comm of, Element const* in, Element* out, std::size_t n,
+                  std::chrono::milliseconds timeout) {
+        static_assert(sizeof(Element) == sizeof(std::int64_t));
         asm volatile("" : : : "memory"); // no access of one type moves across one of the other
         reduce(made(of, integer_sums_, timeout), reinterpret_cast<std::int64_t const*>(in),
                reinterpret_cast<std::int64_t*>(out), n, timeout);
@@ -185,9 +189,10 @@ class mpi_group {
     }
 
     // Through 64-bit words, piece by piece. `number`: of what is reduced; every rank's must be the same.
-    template <class Reducer, class T, class Wide, class Narrow>
-    void by_words(Reducer& by, T const* in, T* out, std::size_t n, std::chrono::milliseconds timeout,
-                  Wide const& wide, Narrow const& narrow, int const* number) {
+    template <class Reducer, class Element, class Wide, class Narrow>
+    void by_words(Reducer& by, Element const* in, Element* out, std::size_t n,
+                  std::chrono::milliseconds timeout, Wide const& wide, Narrow const& narrow,
+                  int const* number) {
         for (std::size_t done = 0; done < n;) {
             std::size_t const count = std::min(n - done, most_words);
             std::size_t const all = count + (number != nullptr ? 2 : 0);
@@ -374,15 +379,15 @@ inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept {
     if (!mpi_groups::all().errors_are_handled()) mpi_groups::all().report(comm, sentence);
 }
 
-template <class T> constexpr int mpi_number_of() noexcept {
-    if constexpr (std::is_same_v<T, int>) return 0;
-    if constexpr (std::is_same_v<T, long>) return 1;
-    if constexpr (std::is_same_v<T, long long>) return 2;
-    if constexpr (std::is_same_v<T, float>) return 3;
+template <class Element> constexpr int mpi_number_of() noexcept {
+    if constexpr (std::is_same_v<Element, int>) return 0;
+    if constexpr (std::is_same_v<Element, long>) return 1;
+    if constexpr (std::is_same_v<Element, long long>) return 2;
+    if constexpr (std::is_same_v<Element, float>) return 3;
     return 4;
 }
 
-template <class T> void mpi_check_memory(T const* in, T const* out, std::ptrdiff_t n) {
+template <class Element> void mpi_check_memory(Element const* in, Element const* out, std::ptrdiff_t n) {
     if (n < 0)
         throw error(errc::bad_argument, -1, -1, "herring::mpi",
                     {"n is negative; it is the number of values, as MPI_Allreduce's count"});
@@ -391,14 +396,15 @@ template <class T> void mpi_check_memory(T const* in, T const* out, std::ptrdiff
                     {"the address of the ", in == nullptr ? "input" : "result",
                      " is null; pass two addresses, or one twice to reduce in place"});
     auto const from = reinterpret_cast<std::uintptr_t>(in), to = reinterpret_cast<std::uintptr_t>(out);
-    std::uintptr_t const bytes = static_cast<std::uintptr_t>(n) * sizeof(T);
+    std::uintptr_t const bytes = static_cast<std::uintptr_t>(n) * sizeof(Element);
     if (from != to && from < to + bytes && to < from + bytes)
         throw error(errc::bad_argument, -1, -1, "herring::mpi",
                     {"the input and the result overlap; pass memory apart, or the same address twice to "
                      "reduce in place"});
 }
 
-template <class T> void mpi_reduce(mpi_rule rule, T const* in, T* out, std::ptrdiff_t n, MPI_Comm comm) {
+template <class Element>
+void mpi_reduce(mpi_rule rule, Element const* in, Element* out, std::ptrdiff_t n, MPI_Comm comm) {
     mpi_groups& groups = mpi_groups::all();
     mpi_group const* group = nullptr;
     std::string sentence;
@@ -413,7 +419,7 @@ template <class T> void mpi_reduce(mpi_rule rule, T const* in, T* out, std::ptrd
             by.sum(comm, in, out, count, groups.timeout(by));
         else
             by.least_or_greatest(comm, in, out, count, groups.timeout(by), rule == mpi_rule::min,
-                                 2 * mpi_number_of<T>() + (rule == mpi_rule::max ? 1 : 0));
+                                 2 * mpi_number_of<Element>() + (rule == mpi_rule::max ? 1 : 0));
         return;
     } catch (error const& why) {
         sentence = why.what();

@@ -40,7 +40,7 @@ struct product {
   private:
     template <class Vector> static constexpr Vector wrapping_product(Vector a, Vector b) noexcept {
         typedef std::make_unsigned_t<lane<Vector>> bits __attribute__((vector_size(sizeof(Vector))));
-        return (Vector)((bits)a * (bits)b);
+        return Vector(bits(a) * bits(b));
     }
 };
 

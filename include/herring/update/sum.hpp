@@ -11,7 +11,7 @@ namespace HERRING_NAMESPACE::update {
 /// For vectors of integers, on the host: the sum modulo 2^bits, as the scalars have it.
 template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexcept {
     typedef std::make_unsigned_t<lane<Vector>> bits __attribute__((vector_size(sizeof(Vector))));
-    return (Vector)((bits)a + (bits)b);
+    return Vector(bits(a) + bits(b));
 }
 
 /// Adds the contributions, in rank order.
