@@ -141,8 +141,37 @@ struct child {
     bool running = false;
     int status = 0; // as a shell has it
     bool by_signal = false;
-    int stopped = 0; // the signal that stopped it, while it is
+    bool unknown = false; // somebody else has reaped it
+    int stopped = 0;      // the signal that stopped it, while it is
     time_point since{};
+};
+
+/// While it lives, children that end wait to be asked how: where SIGCHLD is ignored, which exec passes on, the kernel
+/// forgets them.
+class children_are_kept {
+  public:
+    children_are_kept() noexcept {
+        ::sigaction(SIGCHLD, nullptr, &before_);
+        changed_ = before_.sa_handler == SIG_IGN || (before_.sa_flags & SA_NOCLDWAIT) != 0;
+        if (!changed_) return;
+        struct sigaction ours = before_;
+        if (ours.sa_handler == SIG_IGN) ours.sa_handler = SIG_DFL;
+        ours.sa_flags &= ~SA_NOCLDWAIT;
+        ::sigaction(SIGCHLD, &ours, nullptr);
+    }
+    children_are_kept(children_are_kept const&) = delete;
+    children_are_kept& operator=(children_are_kept const&) = delete;
+    ~children_are_kept() { as_before(); }
+
+    /// As the program had it; also for a forked child.
+    void as_before() noexcept {
+        if (changed_) ::sigaction(SIGCHLD, &before_, nullptr);
+        changed_ = false;
+    }
+
+  private:
+    struct sigaction before_ {};
+    bool changed_ = false;
 };
 
 inline void reap(child& c) noexcept {
@@ -163,6 +192,7 @@ inline void reap(child& c) noexcept {
     c.stopped = 0;
     if (raw == -1) {
         c.status = 1;
+        c.unknown = true;
     } else if (WIFSIGNALED(raw)) {
         c.status = 128 + WTERMSIG(raw);
         c.by_signal = true;
@@ -249,7 +279,13 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
                                 "); see who stopped it, and continue it sooner"
                 : c.by_signal ? "its process was killed by signal " + std::to_string(c.status - 128) + " (" +
                                     ::strsignal(c.status - 128) + ")"
-                              : "its process ended with status " + std::to_string(c.status);
+                : c.unknown
+                    ? std::string(
+                          "it ended, and another part of this program has reaped its process (a handler of "
+                          "SIGCHLD, or a wait for any child), so that nobody knows how; let it wait for "
+                          "its own children only")
+                    : "its process ended with status " + std::to_string(c.status);
+            if (c.unknown) std::fprintf(stderr, "herring: launch: rank %d: %s\n", worst, how.c_str());
             region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
             next = deadline_in(options.grace);
             signal_to_send = SIGTERM;
@@ -292,9 +328,11 @@ template <class Function> int launch(int ranks, Function&& function, launch_opti
     std::fflush(nullptr); // or what is buffered now would be printed by every child
     pid_t const parent = ::getpid();
     std::vector<detail::child> children(static_cast<std::size_t>(ranks));
+    detail::children_are_kept kept;
     for (int r = 0; r < ranks; ++r) {
         pid_t const pid = ::fork();
         if (pid == 0) {
+            kept.as_before();
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (::getppid() != parent) ::_exit(1); // it died before prctl
             for (detail::child const& sibling : children)

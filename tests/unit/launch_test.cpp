@@ -411,3 +411,62 @@ TEST_CASE("launch: what is certain stands, and follows nobody") {
     CHECK(here.verdict()->peer == 1);
     CHECK(here.verdict()->text == std::string("its part has not come; look"));
 }
+
+TEST_CASE("launch: where SIGCHLD is ignored, statuses are what they are, and it stays ignored") {
+    quiet const hush;
+    struct sigaction before {};
+    struct sigaction ours {};
+    struct sigaction after {};
+    for (bool const by_flag : {false, true}) {
+        CAPTURE(by_flag);
+        ours = {};
+        ours.sa_handler = by_flag ? SIG_DFL : SIG_IGN;
+        ours.sa_flags = by_flag ? SA_NOCLDWAIT : 0;
+        ::sigaction(SIGCHLD, &ours, &before);
+        int const well = launch(3, [&](world& w) {
+            struct sigaction seen {};
+            ::sigaction(SIGCHLD, nullptr, &seen);
+            w.barrier();
+            return seen.sa_handler == ours.sa_handler && (seen.sa_flags & SA_NOCLDWAIT) == ours.sa_flags ? 0
+                                                                                                         : 5;
+        });
+        int const seven = launch(2, [](world& w) { return w.rank() == 1 ? 7 : 0; });
+        int const killed = launch(2, [](world& w) {
+            if (w.rank() == 1) ::kill(::getpid(), SIGKILL);
+        });
+        ::sigaction(SIGCHLD, &before, &after);
+        CHECK(well == 0);
+        CHECK(seven == 7);
+        CHECK(killed == 128 + SIGKILL);
+        CHECK((after.sa_handler == ours.sa_handler));
+        CHECK((after.sa_flags & SA_NOCLDWAIT) == ours.sa_flags);
+    }
+}
+
+TEST_CASE("launch: a rank whose process somebody else reaps is told of") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    int const saved = ::dup(2);
+    ::dup2(ends[1], 2);
+    // A handler that waits for any child, as some programs have.
+    struct sigaction ours {};
+    struct sigaction before {};
+    ours.sa_handler = [](int) {
+        while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+    };
+    ours.sa_flags = SA_RESTART;
+    ::sigaction(SIGCHLD, &ours, &before);
+    int const status = launch(1, [](world&) {});
+    ::sigaction(SIGCHLD, &before, nullptr);
+    ::dup2(saved, 2);
+    ::close(saved);
+    ::close(ends[1]);
+    char text[512] = {};
+    REQUIRE(::read(ends[0], text, sizeof text - 1) > 0);
+    ::close(ends[0]);
+    CHECK(status == 1);
+    CAPTURE(text);
+    CHECK(std::strstr(text, "rank 0: it ended, and another part of this program has reaped its process") !=
+          nullptr);
+}
