@@ -310,7 +310,8 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     ///
     /// Shape: layout[i].elements elements.
     /// Lifetime: until `wait()` has returned, and not to be touched; after an error its content is undefined.
-    /// Cost: two copies; on one node, without progress::thread, through a ring that stays in cache.
+    /// Cost: two copies; on one node, without progress::thread, through a ring that stays in cache; one copy where the node
+    /// has two ranks and both lend the bucket's tensors.
     void ready(std::size_t i, std::span<Element> inout) {
         (void)holds<detail::only_on_host<on_device>>;
         call const here(*this, "ready");
@@ -396,7 +397,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Shape:  n elements in, n out; with n = 0, on all ranks, nothing is done.
     /// Blocks: until done, at most `world::default_timeout()`.
     /// Cost:   without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
-    ///         through a ring of a few pieces that stays in cache.
+    ///         through a ring of a few pieces that stays in cache; on one node of two ranks one copy in.
     /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
     /// Errors: as `wait`; `bad_state` in the middle of a step.
     void all_reduce(std::span<Element> inout) requires(rule_is_named) {
@@ -573,8 +574,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                 {executions, " buckets and ", peers.size(), " peers: at most ", detail::token::low,
                  " of each; use larger buckets (herring::fusion::balanced_buffer), or a larger cut_bytes "
                  "of the intra_node policy's tuning"});
+        // So many are outstanding, or were released by this rank alone while another rank has still to look at them.
+        std::size_t const kept = executions + ring_pieces;
         std::size_t const flags =
-            map_.largest_node() > 1 ? engine_type::local_bytes(executions, plan_.tuning.mailbox_bytes) : 0;
+            map_.largest_node() > 1 ? engine_type::local_bytes(kept, plan_.tuning.mailbox_bytes) : 0;
         std::size_t region = detail::round_up(tensors + ring + flags, 64);
         if constexpr (on_device) {
             std::size_t largest = 0;
@@ -603,6 +606,16 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
             node_.emplace(ranks_, region);
         }
         ring_ = node_->memory() + tensors;
+        if constexpr (!on_device) {
+            for (std::size_t i = 0; i < ring_pieces; ++i)
+                slots_[i] = {ring_ + i * slot_ * sizeof(Element), map_.local_rank(ranks_.rank())};
+            for (bucket const& b : plan_.buckets) {
+                std::size_t parts = 0;
+                each_in(b, [&](std::size_t, std::size_t, std::size_t) { ++parts; });
+                most_parts_ = std::max(most_parts_, parts);
+            }
+            parts_ = detail::table<lent_part>(ring_pieces * most_parts_);
+        }
         staging_ = detail::private_memory(plan_.staging_bytes(peers.size()), ranks_.rank());
 
         transport_needs const needs{.peers = peers,
@@ -619,7 +632,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         }
         if constexpr (parts_on_device)
             transport_->register_device_memory(node_->parts(), node_->device().number());
-        engine_.emplace(ranks_, map_, plan_, *transport_, *node_, trace_, peers, executions, ring_ + ring,
+        engine_.emplace(ranks_, map_, plan_, *transport_, *node_, trace_, peers, kept, ring_ + ring,
                         staging_.bytes());
         engine_->open();
 
@@ -760,19 +773,17 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         for (; next_bucket_ < missing_.size() && missing_[next_bucket_] == 0; ++next_bucket_) {
             bucket const& full = plan_.buckets[next_bucket_];
             if (full.elements == 0) continue; // on every rank: nothing to do, and nobody to wait for
-            std::byte* own = nullptr;
+            place at;
             if constexpr (on_device) {
-                own = load(full);
+                at.own = load(full);
             } else if (through_ring_ && is_borrowed(full)) {
                 if (ring_in_ - ring_out_ == ring_pieces) return;
-                Element* const slot = slot_of(ring_in_++);
-                copy_part(full, slot, true);
-                own = reinterpret_cast<std::byte*>(slot);
+                at = copied_in(full, ring_in_++);
             } else {
-                own = reinterpret_cast<std::byte*>(memory() + full.offset);
+                at.own = reinterpret_cast<std::byte*>(memory() + full.offset);
             }
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(next_bucket_));
-            step_end_ = submit(full, plan_.shards.data(), own, next_bucket_,
+            step_end_ = submit(full, plan_.shards.data(), at, next_bucket_,
                                fingerprint_of(full.elements, next_bucket_));
         }
     }
@@ -790,14 +801,31 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
             bucket const& b = plan_.buckets[next_out_];
             if (b.elements == 0) continue;
             if (engine_->released() <= taken_) break;
+            if (is_borrowed(b) && !taken_over(taken_, ring_out_++)) copy_out(b, slot_of(ring_out_ - 1));
             ++taken_;
-            if (is_borrowed(b)) copy_part(b, slot_of(ring_out_++), false);
         }
         send_off();
     }
 
+    // Where a bucket lies while it is reduced, and what of it is a copy from memory of the caller's.
+    struct place {
+        std::byte* own = nullptr;
+        int home = -1;
+        std::span<lent_part const> lent{};
+    };
+
     Element* slot_of(std::size_t number) const noexcept {
-        return reinterpret_cast<Element*>(ring_) + number % ring_pieces * slot_;
+        return reinterpret_cast<Element*>(slots_[number % ring_pieces].own);
+    }
+    lent_part* parts_of(std::size_t number) noexcept { return &parts_[number % ring_pieces * most_parts_]; }
+
+    // After execution `number`, whose bucket lay in a slot: where two ranks exchanged it, its results are in the caller's
+    // memory already, and the slot is another from now on.
+    bool taken_over(std::uint64_t number, std::size_t slot) noexcept {
+        execution const& ended = engine_->ended(number);
+        if (!ended.exchanged) return false;
+        slots_[slot % ring_pieces] = {ended.own, ended.home};
+        return true;
     }
 
     // Calls `with(tensor, from, count)` for what lies of each tensor in the bucket, `from` being in the tensor.
@@ -814,17 +842,30 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         each_in(b, [&](std::size_t i, std::size_t, std::size_t) { any = any || !callers_[i].empty(); });
         return any;
     }
-    void copy_part(bucket const& b, Element* slot, bool in) noexcept {
+    // Element `from` of tensor i, in memory of the caller's or of the reducer's.
+    Element* origin(std::size_t i, std::size_t from) noexcept {
+        return callers_[i].empty() ? memory() + plan_.tensors[i].offset + from : callers_[i].data() + from;
+    }
+    place copied_in(bucket const& b, std::size_t number) noexcept {
+        Element* const slot = slot_of(number);
+        lent_part* const parts = parts_of(number);
+        std::size_t count_of_parts = 0;
         each_in(b, [&](std::size_t i, std::size_t from, std::size_t count) {
-            std::size_t const at = plan_.tensors[i].offset + from;
-            Element* const own = callers_[i].empty() ? memory() + at : callers_[i].data() + from;
-            Element* const there = slot + (at - b.offset);
-            std::memcpy(in ? there : own, in ? own : there, count * sizeof(Element));
+            std::size_t const at = plan_.tensors[i].offset + from - b.offset;
+            Element* const theirs = origin(i, from);
+            std::memcpy(slot + at, theirs, count * sizeof(Element));
             // Behind a tensor, up to the next one's cache line.
-            if (in)
-                std::fill(there + count,
-                          slot + std::min(detail::round_up(at + count, plan_.grain) - b.offset, b.elements),
-                          Element{});
+            std::fill(slot + at + count,
+                      slot + std::min(detail::round_up(at + count, plan_.grain), b.elements), Element{});
+            auto* const bytes = reinterpret_cast<std::byte*>(theirs);
+            parts[count_of_parts++] = {bytes, bytes, at, count};
+        });
+        return {slots_[number % ring_pieces].own, slots_[number % ring_pieces].home, {parts, count_of_parts}};
+    }
+    void copy_out(bucket const& b, Element const* slot) noexcept {
+        each_in(b, [&](std::size_t i, std::size_t from, std::size_t count) {
+            std::memcpy(origin(i, from), slot + (plan_.tensors[i].offset + from - b.offset),
+                        count * sizeof(Element));
         });
     }
 
@@ -855,15 +896,19 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     }
 
     /// Returns how many executions are submitted with this one.
-    std::uint64_t submit(bucket const& b, shard const* shards, std::byte* own, std::size_t label,
+    std::uint64_t submit(bucket const& b, shard const* shards, place const& at, std::size_t label,
                          std::uint32_t fingerprint) noexcept {
-        std::uint64_t const number = engine_->submit({.shards = shards + b.first_shard,
-                                                      .shard_count = b.shards,
-                                                      .path = b.path,
-                                                      .own = own,
-                                                      .elements = b.elements,
-                                                      .fingerprint = fingerprint,
-                                                      .label = static_cast<std::uint32_t>(label)});
+        std::uint64_t const number =
+            engine_->submit({.shards = shards + b.first_shard,
+                             .shard_count = b.shards,
+                             .path = b.path,
+                             .own = at.own,
+                             .home = at.home,
+                             .elements = b.elements,
+                             .fingerprint = fingerprint,
+                             .label = static_cast<std::uint32_t>(label),
+                             .lent_parts = static_cast<std::uint32_t>(at.lent.size()),
+                             .lent = at.lent.data()});
         driver_->submitted();
         return number + 1;
     }
@@ -934,8 +979,8 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         bucket whole;
         divide(inout.size(), whole, scratch_);
         if (needs_ring()) whole.path = route::mailbox; // memory that the others do not see
-        return finish(submit(whole, scratch_.data(), reinterpret_cast<std::byte*>(inout.data()), no_bucket,
-                             fingerprint_of(inout.size(), no_bucket)),
+        return finish(submit(whole, scratch_.data(), {.own = reinterpret_cast<std::byte*>(inout.data())},
+                             no_bucket, fingerprint_of(inout.size(), no_bucket)),
                       deadline);
     }
 
@@ -944,23 +989,24 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         std::size_t const tail = to.size() - (pieces - 1) * piece_;
         bucket last = whole_piece_;
         if (tail != piece_) divide(tail, last, scratch_);
-        auto const slot = [&](std::size_t piece) {
-            return reinterpret_cast<Element*>(ring_) + piece % ring_pieces * piece_;
-        };
         auto const count = [&](std::size_t piece) { return piece + 1 < pieces ? piece_ : tail; };
         std::uint64_t const before = engine_->requested();
         std::size_t in = 0;
         for (std::size_t out = 0; out < pieces; ++out) {
             for (; in < pieces && in < out + ring_pieces; ++in) {
-                std::memcpy(slot(in), from.data() + in * piece_, count(in) * sizeof(Element));
-                bool const whole = count(in) == piece_;
+                std::span<Element const> const here = from.subspan(in * piece_, count(in));
+                std::memcpy(slot_of(in), here.data(), here.size_bytes());
+                *parts_of(in) = {reinterpret_cast<std::byte const*>(here.data()),
+                                 reinterpret_cast<std::byte*>(to.data() + in * piece_), 0, here.size()};
+                bool const whole = here.size() == piece_;
                 (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
-                             reinterpret_cast<std::byte*>(slot(in)), no_bucket,
-                             fingerprint_of(to.size(), no_bucket - in));
+                             {slots_[in % ring_pieces].own, slots_[in % ring_pieces].home, {parts_of(in), 1}},
+                             no_bucket, fingerprint_of(to.size(), no_bucket - in));
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
-            std::memcpy(to.data() + out * piece_, slot(out), count(out) * sizeof(Element));
+            if (!taken_over(before + out, out))
+                std::memcpy(to.data() + out * piece_, slot_of(out), count(out) * sizeof(Element));
         }
         return finish(before + pieces, deadline);
     }
@@ -983,8 +1029,8 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                 std::byte* const own =
                     node_->load(engine_->requested(), no_bucket, slot(entered) * sizeof(Element), bytes);
                 bool const whole = count(entered) == piece_;
-                (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(), own,
-                             no_bucket, fingerprint_of(inout.size(), no_bucket - entered));
+                (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
+                             {.own = own}, no_bucket, fingerprint_of(inout.size(), no_bucket - entered));
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
@@ -1033,9 +1079,12 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
     // all_reduce
     std::byte* ring_ = nullptr;
-    std::size_t piece_ = 0;   // elements
-    std::size_t slot_ = 0;    // room for one, or for a bucket that goes through the ring
-    std::size_t ring_at_ = 0; // of tensors on a device: where the ring begins among them
+    place slots_[ring_pieces];       // of the ring; where two ranks exchange, some in the other's region
+    std::size_t most_parts_ = 1;     // of the caller's memory in a bucket
+    detail::table<lent_part> parts_; // of each slot
+    std::size_t piece_ = 0;          // elements
+    std::size_t slot_ = 0;           // room for one, or for a bucket that goes through the ring
+    std::size_t ring_at_ = 0;        // of tensors on a device: where the ring begins among them
     bucket whole_piece_;
     std::vector<shard> piece_shards_;
     std::vector<shard> scratch_;

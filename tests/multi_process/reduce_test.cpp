@@ -288,3 +288,58 @@ TEST_CASE("a rank that has everything may leave while its last results are still
                   },
                   on({"a", "b"})) == 0);
 }
+
+TEST_CASE("two ranks of one node: tensors of the caller's and of the reducer's, another choice on each rank "
+          "and in each step") {
+    CHECK(launch(
+              2,
+              [](world& w) {
+                  using small_cuts =
+                      intra_node::basic_shared_memory<intra_node::shared_memory_tuning{.cut_bytes = 8_KiB}>;
+                  std::vector<std::size_t> const sizes = {5000, 3, 40'000, 700, 1, 9001, 0, 12'345};
+                  std::vector<tensor_spec> specs;
+                  for (std::size_t i = 0; i < sizes.size(); ++i)
+                      specs.push_back({std::to_string(i), sizes[i]});
+                  reducer<std::int32_t, transport::tcp, small_cuts, update::sum> reduce(w, layout(specs));
+                  std::vector<std::vector<std::int32_t>> mine;
+                  for (std::size_t const n : sizes) mine.emplace_back(n);
+                  auto const value = [](int rank, std::size_t tensor, std::size_t i, int step) {
+                      return static_cast<std::int32_t>(i * 7 + tensor * 3) + 1000 * rank + step;
+                  };
+                  auto const sum = [&](std::size_t tensor, std::size_t i, int step) {
+                      return value(0, tensor, i, step) + value(1, tensor, i, step);
+                  };
+                  std::uint32_t dice = static_cast<std::uint32_t>(w.rank()) * 77 + 5;
+                  for (int step = 0; step < 60; ++step) {
+                      std::vector<std::span<std::int32_t>> at;
+                      for (std::size_t t = 0; t < sizes.size(); ++t) {
+                          dice = dice * 1664525u + 1013904223u;
+                          // At first all are lent on both ranks, then some, another choice on each rank.
+                          bool const lent = step < 20 || (dice >> 16) % 3 != 0;
+                          at.push_back(lent ? std::span(mine[t]) : reduce.tensor(t));
+                          for (std::size_t i = 0; i < sizes[t]; ++i) at[t][i] = value(w.rank(), t, i, step);
+                          lent ? reduce.ready(t, at[t]) : reduce.ready(t);
+                      }
+                      reduce.wait();
+                      for (std::size_t t = 0; t < sizes.size(); ++t)
+                          for (std::size_t i = 0; i < sizes[t]; ++i)
+                              if (at[t][i] != sum(t, i, step)) {
+                                  std::fprintf(stderr, "rank %d, step %d, tensor %zu, element %zu\n",
+                                               w.rank(), step, t, i);
+                                  return 1;
+                              }
+                      // The same places serve buffers outside the layout, in place and from one buffer to another.
+                      std::vector<std::int32_t> in(20'000 + static_cast<std::size_t>(step) * 1000),
+                          out(in.size());
+                      for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(w.rank(), 99, i, step);
+                      auto const before = in;
+                      reduce.all_reduce(std::span<std::int32_t const>(in), std::span(out));
+                      if (in != before) return 2;
+                      reduce.all_reduce(std::span(in));
+                      for (std::size_t i = 0; i < in.size(); ++i)
+                          if (out[i] != sum(99, i, step) || in[i] != out[i]) return 3;
+                  }
+                  return 0;
+              },
+              on({"a", "a"})) == 0);
+}

@@ -182,6 +182,9 @@ template <class Element, class Transport, class IntraNode, class Update> struct 
     }
 
     /// Sums what `group` names, in its order, for this rank alone.
+    void fold_group_into(std::byte* at, std::size_t count) noexcept {
+        fold_group_into(reinterpret_cast<Element*>(at), count);
+    }
     void fold_group_into(Element* target, std::size_t count) noexcept {
         kernel::fold<Update, Element>(std::span<source const>(group.data(), group.size()),
                                       std::span<Element* const>(&target, 1), count, map.size());

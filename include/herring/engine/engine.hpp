@@ -83,6 +83,10 @@ template <class Element, class Transport, class IntraNode, class Update, class T
     std::atomic<std::uint64_t> const& submissions() const noexcept { return requested_; }
     std::atomic<std::uint64_t> const& releases() const noexcept { return released_; }
 
+    /// A released execution as it ended, until as many others as may be outstanding are submitted: whether it was
+    /// exchanged, and the place that is this rank's now.
+    execution const& ended(std::uint64_t number) noexcept { return shared_.at(number); }
+
     /// The first failure, or nullptr.
     failure const* failed() const noexcept {
         return shared_.failed.load(std::memory_order_acquire) ? &shared_.failed_with : nullptr;
@@ -263,7 +267,7 @@ template <class Element, class Transport, class IntraNode, class Update, class T
         }
         for (; arrived_ > shared_.gathered && shared_.node.absent(shared_.gathered) < 0;
              ++shared_.gathered, ++progress) {
-            execution const& e = shared_.at(shared_.gathered);
+            execution& e = shared_.at(shared_.gathered);
             if (int const other = on_node_.differs(e, shared_.gathered); other >= 0) {
                 shared_.mismatch_on_node(other, e);
                 break;
@@ -274,6 +278,9 @@ template <class Element, class Transport, class IntraNode, class Update, class T
         return progress;
     }
 
+    // Whether the result is complete when this rank has made it.
+    static bool alone(execution const& e) noexcept { return e.path == route::mailbox || e.exchanged; }
+
     std::size_t finish() noexcept {
         std::size_t progress = 0;
         for (; finished_ < arrived_ && shared_.at(finished_).open == 0; ++finished_, ++progress) {
@@ -281,12 +288,10 @@ template <class Element, class Transport, class IntraNode, class Update, class T
                 shared_.node.template spread<Element>(finished_, shared_.at(finished_));
                 if (shared_.node.failed() != nullptr) break; // nobody may take this for finished
             }
-            shared_.node.finish(finished_, shared_.at(finished_).path != route::mailbox);
+            shared_.node.finish(finished_, !alone(shared_.at(finished_)));
         }
         std::uint64_t done = released_.load(std::memory_order_relaxed);
-        // A result by mailbox is complete when this rank has made it.
-        while (done < finished_ &&
-               (shared_.at(done).path == route::mailbox || shared_.node.unfinished(done) < 0)) {
+        while (done < finished_ && (alone(shared_.at(done)) || shared_.node.unfinished(done) < 0)) {
             trace_(trace_event::bucket_reduced, shared_.at(done).label);
             if constexpr (context::on_device && !context::sums_on_device) shared_.node.store(done);
             released_.store(++done, std::memory_order_release);

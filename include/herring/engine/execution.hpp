@@ -11,16 +11,29 @@
 
 namespace HERRING_NAMESPACE {
 
+/// A range of a bucket that lies in memory of the caller's, which other ranks do not see.
+struct lent_part {
+    std::byte const* from = nullptr; ///< this rank's contribution
+    std::byte* to = nullptr;         ///< its result; may be `from`
+    std::size_t offset = 0;          ///< elements from the bucket's start
+    std::size_t elements = 0;
+};
+
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank.
 struct execution {
     shard const* shards = nullptr;
     std::uint32_t shard_count = 0;
     route path = route::local;
-    std::byte* own = nullptr; ///< start of the bucket in this rank's memory
+    std::byte* own = nullptr; ///< start of the bucket in this node's memory
+    int home = -1;            ///< local rank whose region `own` lies in; −1: this rank
     std::size_t elements = 0;
     std::uint32_t fingerprint = 0; ///< 20 bits, of the operation that every rank must be in here
     std::uint32_t label = 0;       ///< bucket number, for the trace
     std::uint32_t open = 0;        ///< things that this rank still has to do or to wait for
+    std::uint32_t lent_parts = 0;
+    lent_part const* lent =
+        nullptr;            ///< what was copied to `own`, if all of it lies in memory of the caller's
+    bool exchanged = false; ///< see local_routes; then `own` and `home` are the other rank's
 };
 
 /// A fingerprint of an operation: which one it is, and of what size.

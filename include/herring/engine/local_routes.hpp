@@ -10,13 +10,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace HERRING_NAMESPACE::detail {
 
 /// Local: every local rank sums its chunks of all memories, in all memories; then all wait for all.
 /// Mailbox: every local rank copies its part to a mailbox and sums all mailboxes for itself; one wait instead of two.
+/// Exchange: the local route of two ranks that both copied the bucket from memory of the caller's: each sums the other's
+/// copy and its own memory into its own memory, and keeps the other's place for a later copy. One wait instead of two, and
+/// no copy out. A place that its reader writes next is in that reader's cache already.
 ///
 /// Cost: local: each rank's bytes read once and written once. Mailbox: L·(L + 2) times the bucket, which is small.
+///       Exchange, a rank: the bucket is copied once, and read and written once by the sum.
 template <class Context> class local_routes {
   public:
     /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too.
@@ -31,21 +36,23 @@ template <class Context> class local_routes {
     /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it.
     void declare(execution const& e, std::uint64_t number) noexcept {
         if (shared_.local_size > 1)
-            declared_[number & shared_.ring_mask] = {stamp_of(e, number), e.own - shared_.node.memory()};
+            declared_[number & shared_.ring_mask] = {stamp_of(e, number), e.own - region(home_of(e)),
+                                                     home_of(e), e.lent != nullptr};
     }
 
     /// Once all have arrived at execution `number`: a local rank that takes it for something else, or −1; then it is known where
     /// their parts lie. What is declared stays until this rank has released the execution, but for mailboxes, which have
     /// stamps of their own.
-    int differs(execution const& e, std::uint64_t number) noexcept {
+    int differs(execution& e, std::uint64_t number) noexcept {
         if (shared_.local_size == 1 || e.path == route::mailbox) return -1;
-        std::byte* const own = shared_.node.memory();
+        e.exchanged = e.path == route::local && shared_.local_size == 2;
         auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ring_mask]);
         for (int l = 0; l < shared_.local_size; ++l) {
             declaration theirs;
             std::memcpy(&theirs, shared_.node.peer(l, mine), sizeof theirs);
             if (theirs.what != stamp_of(e, number)) return l;
-            shared_.apart(e)[l] = shared_.node.peer(l, own) + theirs.place - e.own;
+            shared_.apart(e)[l] = region(theirs.home) + theirs.place - e.own;
+            e.exchanged = e.exchanged && theirs.lent;
         }
         return -1;
     }
@@ -71,7 +78,7 @@ template <class Context> class local_routes {
             if (e.path == route::mailbox)
                 sum_mailboxes(e, at_);
             else if (e.path == route::local)
-                sum_in_place(e);
+                e.exchanged ? exchange(e, at_) : sum_in_place(e);
             else
                 continue;
             --e.open;
@@ -93,7 +100,9 @@ template <class Context> class local_routes {
     }
     struct declaration {
         stamp what;
-        std::ptrdiff_t place; // of the bucket in the rank's memory
+        std::ptrdiff_t place; // of the bucket in the region of local rank `home`
+        std::int32_t home;
+        bool lent; // all of it is a copy from memory of the caller's
     };
     static constexpr std::size_t declared_bytes(std::size_t ring) noexcept {
         return (ring * sizeof(declaration) + 4095) / 4096 * 4096;
@@ -105,6 +114,30 @@ template <class Context> class local_routes {
             if (theirs != mine) return l;
         }
         return -1;
+    }
+
+    int home_of(execution const& e) const noexcept { return e.home < 0 ? shared_.local : e.home; }
+    std::byte* region(int of_local) const noexcept {
+        return shared_.node.peer(of_local, shared_.node.memory());
+    }
+
+    void exchange(execution& e, std::uint64_t number) noexcept {
+        if constexpr (!Context::on_device) {
+            int const other = 1 - shared_.local;
+            std::ptrdiff_t const apart = shared_.apart(e)[other];
+            for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
+                auto const* const theirs =
+                    reinterpret_cast<std::byte const*>(shared_.element(e, part.offset)) + apart;
+                shared_.group[static_cast<std::size_t>(shared_.local)] = {part.from, false};
+                shared_.group[static_cast<std::size_t>(other)] = {theirs, false};
+                shared_.fold_group_into(part.to, part.elements);
+            }
+            declaration swapped;
+            auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ring_mask]);
+            std::memcpy(&swapped, shared_.node.peer(other, mine), sizeof swapped);
+            e.own += apart;
+            e.home = swapped.home;
+        }
     }
 
     std::byte* mailbox(std::uint64_t number) const noexcept {

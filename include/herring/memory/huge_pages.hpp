@@ -3,6 +3,8 @@
 #ifndef HERRING_MEMORY_HUGE_PAGES_HPP
 #define HERRING_MEMORY_HUGE_PAGES_HPP
 
+#include "herring/detail/config.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace herring {
+namespace HERRING_NAMESPACE {
 
 /// Bytes of a huge page.
 // Of x86-64, and of AArch64 with small pages of 4 KiB. Where huge pages are larger, advice for less than one of them has no effect.
@@ -161,6 +163,6 @@ template <class Element> class huge_page_allocator {
     }
 };
 
-} // namespace herring
+} // namespace HERRING_NAMESPACE
 
 #endif // HERRING_MEMORY_HUGE_PAGES_HPP

@@ -6,6 +6,11 @@
 
 #include "unit/engine/mesh.hpp"
 
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
 TEST_CASE("local_routes: a mailbox is not filled again before this rank and all others have read it") {
     mesh::world_of<std::int32_t> all({3}, {4, 4, 4, 4, 4, 4}, mesh::small_tuning(), 1, 0);
     for (herring::bucket const& b : all.made.buckets) REQUIRE(b.path == herring::route::mailbox);
@@ -47,4 +52,105 @@ TEST_CASE("local_routes: in place, nobody's memory is released before all ranks 
     CHECK(first.released() == 1);
     second.poll();
     CHECK(second.released() == 1);
+}
+
+namespace {
+
+using int_mesh = mesh::world_of<std::int32_t>;
+
+// Submits bucket 0 with a copy of `mine` in the region of local rank `home`; results go to `result`.
+void lend(int_mesh& all, int_mesh::rank& r, std::byte* place, int home, std::vector<std::int32_t> const& mine,
+          std::vector<std::int32_t>& result, herring::lent_part& part) {
+    herring::bucket const& b = all.made.buckets[0];
+    REQUIRE(mine.size() <= b.elements);
+    std::memcpy(place, mine.data(), mine.size() * sizeof(std::int32_t));
+    part = {reinterpret_cast<std::byte const*>(mine.data()), reinterpret_cast<std::byte*>(result.data()), 0,
+            mine.size()};
+    r.runs->submit({.shards = all.made.shards.data() + b.first_shard,
+                    .shard_count = b.shards,
+                    .path = b.path,
+                    .own = place,
+                    .home = home,
+                    .elements = b.elements,
+                    .fingerprint = 0,
+                    .label = 0,
+                    .lent_parts = 1,
+                    .lent = &part});
+}
+
+} // namespace
+
+TEST_CASE("local_routes: two ranks that lend their memory are done after one wait, and swap places") {
+    int_mesh all({2}, {1000}, mesh::small_tuning(), 1, 0);
+    REQUIRE(all.made.buckets[0].path == herring::route::local);
+    std::byte* place[2];
+    int home[2] = {0, 1};
+    for (std::size_t r = 0; r < 2; ++r) place[r] = all.ranks[r]->node.memory();
+    std::byte* const before[2] = {place[0], place[1]};
+    for (std::uint64_t turn = 0; turn < 5; ++turn) {
+        std::vector<std::int32_t> mine[2], result[2];
+        herring::lent_part part[2];
+        for (std::size_t r = 0; r < 2; ++r) {
+            mine[r].resize(1000);
+            result[r].resize(1000);
+            for (std::size_t i = 0; i < 1000; ++i)
+                mine[r][i] = static_cast<std::int32_t>(i * 3 + 1000 * r + turn);
+            lend(all, *all.ranks[r], place[r], home[r], mine[r], result[r], part[r]);
+        }
+        auto& first = *all.ranks[0]->runs;
+        auto& second = *all.ranks[1]->runs;
+        first.poll(); // has arrived
+        second.poll();
+        REQUIRE(second.released() == turn + 1); // without a word from the other that it has finished
+        CHECK(first.released() == turn);
+        auto const swapped = second.ended(turn);
+        CHECK(swapped.exchanged);
+        CHECK(swapped.own == place[0]);
+        CHECK(swapped.home == home[0]);
+        std::memset(swapped.own, 0x5a, 1000 * sizeof(std::int32_t)); // it is this rank's now
+        first.poll();
+        REQUIRE(first.released() == turn + 1);
+        CHECK(first.ended(turn).own == place[1]);
+        for (std::size_t r = 0; r < 2; ++r)
+            for (std::size_t i = 0; i < 1000; ++i)
+                REQUIRE(result[r][i] == static_cast<std::int32_t>(i * 6 + 1000 + 2 * turn));
+        std::swap(place[0], place[1]);
+        std::swap(home[0], home[1]);
+    }
+    CHECK(place[0] == before[1]);
+}
+
+TEST_CASE("local_routes: where one of two ranks has its tensor in place, nothing is exchanged") {
+    int_mesh all({2}, {1000}, mesh::small_tuning(), 1, 0);
+    std::vector<std::int32_t> const mine(1000, 5);
+    std::vector<std::int32_t> result(1000, 0);
+    herring::lent_part part;
+    lend(all, *all.ranks[0], all.ranks[0]->node.memory(), 0, mine, result, part);
+    for (std::int32_t& x : all.memory(*all.ranks[1], 0)) x = 7;
+    all.submit(*all.ranks[1], 0);
+    for (int i = 0; i < 3; ++i)
+        for (auto& r : all.ranks) r->runs->poll();
+    for (auto& r : all.ranks) {
+        REQUIRE(r->runs->released() == 1);
+        CHECK_FALSE(r->runs->ended(0).exchanged);
+        CHECK(r->runs->ended(0).own == r->node.memory());
+        for (std::int32_t const x : all.memory(*r, 0).first(1000))
+            REQUIRE(x == 12); // to be copied out by the caller
+    }
+}
+
+TEST_CASE("local_routes: three ranks that lend their memory sum their chunks for all") {
+    int_mesh all({3}, {1000}, mesh::small_tuning(), 1, 0);
+    std::vector<std::int32_t> const mine(1000, 5);
+    std::vector<std::int32_t> result(1000, 0);
+    herring::lent_part parts[3];
+    for (std::size_t r = 0; r < 3; ++r)
+        lend(all, *all.ranks[r], all.ranks[r]->node.memory(), static_cast<int>(r), mine, result, parts[r]);
+    for (int i = 0; i < 3; ++i)
+        for (auto& r : all.ranks) r->runs->poll();
+    for (auto& r : all.ranks) {
+        REQUIRE(r->runs->released() == 1);
+        CHECK_FALSE(r->runs->ended(0).exchanged);
+        for (std::int32_t const x : all.memory(*r, 0).first(1000)) REQUIRE(x == 15);
+    }
 }
