@@ -100,6 +100,8 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
 /// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
 /// not loopback.
 ///
+/// A rank that waits in a reducer is not inside MPI. Where messages of MPI may be pending then, name `waiting::mpi`.
+///
 /// Cost:     two times MPI_Allgather and MPI_Allgatherv, of some bytes a rank; after that MPI is not used, and may be finalised before the world ends.
 /// Errors:   as `join()`; `bad_state` before MPI_Init and after MPI_Finalize.
 /// Example:  MPI_Init(&argc, &argv);
