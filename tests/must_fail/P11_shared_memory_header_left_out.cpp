@@ -7,6 +7,7 @@
 #endif
 
 using element = float;
-using gradients = herring::reducer<element, herring::transport::inproc, herring::intra_node::shared_memory>;
+using gradients = herring::reducer<element, herring::transport::inproc, herring::update::sum,
+                                   herring::intra_node::shared_memory>;
 
 #include "train.hpp"

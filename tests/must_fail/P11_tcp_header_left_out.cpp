@@ -6,6 +6,6 @@
 #endif
 
 using element = float;
-using gradients = herring::reducer<element, herring::transport::tcp>;
+using gradients = herring::reducer<element, herring::transport::tcp, herring::update::sum>;
 
 #include "train.hpp"
