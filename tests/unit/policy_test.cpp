@@ -50,7 +50,7 @@ TEST_CASE("policy: a pack is one type, whatever the order") {
 }
 
 TEST_CASE("policy: a default may be named, and the type stays the same") {
-    CHECK(std::is_same_v<resolve_t<float, line>, resolve_t<float, herring::update::average, line>>);
+    CHECK(std::is_same_v<resolve_t<float, line>, resolve_t<float, herring::sharding::balanced, line>>);
     CHECK(std::is_same_v<
           resolve_t<float, line>,
           resolve_t<float, line, herring::waiting::adaptive_with<herring::waiting::adaptive_tuning{}>>>);
@@ -63,7 +63,7 @@ TEST_CASE("policy: what is left out takes its default") {
           pack,
           herring::policies<double, line, herring::intra_node::none, herring::sharding::balanced,
                             herring::placement::colocated, herring::fusion::balanced_buffer<>,
-                            herring::sync::every_step, herring::update::average, herring::wire::same,
+                            herring::sync::every_step, herring::update::unnamed_average, herring::wire::same,
                             herring::progress::caller, herring::waiting::adaptive, herring::trace::off>>);
 }
 
