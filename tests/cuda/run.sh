@@ -2,10 +2,13 @@
 # herring: what is for GPUs, with nothing but nvcc and doctest's header: compiled, its code looked at, and run on a GPU or a stand-in for one.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tests/cuda/run.sh              HERRING_DOCTEST_INCLUDE: the folder that has doctest/doctest.h, if it is not a system header
+#   tests/cuda/run.sh [--short]    HERRING_DOCTEST_INCLUDE: the folder that has doctest/doctest.h, if it is not a system header
 #
-# Code for sm_90, and PTX for what is newer. Programs lie in build/cuda.
+# Code for sm_90, and PTX for what is newer. Programs lie in build/cuda. --short: PTX alone, no bench, and of the stand-in one
+# device, and one control.
 set -u
+short=0
+[ "${1-}" = --short ] && short=1
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
 command -v nvcc >/dev/null || { echo "SKIPPED: cuda: no nvcc (CUDA toolkit 13): nothing for GPUs was compiled"; exit 0; }
@@ -16,6 +19,7 @@ fail() { echo "FAILED: cuda: $*"; result=1; }
 
 flags=(-std=c++20 -O2 -gencode "arch=compute_90,code=[sm_90,compute_90]" -Werror all-warnings -Xcompiler
     -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude -Itests)
+[ $short = 0 ] || flags=("${flags[@]/code=\[sm_90,compute_90\]/code=compute_90}" -Xcompiler -O0)
 [ -z "${HERRING_DOCTEST_INCLUDE-}" ] || flags+=(-isystem "$HERRING_DOCTEST_INCLUDE")
 link() { nvcc "${flags[@]}" "$out/$1.o" -o "$out/$2" "${@:3}" >"$out/$2.log" 2>&1; } # object, program, what else
 compile() { # source, program
@@ -97,6 +101,15 @@ passes() { # what, log, what the test is told; the environment is set by who cal
         grep -vE 'share device|^$' "$out/$2.log" | head -n 40
     fi
 }
+control() { # slip, policy: the tests themselves: without what CUDA does, they fail
+    if HERRING_STAND_IN_SEED=1 HERRING_STAND_IN_SLIP=$1 on_stand_in gpu_test "control_$1" -tc="sanitizer: $2*"; then
+        fail "the control without $1 of events is not caught: $2"
+    elif ! grep -q "differs from the host's" "$out/control_$1.log"; then
+        fail "the control without $1 of events is caught for another reason: $2 ($out/control_$1.log)"
+    else
+        echo "cuda: control on the stand-in, $2 without $1 of events: caught, as it must be"
+    fi
+}
 stand_in() {
     if ! nvcc "${flags[@]}" -O1 -c tests/cuda/stand_in/runtime.cpp -o "$out/stand_in.o" >"$out/stand_in.log" 2>&1; then
         fail "the stand-in for CUDA's runtime does not compile"
@@ -115,21 +128,18 @@ stand_in() {
         fi
     done
     HERRING_STAND_IN_SEED=1 passes "1 device, seed 1: test cases" stand_in_1
+    if [ $short = 1 ]; then
+        control waits pcie_staging
+        return
+    fi
     HERRING_STAND_IN_SEED=$seed HERRING_STAND_IN_DEVICES=2 passes "2 devices, seed $seed: test cases" stand_in_2 \
         -tce="the kernel*,both pass*,anywhere*,*killed*,nowhere*"
     HERRING_STAND_IN_SEED=$seed HERRING_STAND_IN_DEVICES=2 HERRING_STAND_IN_PEERS=0 \
         passes "2 devices out of each other's reach, seed $seed: test cases" stand_in_apart -tc="sanitizer: pcie*,bad input*"
-    # The tests themselves: without what CUDA does, they fail.
+    local slip
     for slip in waits records; do
-        for log in pcie_staging nvlink; do
-            if HERRING_STAND_IN_SEED=1 HERRING_STAND_IN_SLIP=$slip on_stand_in gpu_test "control_$slip" -tc="sanitizer: $log*"; then
-                fail "the control without $slip of events is not caught: $log"
-            elif ! grep -q "differs from the host's" "$out/control_$slip.log"; then
-                fail "the control without $slip of events is caught for another reason: $log ($out/control_$slip.log)"
-            else
-                echo "cuda: control on the stand-in, $log without $slip of events: caught, as it must be"
-            fi
-        done
+        control $slip pcie_staging
+        control $slip nvlink
     done
     on_stand_in gpu_test control_beyond -ns -tc="control*"
     if grep -q 'beyond_its_end: 128 bytes at .*: there is no such memory' "$out/control_beyond.log"; then
@@ -143,7 +153,7 @@ examples=()
 for example in examples/*/*.cu; do
     compile "$example" "$(basename "$example" .cu)" && examples+=("$(basename "$example" .cu)")
 done
-compile bench/gpu_bench.cu gpu_bench
+[ $short = 1 ] || compile bench/gpu_bench.cu gpu_bench
 if echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/null 2>&1; then
     if compile tests/cuda/gpu_test.cu gpu_test; then
         # It says itself, in a line with SKIPPED, when there is no device.

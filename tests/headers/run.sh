@@ -5,7 +5,7 @@
 #   tests/headers/run.sh [compiler ...]      default: those of g++ and clang++ that are installed
 #
 # Headers that need MPI or libfabric are left out where that is not installed, with a line that says so; headers of
-# language CUDA (.cuh) are compiled by nvcc where there is one.
+# language CUDA (.cuh) are compiled by nvcc where there is one, unless compilers are named, and nvcc is not among them.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -14,7 +14,14 @@ flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -
 export mpi_flags
 mpi_flags=$(mpicxx --showme:compile 2>/dev/null || mpicxx -compile_info 2>/dev/null | grep -oE -- '-I[^ ]+' | tr '\n' ' ')
 
-if [ "${1-}" = --one ]; then
+if [ "${1-}" = --one ] && [ "$2" = nvcc ]; then
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    printf '#include "%s"\n' "$3" >"$work/alone.cu"
+    nvcc -std=c++20 -arch=sm_90 -c -o /dev/null -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude "$work/alone.cu" ||
+        { echo "FAILED: nvcc: $3 does not compile alone"; exit 1; }
+    exit
+elif [ "${1-}" = --one ]; then
     # The include comes twice, so that a missing guard is seen too; and after macros of one letter, as numerical codes
     # have them (`#define N 1000`, the I of <complex.h>), each of which breaks whatever line has the letter as a name.
     # Casts are spelt out, so that the headers can be included by -I where that is a rule (MPI's macros have old ones).
@@ -25,7 +32,11 @@ if [ "${1-}" = --one ]; then
     exit 1
 fi
 
-compilers=("$@")
+compilers=() cuda=0
+for compiler in "$@"; do
+    if [ "$compiler" = nvcc ]; then cuda=1; else compilers+=("$compiler"); fi
+done
+[ $# = 0 ] && cuda=1
 if [ ${#compilers[@]} = 0 ]; then
     for compiler in g++ clang++; do command -v $compiler >/dev/null && compilers+=("$compiler"); done
 fi
@@ -91,13 +102,10 @@ if has mpi.h; then
     done
 fi
 
-if command -v nvcc >/dev/null; then
-    work=$(mktemp -d)
-    while read -r header; do
-        printf '#include "%s"\n' "$header" >"$work/alone.cu"
-        nvcc -std=c++20 -arch=sm_90 -c -o /dev/null -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude "$work/alone.cu" || { echo "FAILED: nvcc: $header does not compile alone"; result=1; }
-    done < <(cd include && find . -name '*.cuh' | cut -c3-)
-    rm -rf "$work"
+if [ $cuda = 0 ]; then
+    :
+elif command -v nvcc >/dev/null; then
+    (cd include && find . -name '*.cuh' | cut -c3-) | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one nvcc {} || result=1
 else
     echo "SKIPPED: headers: no nvcc for the headers of language CUDA (.cuh)"
 fi

@@ -10,20 +10,20 @@ for tool in objdump nm c++filt addr2line python3; do
     command -v $tool >/dev/null || { echo "SKIPPED: zero_dispatch: $tool is not installed (apt-get install binutils python3)"; exit 0; }
 done
 compilers=("$@")
+[ "${1-}" = --build ] && compilers=(none)
 if [ ${#compilers[@]} = 0 ]; then
     for compiler in g++ clang++; do command -v $compiler >/dev/null && compilers+=("$compiler"); done
+fi
+
+# No jump tables: a switch shall not look like a call through a pointer. With a line table, so that a call that was
+# inlined is put down to whose it is.
+if [ "${1-}" = --build ]; then # compiler, source, program, flags...
+    read -ra libraries < <(sed -n 's|^// link: ||p' "$3" | paste -sd' ')
+    exec "$2" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$3" -o "$4" "${@:5}" -pthread "${libraries[@]}"
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 result=0
-
-# No jump tables: a switch shall not look like a call through a pointer. With a line table, so that a call that was
-# inlined is put down to whose it is.
-build() { # compiler, source, program, flags...
-    local libraries
-    read -ra libraries < <(sed -n 's|^// link: ||p' "$2" | paste -sd' ')
-    "$1" -std=c++20 -O2 -g1 -fno-jump-tables -I"$root/include" "$2" -o "$3" "${@:4}" -pthread "${libraries[@]}"
-}
 has() { echo "#include <$1>" | "${compilers[0]}" -std=c++20 -E -x c++ - >/dev/null 2>&1; }
 walk() { python3 "$here/walk.py" "$@" --end herring::world::fail --end herring::world::accuse; }
 clean() { # what, program, options of the walk...
@@ -46,48 +46,47 @@ caught() { # what, program, the line that must be there, options of the walk...
     fi
 }
 
-for compiler in "${compilers[@]}"; do
-    # The test itself, with code of which it is known what is in it.
-    if build "$compiler" "$here/control.cpp" "$work/control"; then clean "$compiler: control without dispatch" "$work/control"; else result=1; fi
-    while read -r kind sign; do
-        if build "$compiler" "$here/control.cpp" "$work/control_$kind" "-DCONTROL_$kind"; then
-            caught "$compiler: control with $kind" "$work/control_$kind" "$sign"
-        else
-            result=1
-        fi
-    done <<'KINDS'
-VTABLE INDIRECT: .*(call|jmp|br|blr)
+# The reducer: every source here that is named hot*.cpp has hot_* functions, and options for the walk in lines that begin
+# with "// walk: "; HOT_CONTROL gives it a policy that calls through a virtual function. "// link: " and "// needs: " say
+# which library it is linked with, and which header must be there.
+sources=()
+for source in "$here"/hot*.cpp; do
+    needs=$(sed -n 's|^// needs: ||p' "$source")
+    if [ -n "$needs" ] && ! has "$needs"; then
+        echo "SKIPPED: zero_dispatch: $(basename "$source" .cpp): <$needs> is not installed"
+    else
+        sources+=("$source")
+    fi
+done
+# The test itself, with code of which it is known what is in it.
+controls='VTABLE INDIRECT: .*(call|jmp|br|blr)
 POINTER INDIRECT: .*(call|br|blr)
 TAIL INDIRECT: .*(jmp|br)
 FUNCTION SYMBOL: .*std::_Function_
-DYNAMIC_CAST SYMBOL: dynamic_cast
-KINDS
+DYNAMIC_CAST SYMBOL: dynamic_cast'
 
-    # The reducer: every source here that is named hot*.cpp has hot_* functions, and options for the walk in lines that
-    # begin with "// walk: "; HOT_CONTROL gives it a policy that calls through a virtual function. "// link: " and
-    # "// needs: " say which library it is linked with, and which header must be there.
-    for source in "$here"/hot*.cpp; do
+for compiler in "${compilers[@]}"; do
+    # All programs first, the large ones before the small ones, as many at a time as there are cores.
+    {
+        for source in "${sources[@]}"; do
+            echo "$source $work/$(basename "$source" .cpp)"
+            echo "$source $work/$(basename "$source" .cpp)_control -DHOT_CONTROL"
+        done
+        while read -r kind _; do echo "$here/control.cpp $work/control_$kind -DCONTROL_$kind"; done <<<"$controls"
+        echo "$here/control.cpp $work/control"
+    } | xargs -P "${JOBS:-$(nproc)}" -L 1 "$0" --build "$compiler" || { echo "FAILED: zero_dispatch: $compiler: does not build"; result=1; continue; }
+
+    clean "$compiler: control without dispatch" "$work/control"
+    while read -r kind sign; do caught "$compiler: control with $kind" "$work/control_$kind" "$sign"; done <<<"$controls"
+    for source in "${sources[@]}"; do
         name=$(basename "$source" .cpp)
-        needs=$(sed -n 's|^// needs: ||p' "$source")
-        if [ -n "$needs" ] && ! has "$needs"; then
-            echo "SKIPPED: zero_dispatch: $compiler: $name: <$needs> is not installed"
-            continue
-        fi
         read -ra options < <(sed -n 's|^// walk: ||p' "$source" | paste -sd' ')
-        if build "$compiler" "$source" "$work/$name"; then
-            clean "$compiler: $name" "$work/$name" "${options[@]}"
-            if [[ " ${options[*]}" =~ \ --known\ ([^ ]+)=([1-9]) ]]; then # one place more than is known
-                fewer=("${options[@]/%${BASH_REMATCH[1]}=*/${BASH_REMATCH[1]}=$((BASH_REMATCH[2] - 1))}")
-                caught "$compiler: $name with one place too many" "$work/$name" "INDIRECT: .* are known" "${fewer[@]}"
-            fi
-        else
-            result=1
+        clean "$compiler: $name" "$work/$name" "${options[@]}"
+        if [[ " ${options[*]}" =~ \ --known\ ([^ ]+)=([1-9]) ]]; then # one place more than is known
+            fewer=("${options[@]/%${BASH_REMATCH[1]}=*/${BASH_REMATCH[1]}=$((BASH_REMATCH[2] - 1))}")
+            caught "$compiler: $name with one place too many" "$work/$name" "INDIRECT: .* are known" "${fewer[@]}"
         fi
-        if build "$compiler" "$source" "$work/${name}_control" -DHOT_CONTROL; then
-            caught "$compiler: $name with a virtual policy" "$work/${name}_control" "INDIRECT: .*(call|jmp|br|blr)[^,]*" "${options[@]}"
-        else
-            result=1
-        fi
+        caught "$compiler: $name with a virtual policy" "$work/${name}_control" "INDIRECT: .*(call|jmp|br|blr)[^,]*" "${options[@]}"
     done
 done
 exit $result
