@@ -8,6 +8,7 @@
 # own_lines: lines that remain of Herring's own headers after preprocessing, without blank ones; one that a macro of the
 # system's (errno, say) breaks into several is one.
 # instantiations: functions of namespace herring that the compiler emits at -O0, before any is inlined away.
+# further_instantiations: as many again for one more reducer with another element type and rule.
 # functions: all that it emits, also those of the standard library and Asio that herring's code asks for.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,7 +28,10 @@ own_lines=$(awk -v own="$include/" '
 "$compiler" -O0 -c "${flags[@]}" -o "$work/counted.o"
 # Mangled names of functions in herring::, also const members and lambdas in them.
 functions=$(nm "$work/counted.o" | awk '$2 ~ /^[TtWw]$/ { ++n } END { print n + 0 }')
-instantiations=$(nm "$work/counted.o" | awk '$2 ~ /^[TtWw]$/ && $3 ~ /^_ZZ*N[KVRO]*7herring/ { ++n } END { print n + 0 }')
+own() { nm "$1" | awk '$2 ~ /^[TtWw]$/ && $3 ~ /^_ZZ*N[KVRO]*7herring/ { ++n } END { print n + 0 }'; }
+instantiations=$(own "$work/counted.o")
+"$compiler" -O0 -DHERRING_COST_FURTHER -c "${flags[@]}" -o "$work/further.o"
+further_instantiations=$(($(own "$work/further.o") - instantiations))
 
 if [[ ${1:-} == --json ]]; then
     best=

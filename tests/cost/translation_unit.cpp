@@ -20,3 +20,20 @@ int main() {
     gradients reduce{world, herring::layout{{"weights", 4096}, {"bias", 64}}};
     step(reduce);
 }
+
+#ifdef HERRING_COST_FURTHER // a second element type and rule: what each further one costs
+using totals = herring::reducer<double, herring::transport::tcp, herring::intra_node::shared_memory,
+                                herring::update::sum>;
+
+void step(totals& reduce) {
+    for (std::size_t i = 0; i < reduce.size(); ++i) {
+        for (double& x : reduce.tensor(i)) x = 1;
+        reduce.ready(i);
+    }
+    reduce.wait();
+}
+void further(herring::world& world) {
+    totals reduce{world, herring::layout{{"weights", 4096}, {"bias", 64}}};
+    step(reduce);
+}
+#endif
