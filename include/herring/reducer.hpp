@@ -9,6 +9,7 @@
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/late.hpp"
+#include "herring/detail/memory_check.hpp"
 #include "herring/detail/names.hpp"
 #include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
@@ -616,6 +617,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
             }
             parts_ = detail::table<lent_part>(ring_pieces * most_parts_);
         }
+        // Alike on all ranks, so that all ask or none does.
+        if (plan_.tensor_bytes() >= detail::memory_worth_asking_for)
+            detail::check_memory(ranks_, plan_.staging_bytes(peers.size()) +
+                                             (on_device || IntraNode::joins_ranks ? 0 : region));
         staging_ = detail::private_memory(plan_.staging_bytes(peers.size()), ranks_.rank());
 
         transport_needs const needs{.peers = peers,

@@ -4,16 +4,21 @@
 #define HERRING_DETAIL_FREE_MEMORY_HPP
 
 #include "herring/detail/config.hpp"
+#include "herring/detail/identity.hpp"
 #include "herring/detail/small_file.hpp"
 #include "herring/detail/text.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include <sys/stat.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -83,6 +88,43 @@ HERRING_SETUP inline std::uint64_t free_memory() {
         }
     }
     return least;
+}
+
+/// Equal for processes that are held to one count of memory: of one machine, and in one control group.
+HERRING_SETUP inline std::uint64_t memory_group() {
+    struct ::stat about {};
+    std::uint64_t const space =
+        ::stat("/proc/self/ns/cgroup", &about) == 0 ? static_cast<std::uint64_t>(about.st_ino) : 0;
+    std::string const name = text({boot_id(), "/", space, "/", small_file("/proc/self/cgroup")});
+    return hash_of(name.data(), name.size());
+}
+
+/// "1536 bytes" or "94.7 MiB".
+HERRING_SETUP inline std::string bytes_text(std::uint64_t size) {
+    char words[64];
+    if (size < 10u << 20)
+        std::snprintf(words, sizeof words, "%llu bytes", static_cast<unsigned long long>(size));
+    else
+        std::snprintf(words, sizeof words, "%.1f MiB", static_cast<double>(size) / 1048576.0);
+    return words;
+}
+
+/// What a rank says of memory before it is taken.
+struct memory_need {
+    std::uint64_t bytes = 0;                                        ///< that this rank will fill
+    std::uint64_t group = 0;                                        ///< `memory_group()`
+    std::uint64_t free = std::numeric_limits<std::uint64_t>::max(); ///< `free_memory()`
+};
+
+/// The first rank whose group has less free than its ranks need together; −1: there is none. All ranks find the same.
+HERRING_SETUP inline int short_of_memory(std::span<memory_need const> all, std::uint64_t& together) noexcept {
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        together = 0;
+        for (memory_need const& other : all)
+            if (other.group == all[r].group) together += other.bytes;
+        if (all[r].bytes > 0 && together > all[r].free) return static_cast<int>(r);
+    }
+    return -1;
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -8,6 +8,7 @@
 #include "herring/detail/descriptor.hpp"
 #include "herring/detail/free_memory.hpp"
 #include "herring/detail/identity.hpp"
+#include "herring/detail/memory_check.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
@@ -116,6 +117,7 @@ class shared_mapping {
     struct introduction {
         std::uint64_t bytes = 0;
         std::uint64_t random = 0; // its socket's name, with its rank
+        memory_need memory{};     // group and what is free there; the share that it is to fill is known later
     };
 
     // What exists only while the mapping is made.
@@ -134,13 +136,17 @@ class shared_mapping {
         }
 
         HERRING_SETUP void exchange_names(std::size_t wanted) {
-            introduction const me{wanted, random_bits()};
+            introduction me{wanted, random_bits()};
+            me.memory.group = memory_group();
+            if (wanted >= least_to_ask_for) me.memory.free = free_memory();
             given_by_all const answers = tell(failure_of(all.rank(), "shared_mapping",
                                                          [&] {
                                                              if (all.local_size() > 1) open_socket(me.random);
                                                          }),
                                               std::as_bytes(std::span(&me, 1)));
-            for (int const rank : all.map().members(all.node())) {
+            table<memory_need> needs(answers.size());
+            table<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // request of a node
+            for (int rank = 0; rank < all.size(); ++rank) {
                 auto const said = answers[static_cast<std::size_t>(rank)];
                 if (said.size() != sizeof(introduction))
                     give_up(errc::mismatch, rank,
@@ -148,9 +154,22 @@ class shared_mapping {
                              "order"});
                 introduction theirs;
                 std::memcpy(static_cast<void*>(&theirs), said.data(), sizeof theirs);
-                if (theirs.bytes > bytes) bytes = theirs.bytes;
-                randoms.push_back(theirs.random);
+                std::uint64_t& most = largest[static_cast<std::size_t>(all.map().node(rank))];
+                if (theirs.bytes > most) most = theirs.bytes;
+                needs[static_cast<std::size_t>(rank)] = theirs.memory;
+                if (all.map().node(rank) == all.node()) randoms.push_back(theirs.random);
             }
+            bytes = largest[static_cast<std::size_t>(all.node())];
+            // Each fills its share. The kernel would not refuse what it does not have: it would kill somebody.
+            for (int rank = 0; rank < all.size(); ++rank) {
+                int const node = all.map().node(rank);
+                needs[static_cast<std::size_t>(rank)].bytes =
+                    largest[static_cast<std::size_t>(node)] /
+                    static_cast<std::size_t>(all.map().local_size(node));
+            }
+            failure const poor =
+                memory_failure({needs.data(), needs.size()}, all.rank(), "shared_mapping", "shared memory");
+            if (poor.what != errc::ok) throw error(poor);
             std::size_t const page = page_bytes();
             whole_pages = bytes / page + (bytes % page != 0);
         }
@@ -211,31 +230,20 @@ class shared_mapping {
             }
         }
 
-        HERRING_SETUP static std::string in_words(std::uint64_t size) {
-            char text[64];
-            if (size < 10u << 20)
-                std::snprintf(text, sizeof text, "%llu bytes", static_cast<unsigned long long>(size));
-            else
-                std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(size) / 1048576.0);
-            return text;
-        }
+        static constexpr std::size_t least_to_ask_for = std::size_t{1} << 20;
 
         HERRING_SETUP void make_and_send() {
             if (bytes == 0) return;
             std::string const needed =
-                text({"this node's ranks need ", in_words(bytes), " of shared memory"});
+                text({"this node's ranks need ", bytes_text(bytes), " of shared memory"});
             char const* const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
-            // The kernel would refuse neither in an orderly way: by SIGXFSZ the one, by OOM killer the other.
+            // The kernel would refuse by SIGXFSZ.
             rlimit most{};
             if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
                 bytes > most.rlim_cur)
                 give_up(errc::no_resources, -1,
-                        {needed, ", the limit of file sizes is ", in_words(most.rlim_cur), "; ", cure,
+                        {needed, ", the limit of file sizes is ", bytes_text(most.rlim_cur), "; ", cure,
                          "raise it (ulimit -f)"});
-            if (std::uint64_t const free = free_memory(); bytes > free)
-                give_up(errc::no_resources, -1,
-                        {needed, ", ", in_words(free), " of memory are free; ", cure,
-                         "raise the memory limit of the machine's job, container or control group"});
             file = descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
             if (file.get() < 0)
                 give_up_errno("memfd_create", {needed, "; raise the limit of open files (ulimit -n)"});
@@ -337,14 +345,14 @@ class shared_mapping {
                 while (allocated != 0 && errno == EINTR);
             if (allocated != 0 && errno != EOPNOTSUPP)
                 give_up_errno("fallocate",
-                              {"this node's ranks need ", in_words(bytes),
+                              {"this node's ranks need ", bytes_text(bytes),
                                " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
                                "raise the memory limit of the machine's job, container or control group"});
             void* const at =
                 ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
             if (at == MAP_FAILED)
                 give_up_errno("mmap",
-                              {"this node's ranks need ", in_words(bytes),
+                              {"this node's ranks need ", bytes_text(bytes),
                                " of address space; raise the limit (ulimit -v) or reduce a smaller layout"});
             return {static_cast<std::byte*>(at), whole_pages * page};
         }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -65,4 +66,22 @@ TEST_CASE("of this machine: something, and not more than it has with its swap") 
     CHECK(free > 0);
     if (most != 0) CHECK(free <= most);
     CHECK(small_file("/no/such/file").empty());
+}
+
+TEST_CASE("ranks of one group need their memory together, and the first that is short is found") {
+    std::uint64_t together = 0;
+    auto const poor = [&](std::vector<memory_need> const& all) { return short_of_memory(all, together); };
+    CHECK(poor({}) == -1);
+    CHECK(poor({{60, 1, 200}, {60, 1, 190}, {60, 1, 180}}) == -1);
+    CHECK(poor({{60, 1, 200}, {60, 1, 190}, {60, 1, 179}}) == 2);
+    CHECK(together == 180);
+    CHECK(poor({{60, 1, 100}, {60, 2, 100}, {60, 3, 100}}) == -1); // each has a group of its own
+    CHECK(poor({{60, 1, 100}, {60, 2, 40}, {60, 1, 200}}) == 0);
+    CHECK(together == 120);
+    CHECK(poor({{60, 1, 130}, {60, 2, 40}, {60, 1, 200}}) == 1);
+    CHECK(together == 60);
+    CHECK(poor({{0, 1, 0}, {0, 1, 0}}) == -1); // nothing is asked for
+    CHECK(memory_group() == memory_group());
+    CHECK(bytes_text(1536) == "1536 bytes");
+    CHECK(bytes_text(99'300'000) == "94.7 MiB");
 }
