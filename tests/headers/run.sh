@@ -100,6 +100,15 @@ if has mpi.h; then
                 { printf 'FAILED: %s %s: herring/mpi/reduce.hpp:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
         done
     done
+    # A loop whose sum is reduced is compiled as it is for MPI_Allreduce, by whose address it is no candidate for vectors.
+    vectors() {
+        printf '#include "herring/mpi/reduce.hpp"\nstruct v { int n; double* x; };\ndouble f(v const& a) { double s = 0, t = 0; for (int i = 0; i < a.n; ++i) s += a.x[i] * a.x[i]; %s; return t; }\n' "$1" |
+            "${compilers[0]}" -O3 -ffast-math $mpi_flags -Iinclude -S -o - -x c++ - | grep -cE '(mul|add)pd|fm(ul|la)[[:space:]]+v'
+    }
+    by_mpi=$(vectors 'MPI_Allreduce(&s, &t, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)')
+    for call in 'herring::mpi::sum(&s, &t)' 't = herring::mpi::sum(s)'; do
+        [ "$(vectors "$call")" = "$by_mpi" ] || { echo "FAILED: $call: the caller's loop is compiled otherwise than with MPI_Allreduce"; result=1; }
+    done
 fi
 
 if [ $cuda = 0 ]; then
