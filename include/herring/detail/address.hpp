@@ -48,8 +48,7 @@ struct endpoint {
 
     /// From bytes of another process; false where they are no address of IPv4 or IPv6.
     HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
-        sa_family_t family_of = AF_UNSPEC;
-        if (from.size() > sizeof raw || from.size() < sizeof family_of) return false;
+        if (from.size() > sizeof raw || from.size() < sizeof raw.ss_family) return false;
         std::memcpy(&raw, from.data(), from.size());
         size = static_cast<socklen_t>(from.size());
         return (family() == AF_INET && size == sizeof(sockaddr_in)) ||
