@@ -24,16 +24,16 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
 /// The system's setting for transparent huge pages, /sys/kernel/mm/transparent_hugepage/enabled.
 enum class huge_page_setting : std::uint8_t {
-    unknown, ///< the file cannot be read: a container, or a kernel without them
-    never,   ///< no memory gets them
-    madvise, ///< memory gets them that was advised: `huge_page_allocator`, `advise_huge_pages`
-    always   ///< all large memory gets them
+    unknown,  ///< the file cannot be read: a container, or a kernel without them
+    disabled, ///< "never": no memory gets them
+    madvise,  ///< memory gets them that was advised: `huge_page_allocator`, `advise_huge_pages`
+    always    ///< all large memory gets them
 };
 
 /// "unknown", "never", "madvise", "always".
 constexpr char const* to_string(huge_page_setting setting) noexcept {
     switch (setting) {
-    case huge_page_setting::never:
+    case huge_page_setting::disabled:
         return "never";
     case huge_page_setting::madvise:
         return "madvise";
@@ -55,7 +55,7 @@ inline huge_page_setting system_huge_pages() noexcept {
     for (long i = 0; i + 1 < size; ++i)
         if (text[i] == '[') switch (text[i + 1]) {
             case 'n':
-                return huge_page_setting::never;
+                return huge_page_setting::disabled;
             case 'm':
                 return huge_page_setting::madvise;
             case 'a':
@@ -82,8 +82,9 @@ inline bool advise_huge_pages(std::span<std::byte> memory) noexcept {
     std::size_t const bytes = (memory.size() - before) / huge_page_bytes * huge_page_bytes;
 #if defined(MADV_HUGEPAGE)
     if (::madvise(first, bytes, MADV_HUGEPAGE) != 0) return false;
-    bool advised = system_huge_pages() != huge_page_setting::never; // else only what is in use can be moved
-    constexpr int collapse = 25;                                    // MADV_COLLAPSE, which older headers lack
+    bool advised =
+        system_huge_pages() != huge_page_setting::disabled; // else only what is in use can be moved
+    constexpr int collapse = 25;                            // MADV_COLLAPSE, which older headers lack
     for (std::size_t at = 0; at < bytes; at += huge_page_bytes) {
         constexpr std::size_t most_pages = huge_page_bytes / 4096;
         unsigned char in_use[most_pages] = {};
