@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -326,6 +328,56 @@ inline void measure(team const& ranks, options const& opt, operation const& op) 
         std::fprintf(out, "%s%.3f", i ? "," : "",
                      slowest[kept > 1 ? i * (slowest.size() - 1) / (kept - 1) : 0]);
     std::fprintf(out, "]}\n");
+    std::fclose(out);
+}
+
+// ---- uneven ranks
+// ----------------------------------------------------------------------------------------------------
+
+/// CPU seconds of this thread.
+inline double thread_cpu_us() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+}
+
+/// Steps in which every rank computes for 100 to 500 µs of CPU time, another time on each, then `run` reduces one number.
+/// Lets rank 0 append what a step takes beyond the slowest rank's computing (with fewer cores than ranks: beyond the
+/// cores' share of all computing, if that is longer), and the CPU time of all ranks beyond their computing.
+///
+/// Collective. `--steps n` [1000].
+inline void uneven(team const& ranks, options const& opt, std::string const& what,
+                   std::function<void()> const& run) {
+    auto const steps = static_cast<int>(opt.number("steps", 1000));
+    auto const cores = static_cast<double>(opt.number("cores", 2));
+    std::uint32_t dice = 12345; // the same sequence on all ranks, and for all contenders
+    double least_us = 0, computed_us = 0;
+    ranks.barrier();
+    double const cpu_start = cpu_seconds(), start = now_us();
+    for (int step = 0; step < steps; ++step) {
+        double longest = 0, all = 0, mine = 0;
+        for (int r = 0; r < ranks.size; ++r) {
+            dice = dice * 1664525u + 1013904223u;
+            double const us = 100 + 400 * static_cast<double>(dice >> 8) / static_cast<double>(1u << 24);
+            longest = std::max(longest, us);
+            all += us;
+            if (r == ranks.rank) mine = us;
+        }
+        least_us += std::max(longest, all / cores);
+        computed_us += all;
+        for (double const until = thread_cpu_us() + mine; thread_cpu_us() < until;) {
+        }
+        run();
+    }
+    double const step_us = ranks.max(now_us() - start) / steps;
+    double const cpu_us = ranks.sum(cpu_seconds() - cpu_start) * 1e6 / steps;
+    if (ranks.rank != 0) return;
+    std::FILE* const out = std::fopen(opt.text("out", "/dev/stdout").c_str(), "a");
+    if (!out) return;
+    std::fprintf(out,
+                 "{\"suite\":\"uneven\",\"what\":\"%s\",\"ranks\":%d,\"step_us\":%.1f,\"beyond_us\":%.1f,"
+                 "\"cpu_beyond_us\":%.1f}\n",
+                 what.c_str(), ranks.size, step_us, step_us - least_us / steps, cpu_us - computed_us / steps);
     std::fclose(out);
 }
 

@@ -6,7 +6,7 @@
 //     --memory in_place|callers   where the gradients lie
 //     --links fast|slow           transport::tcp, or its preset for links of 1 Gbit/s
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
-//     --sizes 8,1024 | --table FILE.csv | --late SECONDS    what is measured
+//     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
 
@@ -125,7 +125,16 @@ using herring::transport::tcp_over_slow_links;
 using herring::update::average;
 using herring::waiting::adaptive;
 using herring::waiting::block;
+using herring::waiting::spin;
 using memory = herring::intra_node::shared_memory;
+
+template <class Waiting> void uneven(herring::world& world, bench::options const& opt, char const* what) {
+    if (world.size() > 2 && std::is_same_v<Waiting, spin>)
+        return; // more ranks than cores: it is not for that
+    herring::reducer<double, tcp, memory, herring::update::sum, Waiting> reduce{world};
+    double x = 1;
+    bench::uneven(team_of(world), opt, what, [&] { reduce.all_reduce(std::span(&x, 1)); });
+}
 
 int run(herring::world& world, bench::options const& opt) {
     using by_memory = herring::reducer<float, tcp, memory, average>;
@@ -154,6 +163,10 @@ int run(herring::world& world, bench::options const& opt) {
                                                                    "shared_memory, block");
         late<by_tcp>(world, opt, seconds, "tcp, adaptive");
         late<herring::reducer<float, tcp, average, block>>(world, opt, seconds, "tcp, block");
+    } else if (opt.number("uneven", 0) > 0) {
+        uneven<adaptive>(world, opt, "Herring, adaptive");
+        uneven<spin>(world, opt, "Herring, spin");
+        uneven<block>(world, opt, "Herring, block");
     } else if (auto const path = opt.text("table"); !path.empty()) {
         if (shared)
             table<by_memory>(world, opt, path);

@@ -17,8 +17,9 @@ void sweep(bench::team const& ranks, bench::options const& opt) {
     for (auto bytes : opt.sizes()) {
         std::vector<float> memory(bytes / sizeof(float));
         std::span<float> const x(memory);
-        bench::measure(ranks, opt,
-                       {"Open MPI", bytes, {x}, false, {{"MPI_Allreduce", [x] { all_reduce(x); }}}});
+        bench::measure(
+            ranks, opt,
+            {opt.text("name", "Open MPI"), bytes, {x}, false, {{"MPI_Allreduce", [x] { all_reduce(x); }}}});
     }
 }
 
@@ -38,7 +39,7 @@ void table(bench::team const& ranks, bench::options const& opt, std::string cons
             [&](std::size_t b) { MPI_Wait(&requests[b], MPI_STATUS_IGNORE); });
     };
     bench::measure(ranks, opt,
-                   {"Open MPI, 25 MiB buckets",
+                   {opt.text("name", "Open MPI") + ", 25 MiB buckets",
                     memory.bytes,
                     memory.tensors,
                     true,
@@ -61,7 +62,10 @@ int main(int argc, char** argv) {
         MPI_Allgather(mine.data(), n, MPI_DOUBLE, all.data(), n, MPI_DOUBLE, MPI_COMM_WORLD);
         return all;
     };
-    if (auto const path = opt.text("table"); path.empty())
+    if (double x = 1; opt.number("uneven", 0) > 0)
+        bench::uneven(ranks, opt, opt.text("name", "Open MPI"),
+                      [&x] { MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); });
+    else if (auto const path = opt.text("table"); path.empty())
         sweep(ranks, opt);
     else
         table(ranks, opt, path);

@@ -166,7 +166,7 @@ def judge(rows, bound):
 
 COLUMNS = [
     ("bytes", 9, lambda r: bytes_text(r["bytes"])), ("min", 9, lambda r: us(r["min_us"])), ("median", 9, lambda r: us(r["median_us"])),
-    ("p99", 9, lambda r: us(r["p99_us"])), ("skew", 7, lambda r: us(r["start_skew_us"])), ("algbw", 8, lambda r: gb_s(r["algbw_gb_s"])), ("busbw", 8, lambda r: gb_s(r["busbw_gb_s"])),
+    ("p99", 9, lambda r: us(r["p99_us"])), ("in a row", 9, lambda r: us(r["back_to_back_us"])), ("skew", 7, lambda r: us(r["start_skew_us"])), ("algbw", 8, lambda r: gb_s(r["algbw_gb_s"])), ("busbw", 8, lambda r: gb_s(r["busbw_gb_s"])),
     ("cpu s/op", 9, lambda r: f"{r['cpu_s']:.2g}"), ("bound", 9, lambda r: us(r["bound_us"])),
     ("of bound", 9, lambda r: "-" if not r["of_bound"] else f"{r['of_bound']:.0%}"),
     ("x peer", 7, lambda r: times(r["times_best_peer"])), ("cpu x", 6, lambda r: times(r["cpu_of_best_peer"])),
@@ -211,7 +211,8 @@ def tables(lines, facts_text, steal):
     print("\n" + facts_text.strip() + f"\n{'stolen CPU:':20}{steal:.1%} over the run")
     print("""
 Times in µs of one isolated call (barrier before it): the slowest rank of each call, all rounds together. skew: how far apart the
-ranks left the barrier, which the times contain. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
+ranks left the barrier, which the times contain. in a row: one call of many without a barrier between them, as in a loop that
+does nothing else: skew is absorbed, and rows may rank otherwise than with a barrier. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
 ranks, back to back. x peer: how many times as fast as the fastest peer; cpu x: CPU seconds against that peer's.
 Bounds: memory: each rank's buffer read once and written once, by as many threads as ranks or cores, as measured in this run;
 loopback and unshaped hosts: 2(n-1) x bytes at the best two-way throughput in this run, of one connection alone or of any row, at
@@ -242,6 +243,12 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
         for l in waits:
             share = l["cpu_s"] / l["waited_s"]
             print(f"  {l['what']:27}waited {l['waited_s']:.2f} s   {share:.2%} of a core   met: {'yes' if share < 0.02 else 'NO'}")
+    uneven = [l for l in lines if l["suite"] == "uneven"]
+    if uneven:
+        print("\nOne double reduced between 100 to 500 us of computing, another time on each rank: us a step beyond the slowest rank's (or,\n"
+              "with fewer cores than ranks, the cores' share of all) computing, and CPU of all ranks beyond their computing")
+        for l in uneven:
+            print(f"  {l['what']:27}{l['ranks']} ranks   {l['beyond_us']:8.1f} us   {l['cpu_beyond_us']:8.1f} us of CPU")
     for l in lines:
         if l["suite"] == "cost":
             print("\nOne translation unit with the reducer, tcp and shared_memory (g++ -O2)\n"
@@ -262,7 +269,7 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
         if line["suite"] in ("skipped", "failed"):
             print(f"{line['suite'].upper()}: {line['what']}")
     return {"rows": rows, "drops": [{"suite": s, "contender": w, "packets": n} for (s, w), n in drops.items()],
-            "waits": waits, "cost": [l for l in lines if l["suite"] == "cost"],
+            "waits": waits, "uneven": uneven, "cost": [l for l in lines if l["suite"] == "cost"],
             "links": [l for l in lines if l["what"] == "link"], "skipped": [l["what"] for l in lines if l["suite"] == "skipped"],
             "failed": [l["what"] for l in lines if l["suite"] == "failed"]}
 
