@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 #include "herring/detail/config.hpp"
@@ -84,7 +85,8 @@ enum class type_id : std::uint8_t {
     bfloat16 = 5,
     float16 = 6,
     uint32 = 7,
-    uint64 = 8
+    uint64 = 8,
+    own = 9 // of the user's: ranks compare its name and size
 };
 
 /// The type's name in error messages.
@@ -106,14 +108,18 @@ constexpr char const* to_string(type_id id) noexcept {
         return "std::uint32_t";
     case type_id::uint64:
         return "std::uint64_t";
+    case type_id::own:
+        return "a type of one's own";
     }
     return "unknown type";
 }
 
-/// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`.
+/// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`, and `in_vectors`: whether
+/// kernels combine it a register at a time.
 ///
 /// The 16-bit floats are combined in `float` and rounded once, at the end; the others in themselves. Sums of
-/// integers wrap.
+/// integers wrap. Types of the user's, of which `is_element` is true, have all that without a specialisation. One may be
+/// written for `canonical(accumulator) → accumulator`, called on each result: makes every NaN in it the same one.
 template <class Element> struct element;
 
 namespace detail {
@@ -121,8 +127,31 @@ template <type_id Id, class Accumulator> struct element_facts {
     using accumulator = Accumulator;
     static constexpr type_id id = Id;
     static constexpr char const* name = to_string(Id);
+    static constexpr bool in_vectors = true;
 };
+template <class Element> struct own_element_facts {
+    using accumulator = Element;
+    static constexpr type_id id = type_id::own;
+    static constexpr std::string_view name = policy_name<Element>();
+    static constexpr bool in_vectors = false;
+};
+
+template <class Number> constexpr bool is_nan(Number value) noexcept {
+    if constexpr (std::is_floating_point_v<Number>)
+        return !(value == value);
+    else
+        return false;
+}
+/// Every NaN as the one quiet NaN; other values as they are.
+template <class Number> constexpr Number with_one_nan(Number value) noexcept {
+    return is_nan(value) ? static_cast<Number>(__builtin_nanf("")) : value;
+}
 } // namespace detail
+
+template <class Element>
+requires(is_element<Element>) //
+    struct element<Element> : detail::own_element_facts<Element> {
+};
 
 template <> struct element<float> : detail::element_facts<type_id::float32, float> {};
 template <> struct element<double> : detail::element_facts<type_id::float64, double> {};
@@ -142,7 +171,13 @@ template <class Element>
 concept element_type = std::is_trivially_copyable_v<Element> && requires {
     typename element<Element>::accumulator;
     { element<Element>::id } -> std::convertible_to<type_id>;
-    { element<Element>::name } -> std::convertible_to<char const*>;
+    { element<Element>::name } -> std::convertible_to<std::string_view>;
+};
+
+/// An element type that kernels combine a register at a time.
+template <class Element>
+concept element_in_vectors = element_type<Element> && requires {
+    requires bool(element<Element>::in_vectors);
 };
 
 /// What contributions of an element type are combined in.

@@ -69,7 +69,11 @@ struct trace {
 /// The transport has none, on purpose.
 template <class Axis> struct default_policy;
 
-/// Whether tensors of this type can be reduced. The header of a further element type specialises it.
+template <class Element> struct element;
+
+/// Whether tensors of this type can be reduced. Specialise it for a type of your own, above the reducer:
+/// `template <> inline constexpr bool herring::is_element<my_struct> = true;`. It is then moved byte by byte and combined by a
+/// rule that takes it, element by element, on the host.
 template <class Element> inline constexpr bool is_element = false;
 template <> inline constexpr bool is_element<float> = true;
 template <> inline constexpr bool is_element<double> = true;
@@ -159,6 +163,7 @@ enum class slip {
     decorated,
     element,
     element_left_out,
+    element_unfit,
     no_default,
     incomplete,
     header_left_out,
@@ -212,9 +217,18 @@ template <class Policy> constexpr slip slip_of_policy() noexcept {
         return slip::none;
 }
 
+// What is moved byte by byte, and into chunks of at least 4 KiB: cuts at cache lines need lcm(64, size) bytes.
+template <class Element>
+concept fit_element =
+    std::is_trivially_copyable_v<Element> && std::is_default_constructible_v<Element> &&
+    !std::is_polymorphic_v<Element> &&
+    !std::is_pointer_v<Element> && !std::is_member_pointer_v<Element> && !std::is_null_pointer_v<Element> &&
+    !std::is_same_v<Element, bool> && !std::is_array_v<Element> && alignof(Element) <= 64 &&
+    (sizeof(Element) <= 64 || (sizeof(Element) <= 256 && sizeof(Element) % 4 == 0));
+
 template <class Element> constexpr slip slip_of_element() noexcept {
     if constexpr (is_element<Element>)
-        return slip::none;
+        return fit_element<Element> ? slip::none : slip::element_unfit;
     else if constexpr (with_axis<std::remove_cvref_t<Element>>)
         return slip::element_left_out;
     else
@@ -338,9 +352,11 @@ struct update_for_element {
         static constexpr bool value = silent || requires {
             requires bool(Pack::update::template supports<typename Pack::element>);
         };
-        static_assert(value, "[HRG-M01] update: this rule does not take the element type; a common slip is a "
-                             "reducer of integers with the default herring::update::average, which divides; "
-                             "name herring::update::sum, min or max, or reduce a floating-point type");
+        static_assert(value,
+                      "[HRG-M01] update: this rule does not take the element type; a common slip is a "
+                      "reducer of integers with the default herring::update::average, which divides; "
+                      "name herring::update::sum, min or max, or reduce a floating-point type; a struct "
+                      "of your own needs the operator that the rule is made of, + or <");
     };
 };
 
@@ -356,6 +372,22 @@ struct associative_where_ranks_join {
                    "intra_node policy combines the ranks of a node before the nodes; a common slip is to add "
                    "shared_memory to a pack that did without; name herring::intra_node::none, which folds "
                    "rank by rank");
+    };
+};
+
+/// Devices know the built-in element types; one of the user's lies on the host. Every pack has this need.
+struct elements_of_devices {
+    template <class Pack> struct check {
+        static constexpr bool on_device = requires { requires bool(Pack::intra_node::device_memory); };
+        static constexpr bool known = requires {
+            requires bool(element<typename Pack::element>::in_vectors);
+        };
+        static constexpr bool value = !on_device || known;
+        static_assert(
+            value,
+            "[HRG-M08] intra_node: its tensors lie on devices, which take numbers only, and the element "
+            "is a type of your own; a common slip is to add pcie_staging to a pack that did without; "
+            "name herring::intra_node::shared_memory, or reduce plain numbers");
     };
 };
 
@@ -415,8 +447,9 @@ struct ordered {
 
 namespace detail {
 
-using needs_of_every_pack = needs<need::update_for_element, need::wire_for_element, need::reachable_memory,
-                                  need::associative_where_ranks_join, need::lifted_by_the_host>;
+using needs_of_every_pack =
+    needs<need::update_for_element, need::wire_for_element, need::reachable_memory,
+          need::associative_where_ranks_join, need::lifted_by_the_host, need::elements_of_devices>;
 
 // What stands in for a refused pack has the user's element type where spans of it can be, so that the code around it
 // compiles.
@@ -486,7 +519,13 @@ template <class Element, class... Policy> struct slips {
         what != slip::element,
         "[HRG-P06] element: tensors of this type cannot be reduced; float, double, herring::float16, "
         "herring::bfloat16 and integers of 32 and 64 bits can; a common slip is bool, char, short or const; "
-        "reduce one of these");
+        "reduce one of these, or say is_element of a struct of your own");
+    static_assert(what != slip::element_unfit,
+                  "[HRG-P14] element: a type of your own has to be trivially copyable and default "
+                  "constructible, of at most 256 "
+                  "bytes (above 64 a multiple of 4) and an alignment of at most 64, and neither bool, array "
+                  "nor pointer; a common "
+                  "slip is a std::string or std::vector in it; keep plain numbers");
     static_assert(
         what != slip::element_left_out,
         "[HRG-P07] element: a policy stands where the element type belongs; a common slip is to leave it "

@@ -937,7 +937,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         std::size_t const bytes =
             plan_.nodes == 1 ? (ranks <= 2 ? 32_KiB : 256_KiB)
                              : 2 * ranks * static_cast<std::size_t>(plan_.nodes) * plan_.tuning.chunk_bytes;
-        return bytes / sizeof(Element);
+        return std::max(bytes / sizeof(Element) / plan_.grain, std::size_t{1}) * plan_.grain;
     }
 
     void divide(std::size_t elements, bucket& made, std::vector<shard>& shards) {

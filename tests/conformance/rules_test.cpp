@@ -1,12 +1,16 @@
 // herring: every route gives what the rule says: lifted once, combined in the order of ranks and nodes, finished once.
 // SPDX-License-Identifier: Apache-2.0
+#include "herring/complex.hpp"
 #include "herring/herring.hpp"
+#include "herring/indexed.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
+#include "herring/statistics.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include "doctest/doctest.h"
 
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -28,6 +32,36 @@ struct small_inproc : transport::inproc {
         .chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000};
 };
 
+// ---- element types of one's own ----
+
+struct triple { // 24 bytes do not divide a cache line
+    double low, middle;
+    std::int32_t count; // and four bytes of padding
+    friend bool operator==(triple const&, triple const&) = default;
+};
+struct other_triple { // of the same size
+    double a, b, c;
+};
+struct alignas(16) wide_struct {
+    float at[60]; // 240 bytes: 15 cache lines are four
+    friend bool operator==(wide_struct const&, wide_struct const&) = default;
+};
+struct flags { // of three bytes
+    std::uint8_t red, green, blue;
+    friend bool operator==(flags const&, flags const&) = default;
+};
+
+} // namespace
+
+template <> inline constexpr bool herring::is_element<triple> = true;
+template <> inline constexpr bool herring::is_element<other_triple> = true;
+template <> inline constexpr bool herring::is_element<wide_struct> = true;
+template <> inline constexpr bool herring::is_element<flags> = true;
+template <> inline constexpr bool herring::is_element<short> = true; // a number that is none of Herring's
+template <> inline constexpr bool herring::is_element<long double> = true;
+
+namespace {
+
 // ---- rules ------------------------------------------------------------------------------------------------------------
 
 struct mean_of_squares : update::average {
@@ -45,13 +79,69 @@ struct counted : update::sum {
     template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x + update::lane<Acc>(1000); }
 };
 
+// Takes the types above as they come, by code that takes no vectors. Associative, and not commutative.
+struct spread_out {
+    using axis = axes::update;
+    static constexpr char const* name = "spread_out";
+    static constexpr bool takes_vectors = false;
+    template <class T>
+    static constexpr bool supports = std::is_same_v<T, triple> || std::is_same_v<T, other_triple> ||
+                                     std::is_same_v<T, wide_struct> || std::is_same_v<T, flags>;
+    template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
+        if constexpr (std::is_same_v<Acc, triple>) {
+            return {a.low < b.low ? a.low : b.low, b.middle, a.count + b.count};
+        } else if constexpr (std::is_same_v<Acc, wide_struct>) {
+            for (std::size_t i = 0; i < 60; ++i) a.at[i] = i % 2 == 0 ? a.at[i] + b.at[i] : b.at[i];
+            return a;
+        } else if constexpr (std::is_same_v<Acc, flags>) {
+            return {static_cast<std::uint8_t>(a.red | b.red), b.green, a.blue};
+        } else {
+            return a;
+        }
+    }
+    template <class Acc> static Acc finish(Acc total, int ranks) noexcept {
+        if constexpr (std::is_same_v<Acc, triple>) total.count += 100 * ranks;
+        return total;
+    }
+};
+struct counted_triples : spread_out {
+    static constexpr char const* name = "counted_triples";
+    template <class Acc> static Acc lift(Acc x) noexcept {
+        if constexpr (std::is_same_v<Acc, triple>) x.count += 1000;
+        return x;
+    }
+};
+
 // ---- values, and the result that is due -------------------------------------------------------------------------------
 
 template <class T> T value(int rank, std::size_t i, int step) {
-    return static_cast<T>(static_cast<float>((i * 7 + static_cast<std::size_t>(rank * 3 + step)) % 13));
+    auto const x = static_cast<std::uint8_t>((i * 7 + static_cast<std::size_t>(rank * 3 + step)) % 13);
+    auto const f = static_cast<float>(x);
+    if constexpr (std::is_same_v<T, triple>) {
+        return {f, static_cast<double>(rank), x};
+    } else if constexpr (std::is_same_v<T, wide_struct>) {
+        wide_struct made{};
+        for (std::size_t k = 0; k < 60; ++k) made.at[k] = f + static_cast<float>(k);
+        return made;
+    } else if constexpr (std::is_same_v<T, flags>) {
+        return {x, static_cast<std::uint8_t>(rank), static_cast<std::uint8_t>(i)};
+    } else if constexpr (std::is_same_v<T, indexed<double>>) {
+        return {f, 20 - rank}; // of equal values the index of the highest rank is the lowest
+    } else if constexpr (std::is_same_v<T, statistics<double>>) {
+        return T::of(f);
+    } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+        return {f, static_cast<double>(rank)};
+    } else {
+        return static_cast<T>(f);
+    }
 }
 
-template <class T> bool same(T const& a, T const& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+template <class T> bool same(T const& a, T const& b) {
+    if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, double>)
+        return std::memcmp(&a, &b, sizeof a) == 0;
+    else
+        return a == b; // padding is no value
+}
 
 template <class T, class Update> accumulator<T> lifted(T const& x) {
     if constexpr (update_lifts<Update, accumulator<T>>)
@@ -97,6 +187,8 @@ template <class T, class Update, class... Policies> void work(world& ranks) {
             bool const lend = (i + static_cast<std::size_t>(step)) % 3 == 0;
             lent[i].resize(lend ? sizes[i] : 0);
             std::span<T> const at = lend ? std::span<T>(lent[i]) : reduce.tensor(i);
+            if (!lend && reinterpret_cast<std::uintptr_t>(at.data()) % 64 != 0)
+                throw std::runtime_error("a tensor does not begin at a cache line");
             fill(at, step);
             lend ? reduce.ready(i, at) : reduce.ready(i);
         }
@@ -146,6 +238,40 @@ TEST_CASE("rules: product and the logical ones") {
     every_route<unsigned, update::product>();
     every_route<long long, update::logical_and>();
     every_route<unsigned long, update::logical_or>();
+}
+
+TEST_CASE("rules: structs, whatever their size, one by one") {
+    every_route<triple, spread_out>();
+    every_route<triple, counted_triples>();
+    every_route<flags, spread_out>();
+    every_route<wide_struct, spread_out, fusion::per_tensor>();
+}
+TEST_CASE("rules: numbers of other types, which are said to be elements") {
+    every_route<short, update::sum>();
+    every_route<long double, update::max>();
+}
+TEST_CASE("rules: a value with its index, statistics, complex numbers") {
+    every_route<indexed<double>, update::min>();
+    every_route<indexed<double>, update::max, progress::thread>();
+    every_route<statistics<double>, update::sum>();
+    every_route<std::complex<double>, update::average>();
+    every_route<std::complex<double>, update::product>();
+}
+
+TEST_CASE("rules: ranks with different structs of one size are told so") {
+    std::string text;
+    try {
+        launch_threads(2, [](world& ranks) {
+            if (ranks.rank() == 0)
+                reducer<triple, small_inproc, spread_out>{ranks};
+            else
+                reducer<other_triple, small_inproc, spread_out>{ranks};
+        });
+    } catch (error const& why) {
+        text = why.what();
+    }
+    CHECK(text.find("mismatch") != std::string::npos);
+    CHECK(text.find("triple") != std::string::npos);
 }
 
 TEST_CASE("rules: the quadratic mean of four ranks") {

@@ -14,6 +14,7 @@
 #include <herring/transport/transport.hpp> // the concept; no other transport is reached
 // [end]
 #include <herring/transport/chaos.hpp>
+#include <herring/transport/tcp.hpp>
 
 #include <algorithm>
 #include <array>
@@ -360,6 +361,26 @@ TEST_CASE("mean_of_squares passes the suite, and is what a reducer does") {
               },
               {.nodes = {"a", "a", "b"}}) == 0);
 }
+
+// [snippet element]
+struct extent { // of what all ranks have seen
+    float low, high;
+    friend extent operator+(extent a, extent b) noexcept {
+        return {a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    }
+};
+template <> inline constexpr bool herring::is_element<extent> = true; // in the global namespace
+
+using extents = herring::reducer<extent, herring::transport::tcp, herring::update::sum>; // + of all ranks
+
+int seen_by_all(herring::world& world) {
+    extents reduce(world);
+    auto const mine = static_cast<float>(world.rank());
+    auto const [low, high] = reduce.all_reduce(extent{mine, mine + 1});
+    return low == 0 && high == static_cast<float>(world.size()) ? 0 : 1;
+}
+// [end]
+TEST_CASE("a struct is reduced like a number") { CHECK(herring::launch(3, seen_by_all) == 0); }
 
 TEST_CASE("furthest passes the suite of its axis, and is what a reducer does") {
     // [snippet update_suite]

@@ -85,11 +85,12 @@ HERRING_SETUP inline void agree(world& ranks, declaration const& mine, std::chro
 
 /// What a reducer declares: first what the rest follows from, and one line a tensor, so that a difference names its
 /// cause.
-HERRING_SETUP inline declaration declare(char const* element, std::span<policy_fact const> policies,
+HERRING_SETUP inline declaration declare(std::string_view element, std::span<policy_fact const> policies,
                                          bool on_loopback, plan const& made, layout const& tensors) {
     declaration mine;
     mine.add({"version"}, {version_string});
     mine.add({"element"}, {element});
+    mine.add({"bytes of an element"}, {made.element_bytes});
     for (policy_fact const& policy : policies)
         if (policy.must_agree) mine.add({policy.axis}, {policy.name});
     mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});

@@ -86,7 +86,7 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 template <class Update, class Element, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
-    if constexpr (Update::takes_vectors && takes_vectors) {
+    if constexpr (Update::takes_vectors && takes_vectors && element_in_vectors<Element>) {
         switch (k) {
         // clang-format off
         case 1: i = blocks<Update, Element, 1>(sources, k, count, sink); break;
@@ -125,8 +125,7 @@ template <class Element, class Finish> struct target_sink {
         result(total, finish).store(to + i);
     }
     HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
-        Element const last = round_one<Element>(finish(total));
-        std::memcpy(static_cast<void*>(to + i), &last, sizeof last);
+        store_one<Element>(to + i, round_one<Element>(finish(total)));
     }
     target_sink from(std::size_t base) const noexcept { return {to + base, finish}; }
 
@@ -151,8 +150,7 @@ template <class Element, class Finish> struct targets_sink {
     }
     HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
         Element const last = round_one<Element>(finish(total));
-        for (std::size_t t = 0; t < targets; ++t)
-            std::memcpy(static_cast<void*>(to[t] + base + i), &last, sizeof last);
+        for (std::size_t t = 0; t < targets; ++t) store_one<Element>(to[t] + base + i, last);
     }
     targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
 };
@@ -164,14 +162,20 @@ template <class Update, class Element> struct tiling {
 
     static constexpr std::size_t tile = tile_bytes / sizeof(accumulator<Element>);
     static_assert(tile % block<Element>::size == 0);
-    alignas(64) accumulator<Element> main[tile]; // not initialised: 32 KiB that few calls need
-    alignas(64) accumulator<Element> inner[tile];
+    // 32 KiB that few calls need: not initialised, so they are bytes where a struct would initialise itself.
+    using room = std::conditional_t<element_in_vectors<Element>, accumulator<Element>,
+                                    std::byte[sizeof(accumulator<Element>)]>;
+    alignas(64) room main_tile[tile];
+    alignas(64) room inner_tile[tile];
     std::size_t held;
     source at[fan_in]; // the operands that are left for the last pass over the tile
 
     tiling(std::span<source const> first, std::span<source const> nested,
            std::span<source const> last) noexcept
         : before(first), group(nested), after(last), held(0) {}
+
+    accumulator<Element>* main() noexcept { return reinterpret_cast<accumulator<Element>*>(main_tile); }
+    accumulator<Element>* inner() noexcept { return reinterpret_cast<accumulator<Element>*>(inner_tile); }
 
     // Else a plain left fold is the same.
     bool nested() const noexcept { return !before.empty() && group.size() > 1; }
@@ -185,16 +189,16 @@ template <class Update, class Element> struct tiling {
     [[gnu::noinline]] void prepare(std::size_t base, std::size_t count) noexcept {
         held = 0;
         if (nested()) {
-            add(group, base, count, inner);
-            pass<Update, Element>(at, held, count, wide_sink<Element>{inner});
+            add(group, base, count, inner());
+            pass<Update, Element>(at, held, count, wide_sink<Element>{inner()});
             held = 0;
         }
-        add(before, base, count, main);
+        add(before, base, count, main());
         if (nested())
-            add(source{inner, true}, count, main);
+            add(source{inner(), true}, count, main());
         else
-            add(group, base, count, main);
-        add(after, base, count, main);
+            add(group, base, count, main());
+        add(after, base, count, main());
     }
 
   private:

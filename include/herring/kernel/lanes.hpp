@@ -286,10 +286,18 @@ template <class Element> struct block {
 #endif
 };
 
+/// Of element types that are combined one by one: no block at all.
+template <class Element>
+requires(!element_in_vectors<Element>) //
+    struct block<Element> {
+    static constexpr std::size_t size = 1;
+    struct rounded {};
+};
+
 /// One element to its accumulator.
 template <class Element> HERRING_ALWAYS_INLINE accumulator<Element> load_one(void const* from) noexcept {
     Element made;
-    std::memcpy(&made, from, sizeof made);
+    std::memcpy(static_cast<void*>(&made), from, sizeof made);
     return static_cast<accumulator<Element>>(made);
 }
 
@@ -297,7 +305,19 @@ template <class Element> HERRING_ALWAYS_INLINE accumulator<Element> load_one(voi
 template <class Element> HERRING_ALWAYS_INLINE Element round_one(accumulator<Element> value) noexcept {
     if constexpr (std::is_floating_point_v<accumulator<Element>>)
         if (!(value == value)) value = __builtin_nanf("");
+    if constexpr (requires { element<Element>::canonical(value); })
+        value = element<Element>::canonical(value);
     return static_cast<Element>(value);
+}
+
+/// One result to where it belongs. Padding in it becomes zero where the compiler can (g++), else it is any bits.
+template <class Element> HERRING_ALWAYS_INLINE void store_one(void* to, Element value) noexcept {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+    if constexpr (std::is_class_v<Element> && !element_in_vectors<Element>) __builtin_clear_padding(&value);
+#endif
+#endif
+    std::memcpy(to, &value, sizeof value);
 }
 
 } // namespace HERRING_NAMESPACE::kernel

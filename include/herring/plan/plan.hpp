@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -287,7 +288,8 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
     else
         made.path = bytes <= facts.one_hop_limit() ? route::one_hop : route::two_hop;
     std::size_t const chunk =
-        (one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes;
+        std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
+                 std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, int server) {
         if (elements == 0) return;
@@ -323,9 +325,9 @@ template <class Fusion, class Sharding>
 HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
                                        std::size_t element_bytes, std::size_t accumulator_bytes,
                                        exchange_tuning const& tuning) {
-    if (element_bytes == 0 || element_bytes > 64 || accumulator_bytes == 0)
+    if (element_bytes == 0 || element_bytes > 256 || accumulator_bytes == 0)
         detail::refuse_plan({"elements of ", element_bytes, " bytes and accumulators of ", accumulator_bytes,
-                             ": elements have 1 to 64 bytes, accumulators at least 1"});
+                             ": elements have 1 to 256 bytes, accumulators at least 1"});
     if (std::size_t const chunk = map.nodes() > 1 ? tuning.chunk_bytes : tuning.local_chunk_bytes; chunk < 64)
         detail::refuse_plan(
             {map.nodes() > 1 ? "chunk_bytes" : "local_chunk_bytes", " of the tuning is ", chunk,
@@ -341,7 +343,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.nodes = map.nodes();
     made.largest_node = map.largest_node();
     made.partial_bytes = made.largest_node > 1 ? accumulator_bytes : element_bytes;
-    made.grain = 64 / element_bytes;
+    made.grain = 64 / std::gcd(std::size_t{64}, element_bytes); // whole cache lines, of 24 bytes too
     made.tuning = tuning;
     made.tensors.reserve(elements.size());
 

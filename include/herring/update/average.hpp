@@ -18,7 +18,8 @@ struct average {
     static constexpr char const* name = "average";
     static constexpr bool takes_vectors = true;
     template <class Element>
-    static constexpr bool supports = element_type<Element> && !std::is_integral_v<Element>;
+    static constexpr bool supports =
+        element_type<Element>&& std::is_floating_point_v<lane<accumulator<Element>>>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         return sum::combine(a, b);
@@ -44,9 +45,9 @@ struct average {
     template <class Number, class Kernel>
     static constexpr void with_finish(int ranks, Kernel&& kernel) noexcept {
         if ((ranks & (ranks - 1)) == 0)
-            kernel(scaled<Number>{Number(1) / static_cast<Number>(ranks == 0 ? 1 : ranks)});
+            kernel(scaled<lane<Number>>{lane<Number>(1) / static_cast<lane<Number>>(ranks == 0 ? 1 : ranks)});
         else
-            kernel(divided<Number>{static_cast<Number>(ranks)});
+            kernel(divided<lane<Number>>{static_cast<lane<Number>>(ranks)});
     }
 };
 

@@ -12,16 +12,18 @@ namespace HERRING_NAMESPACE::update {
 ///
 /// A NaN wins over every number, so that no rank's NaN is lost. Between contributions that compare equal, +0
 /// and -0 among them, the lowest rank's stays; so the result does not depend on how contributions were
-/// grouped.
+/// grouped. A type of your own is compared by its operator<, or by `least(a, b)` that is declared beside it.
 struct min {
     using axis = axes::update;
     static constexpr char const* name = "min";
     static constexpr bool takes_vectors = true;
-    template <class Element> static constexpr bool supports = element_type<Element>;
+    template <class Element> static constexpr bool supports = compared<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_floating_point_v<lane<Acc>>)
             return ((b < a) | (b != b)) ? b : a;
+        else if constexpr (requires { least(a, b); })
+            return least(a, b);
         else
             return (b < a) ? b : a;
     }

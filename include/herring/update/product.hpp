@@ -17,8 +17,7 @@ struct product {
     using axis = axes::update;
     static constexpr char const* name = "product";
     static constexpr bool takes_vectors = true;
-    template <class Element>
-    static constexpr bool supports = element_type<Element>&& std::is_arithmetic_v<accumulator<Element>>;
+    template <class Element> static constexpr bool supports = multiplied<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_integral_v<Acc>) {

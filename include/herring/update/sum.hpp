@@ -14,7 +14,7 @@ template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexce
     return Vector(bits(a) + bits(b));
 }
 
-/// Adds the contributions, in rank order.
+/// Adds the contributions, in rank order; a type of your own by its operator+.
 ///
 /// Shape:   ((x0 + x1) + x2) + ... per element, in the accumulator's type.
 /// Errors:  none: integers wrap, modulo 2^32 or 2^64 in two's complement, and that is defined. So a total that fits is
@@ -23,7 +23,7 @@ struct sum {
     using axis = axes::update;
     static constexpr char const* name = "sum";
     static constexpr bool takes_vectors = true;
-    template <class Element> static constexpr bool supports = element_type<Element>;
+    template <class Element> static constexpr bool supports = added<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_integral_v<Acc>) {

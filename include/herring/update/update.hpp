@@ -18,11 +18,31 @@ namespace update {
 /// The type of one lane: of `float` and of a vector of floats it is `float`.
 template <class Acc> struct lane_of { using type = std::remove_cvref_t<decltype(std::declval<Acc&>()[0])>; };
 template <class Acc>
-requires std::is_arithmetic_v<Acc>
-struct lane_of<Acc> {
+requires(std::is_arithmetic_v<Acc> || std::is_class_v<Acc> || std::is_enum_v<Acc> || std::is_union_v<Acc>) //
+    struct lane_of<Acc> {
     using type = Acc;
 };
 template <class Acc> using lane = typename lane_of<Acc>::type;
+
+/// What built-in rules ask of a type of the user's: the operator that they are made of.
+template <class Element>
+concept added = element_type<Element> && requires(accumulator<Element> a) {
+    { a + a } -> std::convertible_to<accumulator<Element>>;
+};
+template <class Element>
+concept multiplied = element_type<Element> && requires(accumulator<Element> a) {
+    { a* a } -> std::convertible_to<accumulator<Element>>;
+};
+template <class Element>
+concept compared = element_type<Element> &&(
+    requires(accumulator<Element> a) {
+        { a < a } -> std::convertible_to<bool>;
+        { a > a } -> std::convertible_to<bool>;
+    } ||
+    requires(accumulator<Element> a) {
+        { least(a, a) } -> std::same_as<accumulator<Element>>;
+        { greatest(a, a) } -> std::same_as<accumulator<Element>>;
+    });
 
 /// The finisher of policies whose total is the result.
 struct as_is {

@@ -130,7 +130,7 @@ TEST_CASE("plan: the default tuning is one that works; what does not is refused"
         return refusal<fusion::per_tensor, sharding::balanced>({1000}, topology::uniform(2, 1), sizes, bytes);
     };
     CHECK(says(of_bytes(0), "elements of 0 bytes"));
-    CHECK(says(of_bytes(65), "elements of 65 bytes"));
+    CHECK(says(of_bytes(257), "elements of 257 bytes"));
     for (std::size_t const huge : {std::size_t{1} << 41, ~std::size_t{0}, ~std::size_t{0} - 63})
         CHECK(says(refusal<fusion::per_tensor, sharding::balanced>({1000, huge}, topology::uniform(2, 1)),
                    "more than 8 TiB"));

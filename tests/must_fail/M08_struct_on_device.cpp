@@ -1,0 +1,18 @@
+// herring: must not compile: structs, where tensors lie on devices.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/staging.hpp"
+#include "herring/herring.hpp"
+#include "herring/indexed.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/transport/inproc.hpp"
+
+#ifndef HERRING_TWIN
+using node = herring::gpu::basic_pcie_staging<herring::gpu::host_runtime>;
+#else
+using node = herring::intra_node::shared_memory;
+#endif
+using element = herring::indexed<double>;
+using mine = herring::reducer<element, herring::transport::inproc, herring::update::max, node>::element_type;
+
+mine use(mine x) { return x; }
