@@ -42,8 +42,8 @@ struct peer {
         std::size_t const window = made.window();
         slots_ = take(memory, window * slot_size_);
         hop_slots_ = take(memory, plan::one_hop_window() * hop_size_);
-        if (!staged) return;
-        stages_ = take(memory, window * slot_size_);
+        // Parts that are sent from where they lie need no stage; to count from nullptr would be undefined.
+        stages_ = staged ? take(memory, window * slot_size_) : slots_;
     }
 
     std::byte* slot(std::uint64_t number) const noexcept {
