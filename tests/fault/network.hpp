@@ -147,17 +147,16 @@ class misled_world {
 /// The port in what a rank says of its data connections, or -1: it is something else that it says.
 inline int port_said(std::string const& bytes) {
     herring::detail::endpoint said;
-    if (bytes.size() != sizeof said) return -1;
-    std::memcpy(static_cast<void*>(&said), bytes.data(), sizeof said);
+    if (!said.read(std::as_bytes(std::span(bytes)))) return -1;
     return said.family() == AF_INET && said.loopback() ? said.port() : -1;
 }
 /// The same with another port.
-inline std::string with_port(std::string bytes, int port) {
+inline std::string with_port(std::string const& bytes, int port) {
     herring::detail::endpoint said;
-    std::memcpy(static_cast<void*>(&said), bytes.data(), sizeof said);
+    require(said.read(std::as_bytes(std::span(bytes))), "a rank says where it listens");
     reinterpret_cast<sockaddr_in*>(&said.raw)->sin_port = htons(static_cast<std::uint16_t>(port));
-    std::memcpy(bytes.data(), &said, sizeof said);
-    return bytes;
+    auto const now = said.bytes();
+    return {reinterpret_cast<char const*>(now.data()), now.size()};
 }
 
 /// Sits between two ranks on their data connection, sees whole frames, and may do to them what it likes.
