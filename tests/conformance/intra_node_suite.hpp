@@ -165,6 +165,7 @@ template <class P> struct intra_node_cases {
             return reinterpret_cast<std::uint64_t*>(node.peer(l, node.memory()));
         };
         for (std::uint64_t e = 0; e < static_cast<std::uint64_t>(times(3000)); ++e) {
+            if (e % 100 == 0) on.rest(); // a machine that is busy may need long for all of them
             for (std::size_t i = 0; i < words; ++i) mine[i] = seed(on.rank(), e) + i;
             node.arrive(e);
             if (!until(
