@@ -439,7 +439,9 @@ int launch_threads(int ranks, Function&& function, launch_options const& options
         worlds[started].fail(failure::make(errc::no_resources, static_cast<int>(started), -1, "launch",
                                            std::string("no further thread: ") + std::strerror(refused)));
     }
+    detail::blocked_threads::own(1); // this one does nothing until they have ended
     for (std::size_t r = 0; r < started; ++r) ::pthread_join(ones[r].thread, nullptr);
+    detail::blocked_threads::own(-1);
     if (refused != 0) worlds[started].check();
     one const* first = nullptr;
     for (one const& o : ones)

@@ -517,6 +517,10 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         detail::call_mark& mark_;
     };
 
+    bool runs_handlers() noexcept {
+        if constexpr (requires { transport_->runs_handlers(); }) return transport_->runs_handlers();
+        return false;
+    }
     /// What a handler of the program threw while it ran inside of this call's wait.
     void rethrow_of_handlers() {
         if constexpr (requires { transport_->take_exception(); })
@@ -651,10 +655,11 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         start_step();
         ranks_.barrier();
         int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
-        driver_.emplace(*engine_, ranks_, threads > detail::usable_cores());
         registration_.emplace(ranks_.state(), detail::reducer_counts{.submitted = engine_->submissions(),
                                                                      .released = engine_->releases(),
                                                                      .ready = ready_});
+        driver_.emplace(*engine_, ranks_, threads > detail::usable_cores(),
+                        runs_handlers() ? 0 : registration_->number());
     }
 
     /// A misuse of this rank's. It is kept: should it end this rank, the others are told it.

@@ -76,6 +76,7 @@ class world {
     void barrier() { barrier(default_timeout()); }
     void barrier(std::chrono::milliseconds timeout) {
         usable("barrier");
+        detail::collective_wait const here(*state_);
         is().by.barrier(is().by.self, "barrier", detail::deadline_in(timeout));
     }
 
@@ -93,6 +94,7 @@ class world {
     }
     HERRING_SETUP gathered all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout) {
         usable("all_gather");
+        detail::collective_wait const here(*state_);
         return is().by.all_gather(is().by.self, "all_gather", mine, detail::deadline_in(timeout));
     }
 

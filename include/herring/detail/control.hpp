@@ -5,6 +5,7 @@
 
 #include "herring/detail/config.hpp"
 #include "herring/detail/judgement.hpp"
+#include "herring/detail/standstill.hpp"
 #include "herring/error.hpp"
 #include "herring/gathered.hpp"
 
@@ -27,6 +28,8 @@ inline constexpr std::chrono::milliseconds never = std::chrono::hours(24 * 365 *
 
 namespace detail {
 
+class world_state;
+
 /// A table of plain functions over `self`: for set-up and for announcing failures, never on the path of
 /// bytes.
 ///
@@ -46,6 +49,10 @@ struct control {
     /// Asks the world who is to blame. Returns at once; called again and again until the world has failed, which it
     /// does within `liveness::verdict`. Any thread. Without it, the accusation is the failure.
     void (*accuse)(void* self, accusation& of) noexcept = nullptr;
+    /// The world's own state is here; it stays until `destroy`. A control with a thread of its own looks at it.
+    void (*attend)(void* self, world_state& state) noexcept = nullptr;
+    /// Tells where this rank stands; without it the control looks itself. The world fails if that proves a standstill.
+    void (*stands)(void* self, wait_report const& mine) noexcept = nullptr;
     /// The number of the last question «whom do you wait for?», and where this rank writes its `testimony`.
     std::atomic<std::uint32_t> const* question = nullptr;
     std::atomic<std::uint64_t>* testifies = nullptr;

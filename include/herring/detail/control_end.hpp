@@ -128,6 +128,11 @@ class star_end {
         }
     }
 
+    HERRING_SETUP void attend(world_state& state) noexcept {
+        monitor::guard const held(lock_);
+        state_ = &state;
+    }
+
     std::atomic<std::uint32_t> const& question() const noexcept { return question_; }
     std::atomic<std::uint64_t>& testifies() noexcept { return says_; }
 
@@ -175,6 +180,7 @@ class star_end {
     void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
                    time_point deadline);
     void accuse(failure const& why, bool certain);
+    void stands(wait_report const& mine);
     time_point before_sleep(time_point now);
     void overslept(clock::duration late);
     bool occurred(std::uint64_t key);
@@ -431,6 +437,10 @@ class star_end {
         if (now < beat_at_) return beat_at_;
         beat_at_ = now + is_.times.beat;
         links_.send_all(message::alive, 0, {});
+        if (wait_report mine; state_ != nullptr && state_->stands(mine) && !(mine == reported_)) {
+            reported_ = mine;
+            stands(mine);
+        }
         for (link const* const place : links_.places()) {
             if (place == nullptr || left_[at(place->rank)] || silent(*place, now) < is_.times.dead) continue;
             set_failure(
@@ -509,6 +519,8 @@ class star_end {
         }
     }
 
+    world_state* state_ = nullptr;
+    wait_report reported_{}; // last
     bool stop_ = false;
     bool leaving_ = false;
     bool told_ = false; // the program, of the failure

@@ -66,6 +66,14 @@ class hub final : public star_end {
             judge(now);
             next = now + std::chrono::milliseconds(10); // rank 0's own caller answers by a word in memory
         }
+        if (unread_ && !judging_ && !failed()) {
+            if (now >= look_at_) {
+                look_for_standstill();
+                look_at_ = now + std::chrono::milliseconds(250); // many ranks, one look
+            } else {
+                next = std::min(next, look_at_);
+            }
+        }
         if (paused_ && now >= resume_at_) {
             paused_ = false;
             watch_listeners();
@@ -265,6 +273,12 @@ class hub final : public star_end {
             why.local_rank = rank;
             return accuse(why, h.sequence == 1);
         }
+        case message::stands: {
+            wait_report report;
+            if (!read_report(body, report)) return nonsense(from, "a report that cannot be read");
+            reports()[at(rank)] = report;
+            return;
+        }
         case message::answer:
             if (!judging_ || h.sequence != question_.load(std::memory_order_relaxed) ||
                 !read_answer(body, is_.size, answers_[at(rank)]))
@@ -311,6 +325,20 @@ class hub final : public star_end {
 
     // ---- judgement ----------------------------------------------------------------------------------------
 
+    table<wait_report>& reports() {
+        if (reports_.size() == 0) reports_ = table<wait_report>(at(is_.size));
+        unread_ = true;
+        return reports_;
+    }
+
+    /// With a beat: what has come in since the last one proves a standstill, or not.
+    HERRING_SETUP void stands(wait_report const& mine) { reports()[0] = mine; }
+    HERRING_SETUP void look_for_standstill() {
+        unread_ = false;
+        standstill const found = find_standstill({reports_.data(), reports_.size()}, false);
+        if (found.rank >= 0) set_failure(sentence(found));
+    }
+
     /// The first accusation ends the world, in the name of whoever is to blame; only that is still open. All ranks are
     /// asked at once whom they wait for; the thread judges, before it sleeps again.
     HERRING_SETUP void accuse(failure const& why, bool certain) {
@@ -354,6 +382,10 @@ class hub final : public star_end {
     time_point tick_at_{}; // when those who have joined are told next who is missing
     time_point resume_at_{};
     bool paused_ = false;
+
+    table<wait_report> reports_; // rank → its last; of no size until there is one
+    bool unread_ = false;
+    time_point look_at_{};
 
     bool judging_ = false;
     failure accused_{};

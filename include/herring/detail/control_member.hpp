@@ -275,6 +275,10 @@ class member final : public star_end {
         wait_for_verdict(why);
     }
 
+    HERRING_SETUP void stands(wait_report const& mine) {
+        links_.send_all(message::stands, 0, write_report(mine));
+    }
+
     /// Rank 0 answers at once, with a question to everyone; if it does not, it is what is wrong.
     void wait_for_verdict(failure const& why) noexcept {
         if (accused_at_ != time_point{}) return;

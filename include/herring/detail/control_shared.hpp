@@ -10,15 +10,19 @@
 #include "herring/detail/identity.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/standstill.hpp"
 #include "herring/detail/table.hpp"
+#include "herring/detail/world_state.hpp"
 #include "herring/error.hpp"
 #include "herring/gathered.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <span>
 #include <string>
@@ -122,9 +126,30 @@ class shared_region {
     /// the verdict as soon as it can be reached. Everything lies open here, so that each accuser judges for itself.
     void accuse(int by, accusation& of) noexcept { judge(by, of, std::span<int const>(&of.why.peer, 1)); }
 
+    /// Shows where `rank` stands, and looks whether that and what others show proves a standstill.
+    HERRING_SETUP void stands(int rank, wait_report const& mine) noexcept {
+        shown_report& own = report_of(rank);
+        std::uint64_t words[sizeof mine / 8];
+        std::memcpy(words, &mine, sizeof mine);
+        std::uint64_t const version = own.version.load(std::memory_order_relaxed) | 1;
+        own.version.store(version, std::memory_order_seq_cst); // odd: it is being written
+        for (std::size_t i = 0; i < std::size(words); ++i)
+            own.words[i].store(words[i], std::memory_order_seq_cst);
+        own.version.store(version + 1, std::memory_order_seq_cst);
+        try {
+            table<wait_report> all(static_cast<std::size_t>(ranks_));
+            for (int r = 0; r < ranks_; ++r) read(report_of(r), all[static_cast<std::size_t>(r)]);
+            standstill const found = find_standstill({all.data(), all.size()}, !processes_);
+            if (found.rank >= 0) fail(rank, sentence(found));
+        } catch (std::bad_alloc const&) {
+            // The deadline will end it.
+        }
+    }
+
     /// What one rank remembers between its collectives.
     struct place {
         int rank = 0;
+        world_state* state = nullptr;
         std::uint64_t generation = 0;
         int spins = 0;
     };
@@ -190,6 +215,22 @@ class shared_region {
     };
     static_assert(sizeof(slot) == 64);
 
+    // In memory that is zero at first: no report.
+    struct alignas(64) shown_report {
+        std::atomic<std::uint64_t> version{0}; // odd while it is written
+        std::atomic<std::uint64_t> words[sizeof(wait_report) / 8];
+    };
+    static_assert(sizeof(wait_report) % 8 == 0);
+    static void read(shown_report const& from, wait_report& report) noexcept {
+        std::uint64_t words[sizeof(wait_report) / 8];
+        std::uint64_t const version = from.version.load(std::memory_order_seq_cst);
+        for (std::size_t i = 0; i < std::size(words); ++i)
+            words[i] = from.words[i].load(std::memory_order_seq_cst);
+        if (version % 2 != 0 || from.version.load(std::memory_order_seq_cst) != version) return;
+        std::memcpy(static_cast<void*>(&report), words, sizeof report);
+        if (!report.sound()) report = {};
+    }
+
     shared_region(int ranks, bool processes, liveness const& times) noexcept
         : ranks_(ranks), processes_(processes), times_(times), job_(random_bits()) {
         for (int r = 0; r <= ranks; ++r) {
@@ -206,17 +247,24 @@ class shared_region {
     }
     static std::size_t bytes_for(int ranks) noexcept {
         std::size_t const n = static_cast<std::size_t>(ranks);
-        return slots_at() + (sizeof(slot) + sizeof(failure)) * (n + 1) + 64 + 2 * area_bytes * n;
+        return slots_at() + (sizeof(slot) + sizeof(failure)) * (n + 1) + 64 + 2 * area_bytes * n +
+               sizeof(shown_report) * n;
     }
     std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
     std::byte const* base() const noexcept { return reinterpret_cast<std::byte const*>(this); }
     slot& slot_of(int rank) noexcept {
         return *reinterpret_cast<slot*>(base() + slots_at() + sizeof(slot) * static_cast<std::size_t>(rank));
     }
+    std::size_t areas_at() const noexcept {
+        return (failures_at() + sizeof(failure) * (static_cast<std::size_t>(ranks_) + 1) + 63) / 64 * 64;
+    }
     std::byte* area(int rank, std::size_t half) noexcept {
-        std::size_t const n = static_cast<std::size_t>(ranks_);
-        std::size_t const begin = (failures_at() + sizeof(failure) * (n + 1) + 63) / 64 * 64;
-        return base() + begin + area_bytes * (2 * static_cast<std::size_t>(rank) + half);
+        return base() + areas_at() + area_bytes * (2 * static_cast<std::size_t>(rank) + half);
+    }
+    shown_report& report_of(int rank) noexcept {
+        std::size_t const begin = areas_at() + 2 * area_bytes * static_cast<std::size_t>(ranks_);
+        return *reinterpret_cast<shown_report*>(base() + begin +
+                                                sizeof(shown_report) * static_cast<std::size_t>(rank));
     }
 
     std::size_t begin(place& at, std::string_view operation, kind what, std::size_t bytes) {
@@ -250,8 +298,11 @@ class shared_region {
             if (left_.load(std::memory_order_seq_cst) != 0) look_for_leavers(at, operation);
             time_point const now = clock::now();
             if (now >= deadline) return late(at, operation, started);
+            if (at.state != nullptr && now - started >= world_state::long_wait)
+                at.state->tell_where_it_stands();
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
-            futex_wait(bell_, heard, deadline - now, processes_);
+            futex_wait(bell_, heard, std::min<clock::duration>(deadline - now, world_state::long_wait / 2),
+                       processes_);
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
         }
     }
@@ -442,6 +493,13 @@ struct control_shared {
         };
         by.question = &region->question();
         by.testifies = &region->testimony_of(rank);
+        by.attend = [](void* self, world_state& state) noexcept {
+            static_cast<control_shared*>(self)->at.state = &state;
+        };
+        by.stands = [](void* self, wait_report const& mine) noexcept {
+            auto& me = *static_cast<control_shared*>(self);
+            me.region->stands(me.at.rank, mine);
+        };
         by.leave = [](void* self) noexcept {
             auto& me = *static_cast<control_shared*>(self);
             me.region->leave(me.at.rank);

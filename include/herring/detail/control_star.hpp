@@ -35,6 +35,9 @@ inline void star_end::take_part(message kind, std::uint64_t sequence, std::span<
 inline void star_end::accuse(failure const& why, bool certain) {
     is_hub() ? as_hub().accuse(why, certain) : as_member().accuse(why, certain);
 }
+inline void star_end::stands(wait_report const& mine) {
+    is_hub() ? as_hub().stands(mine) : as_member().stands(mine);
+}
 inline time_point star_end::before_sleep(time_point now) {
     return is_hub() ? as_hub().before_sleep(now) : as_member().before_sleep(now);
 }
@@ -71,6 +74,7 @@ struct calls {
     }
     static void fail(void* self, failure const& why) noexcept { end(self).announce(why); }
     static void accuse(void* self, accusation& of) noexcept { end(self).bring(of); }
+    static void attend(void* self, world_state& state) noexcept { end(self).attend(state); }
     static void leave(void* self) noexcept { end(self).leave(); }
     static void destroy(void* self) noexcept {
         std::unique_ptr<star_end, star_end::ending> const mine(&end(self));
@@ -97,6 +101,7 @@ HERRING_SETUP inline membership join_star(settings&& from) {
     by.accuse = calls::accuse;
     by.question = &end->question();
     by.testifies = &end->testifies();
+    by.attend = calls::attend;
     by.leave = calls::leave;
     by.destroy = calls::destroy;
     by.self = end.release();

@@ -3,6 +3,7 @@
 #ifndef HERRING_DETAIL_CONTROL_THREAD_HPP
 #define HERRING_DETAIL_CONTROL_THREAD_HPP
 
+#include "herring/detail/blocked_threads.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 
@@ -56,6 +57,7 @@ class control_thread {
             throw error(errc::no_resources, rank, -1, "join",
                         {"no control thread: ", std::strerror(refused), "; raise ulimit -u"});
         running_ = true;
+        blocked_threads::own(1);
 #if defined(__GLIBC__)
         ::pthread_setname_np(thread_, "herring-control");
 #endif
@@ -64,6 +66,7 @@ class control_thread {
     /// Wakes the thread, which must be about to return, and waits until it has.
     HERRING_SETUP void join() noexcept {
         if (!running_) return;
+        blocked_threads::own(-1);
         wake();
         ::pthread_join(thread_, nullptr);
         running_ = false;

@@ -9,6 +9,7 @@
 #include "herring/detail/identity.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/little_endian.hpp"
+#include "herring/detail/standstill.hpp"
 #include "herring/error.hpp"
 
 #include <cstddef>
@@ -41,7 +42,8 @@ enum class message : std::uint16_t {
     alive = 11,   // either way, every half second or so: a sign of life
     accuse = 12,  // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
     ask = 13,     // 0 → rank: whom do you wait for? (question `sequence`)
-    answer = 14   // rank → 0: for that rank (to question `sequence`)
+    answer = 14,  // rank → 0: for that rank (to question `sequence`)
+    stands = 15   // rank → 0: I can do nothing but wait, and where
 };
 
 /// How many bytes may follow the head of a message in a world of `ranks`.
@@ -220,6 +222,35 @@ HERRING_SETUP inline byte_buffer write_answer(testimony const& said) {
     append<std::uint32_t>(out,
                           said.how == standing::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
     return out;
+}
+
+HERRING_SETUP inline byte_buffer write_report(wait_report const& mine) {
+    byte_buffer out;
+    for (std::uint64_t const number : {mine.waits, mine.channels, mine.waits_of_process})
+        append<std::uint64_t>(out, number);
+    auto const add = [&](wait_report::entry const& e) {
+        append<std::uint64_t>(out, e.channel);
+        append<std::uint64_t>(out, e.number);
+    };
+    for (std::size_t i = 0; i < mine.waits; ++i) add(mine.waiting[i]);
+    for (std::size_t i = 0; i < mine.channels; ++i) add(mine.begun[i]);
+    return out;
+}
+/// False: no rank would say that.
+HERRING_SETUP inline bool read_report(std::span<std::byte const> from, wait_report& report) noexcept {
+    reader in{from};
+    report = {};
+    report.waits = in.number<std::uint64_t>();
+    report.channels = in.number<std::uint64_t>();
+    report.waits_of_process = in.number<std::uint64_t>();
+    if (!in.ok || !report.sound()) return report = {}, false;
+    auto const take = [&](wait_report::entry& e) {
+        e.channel = in.number<std::uint64_t>();
+        e.number = in.number<std::uint64_t>();
+    };
+    for (std::size_t i = 0; i < report.waits; ++i) take(report.waiting[i]);
+    for (std::size_t i = 0; i < report.channels; ++i) take(report.begun[i]);
+    return in.ok && in.rest.empty();
 }
 
 /// False: no rank of a world of `ranks` would say that.

@@ -3,12 +3,14 @@
 #ifndef HERRING_DETAIL_WORLD_STATE_HPP
 #define HERRING_DETAIL_WORLD_STATE_HPP
 
+#include "herring/detail/blocked_threads.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/failure_handler.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/liveness.hpp"
 #include "herring/detail/monitor.hpp"
+#include "herring/detail/standstill.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 #include "herring/gathered.hpp"
@@ -97,6 +99,13 @@ HERRING_SETUP inline error ended_world(int rank, char const* operation) {
 
 class world_state;
 
+/// A thread that waits in a call: not before the operation is complete will it do anything else.
+struct listed_wait {
+    wait_report::entry operation{};
+    time_point since{};
+    bool used = false;
+};
+
 /// Where a reducer counts.
 struct reducer_counts {
     std::atomic<std::uint64_t> const& submitted; ///< executions
@@ -114,6 +123,9 @@ class registration {
     registration(registration const&) = delete;
     registration& operator=(registration const&) = delete;
 
+    /// 1 for the world's first reducer: the same on every rank.
+    std::uint64_t number() const noexcept { return number_; }
+
   private:
     friend class world_state;
 
@@ -123,6 +135,7 @@ class registration {
 
     world_state& with_;
     reducer_counts counts_;
+    std::uint64_t number_ = 0;
     registration* next_ = nullptr;
     registration* before_ = nullptr;
 };
@@ -138,7 +151,10 @@ class world_state {
     /// Held once. Takes the control over, whatever happens. Errors: `no_resources`.
     HERRING_SETUP static world_state* make(membership&& from) {
         auto* const made = new (std::nothrow) world_state(std::move(from));
-        if (made != nullptr) return made;
+        if (made != nullptr) {
+            if (made->is.by.attend != nullptr) made->is.by.attend(made->is.by.self, *made);
+            return made;
+        }
         if (from.by.destroy != nullptr) from.by.destroy(from.by.self);
         throw error(errc::no_resources, from.rank, -1, "world", "no memory for the world's own state");
     }
@@ -171,6 +187,64 @@ class world_state {
     }
     bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
+    // ---- waits that last (detail/standstill.hpp) --------------------------------------------------------------------
+
+    static constexpr std::chrono::milliseconds long_wait{1'000};
+
+    /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then nothing can be
+    /// proven of this rank.
+    HERRING_SETUP listed_wait* list(wait_report::entry const& operation) noexcept {
+        listed_wait* made = nullptr;
+        {
+            monitor::guard const held(lock_);
+            for (listed_wait& w : waits_)
+                if (made == nullptr && !w.used) made = &w;
+            if (made == nullptr) return nullptr;
+            *made = {operation, clock::now(), true};
+        }
+        blocked_threads::waiting(1);
+        return made;
+    }
+    HERRING_SETUP void unlist(listed_wait& wait) noexcept {
+        {
+            monitor::guard const held(lock_);
+            wait.used = false;
+        }
+        blocked_threads::waiting(-1);
+    }
+    /// The calling thread enters the world's next collective. Returns its number.
+    std::uint64_t enter_collective() noexcept { return collectives_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// Where this rank stands; false when it can do something yet, or does not wait for long.
+    // Threads first, then what they have begun, then threads again: in between none of them can have run.
+    HERRING_SETUP bool stands(wait_report& report) noexcept {
+        std::uint64_t const mark = blocked_threads::mark();
+        if (!blocked_threads::are_all(mark)) return false;
+        report = {};
+        report.waits_of_process = blocked_threads::waits_in(mark);
+        {
+            monitor::guard const held(lock_);
+            time_point const now = clock::now();
+            bool is_long = false;
+            for (listed_wait const& w : waits_) {
+                if (!w.used) continue;
+                report.waiting[report.waits++] = w.operation;
+                is_long = is_long || now - w.since >= long_wait;
+            }
+            if (!is_long) return false;
+            report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
+            for (registration const* r = first_; r != nullptr; r = r->next_)
+                if (report.channels < wait_report::most_channels)
+                    report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
+        }
+        return blocked_threads::mark() == mark;
+    }
+    /// Tells the other ranks, where no thread of Herring's does; the world fails if they prove a standstill.
+    HERRING_SETUP void tell_where_it_stands() noexcept {
+        wait_report report;
+        if (is.by.stands != nullptr && stands(report)) is.by.stands(is.by.self, report);
+    }
+
   private:
     friend class registration;
 
@@ -181,11 +255,73 @@ class world_state {
     std::atomic<bool> ended_{false};
     monitor lock_; // for what follows
     registration* first_ = nullptr;
+    std::uint64_t constructed_ = 0;
+    listed_wait waits_[wait_report::most_waits];
+    std::atomic<std::uint64_t> collectives_{0}; // entered
+};
+
+/// One thread's wait for a reducer's execution, which becomes a listed one when nothing has moved for long.
+///
+/// Cost:     a comparison a look, until then.
+class long_wait {
+  public:
+    /// `channel` 0: never listed.
+    long_wait(world_state& ranks, std::uint64_t channel) noexcept : ranks_(ranks), channel_(channel) {}
+    ~long_wait() {
+        if (listed_ != nullptr) ranks_.unlist(*listed_);
+    }
+    long_wait(long_wait const&) = delete;
+    long_wait& operator=(long_wait const&) = delete;
+
+    /// To be called now and then: at `now`, so many executions are released.
+    void look(time_point now, std::uint64_t released) noexcept {
+        if (due_ == time_point{} || released != released_) {
+            released_ = released;
+            due_ = now + world_state::long_wait;
+        } else if (now >= due_ && channel_ != 0) {
+            list(now);
+        }
+    }
+
+  private:
+    // A wait that is listed for an execution that is complete meanwhile proves nothing, so it may stay until the next look.
+    HERRING_SETUP void list(time_point now) noexcept {
+        due_ = now + world_state::long_wait / 2;
+        if (listed_ == nullptr || listed_->operation.number != released_) {
+            if (listed_ != nullptr) ranks_.unlist(*listed_);
+            listed_ = ranks_.list({channel_, released_});
+            if (listed_ != nullptr) listed_->since = now - world_state::long_wait;
+        }
+        ranks_.tell_where_it_stands();
+    }
+
+    world_state& ranks_;
+    std::uint64_t channel_;
+    std::uint64_t released_ = 0;
+    time_point due_{};
+    listed_wait* listed_ = nullptr;
+};
+
+/// The calling thread's wait in a collective of the world.
+class collective_wait {
+  public:
+    explicit collective_wait(world_state& ranks) noexcept
+        : ranks_(ranks), listed_(ranks.list({0, ranks.enter_collective()})) {}
+    ~collective_wait() {
+        if (listed_ != nullptr) ranks_.unlist(*listed_);
+    }
+    collective_wait(collective_wait const&) = delete;
+    collective_wait& operator=(collective_wait const&) = delete;
+
+  private:
+    world_state& ranks_;
+    listed_wait* listed_;
 };
 
 HERRING_SETUP inline registration::registration(world_state& with, reducer_counts counts) noexcept
     : with_(with), counts_(counts) {
     monitor::guard const held(with_.lock_);
+    number_ = ++with_.constructed_;
     next_ = with_.first_;
     if (next_ != nullptr) next_->before_ = this;
     with_.first_ = this;

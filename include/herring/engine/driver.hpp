@@ -7,6 +7,7 @@
 #include "herring/detail/futex.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/world_state.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/waiting/waiting.hpp"
 
@@ -39,8 +40,8 @@ inline constexpr std::chrono::milliseconds longest_sleep{50};
 /// on waiting: the verdict comes as a failure of the world, and may name the rank that the accused waits for.
 template <class Engine, class Waiting> class patience {
   public:
-    patience(Engine& moved, world& ranks, bool crowded) noexcept
-        : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+    patience(Engine& moved, world& ranks, bool crowded, long_wait* listed = nullptr) noexcept
+        : engine_(moved), ranks_(ranks), crowded_(crowded), listed_(listed) {}
     patience(patience const&) = delete;
     patience& operator=(patience const&) = delete;
     ~patience() { rest(); }
@@ -110,6 +111,7 @@ template <class Engine, class Waiting> class patience {
         if (between > times.beat && excused_ < ranks_.peer_timeout()) excused_ += between;
         if (failure const* const why = ranks_.failed())
             return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
+        if (listed_ != nullptr) listed_->look(now, engine_.released());
         if (engine_.suspicion().what != errc::ok || who.gone || now - excused_ >= deadline)
             accuse(who, awake(between));
     }
@@ -148,6 +150,7 @@ template <class Engine, class Waiting> class patience {
     Engine& engine_;
     world& ranks_;
     bool crowded_;
+    long_wait* const listed_; // nullptr: it is not the program's thread that waits
     Waiting policy_{};
     std::uint32_t rounds_ = 0;
     std::chrono::nanoseconds spent_{0}; // of this core, on polls that found nothing
@@ -161,15 +164,17 @@ template <class Engine, class Waiting> class patience {
 /// progress::caller: the engine moves when the caller calls.
 template <class Engine, class Waiting> class caller_driver {
   public:
-    caller_driver(Engine& moved, world& ranks, bool crowded) noexcept
-        : engine_(moved), ranks_(ranks), crowded_(crowded) {}
+    /// `channel`: the reducer's number, or 0 when a wait runs code of the program's.
+    caller_driver(Engine& moved, world& ranks, bool crowded, std::uint64_t channel = 0) noexcept
+        : engine_(moved), ranks_(ranks), crowded_(crowded), channel_(channel) {}
 
     void submitted() noexcept { engine_.poll(); }
     void poll() noexcept { engine_.poll(); }
 
     /// Returns when `count` executions are released, or the engine has failed.
     void until(std::uint64_t count, time_point deadline) noexcept {
-        patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
+        long_wait listed(ranks_.state(), channel_);
+        patience<Engine, Waiting> patient(engine_, ranks_, crowded_, &listed);
         while (engine_.released() < count && engine_.failed() == nullptr) {
             if (engine_.poll() > 0)
                 patient.reset();
@@ -182,13 +187,14 @@ template <class Engine, class Waiting> class caller_driver {
     Engine& engine_;
     world& ranks_;
     bool crowded_;
+    std::uint64_t channel_;
 };
 
 /// progress::thread: a thread of the reducer's moves the engine; it sleeps while there is nothing outstanding.
 template <class Engine, class Waiting> class thread_driver {
   public:
-    thread_driver(Engine& moved, world& ranks, bool crowded)
-        : engine_(moved), ranks_(ranks), crowded_(crowded) {
+    thread_driver(Engine& moved, world& ranks, bool crowded, std::uint64_t channel = 0)
+        : engine_(moved), ranks_(ranks), crowded_(crowded), channel_(channel) {
         // Signals are for the caller's threads.
         sigset_t all, before;
         sigfillset(&all);
@@ -205,10 +211,12 @@ template <class Engine, class Waiting> class thread_driver {
             throw error(errc::no_resources, ranks.rank(), -1, "construction",
                         {"cannot start the progress thread: ", std::strerror(failed),
                          "; check ulimit -u, or use progress::caller"});
+        if (channel_ != 0) blocked_threads::own(1);
     }
     thread_driver(thread_driver const&) = delete;
     thread_driver& operator=(thread_driver const&) = delete;
     ~thread_driver() {
+        if (channel_ != 0) blocked_threads::own(-1);
         stop_.store(true);
         submitted();
         pthread_join(thread_, nullptr);
@@ -227,8 +235,11 @@ template <class Engine, class Waiting> class thread_driver {
         deadline_.store(deadline.time_since_epoch().count());
         Waiting policy{};
         time_point const since = clock::now();
+        long_wait listed(ranks_.state(), channel_);
         for (std::uint32_t rounds = 0; engine_.released() < count && engine_.failed() == nullptr; ++rounds) {
-            switch (policy.next(rounds, (clock::now() - since).count(), crowded_)) {
+            time_point const now = clock::now();
+            listed.look(now, engine_.released());
+            switch (policy.next(rounds, (now - since).count(), crowded_)) {
             case wait_action::poll:
                 break;
             case wait_action::pause:
@@ -287,6 +298,7 @@ template <class Engine, class Waiting> class thread_driver {
     Engine& engine_;
     world& ranks_;
     bool crowded_;
+    std::uint64_t const channel_;
     pthread_t thread_{};
     std::atomic<bool> stop_{false};
     std::atomic<bool> asleep_{false};  // the thread may be in a sleep that `submitted` has to end
