@@ -24,10 +24,11 @@ namespace HERRING_NAMESPACE::detail {
 ///       Exchange, a rank: the bucket is copied once, and read and written once by the sum.
 template <class Context> class local_routes {
   public:
-    /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too.
+    /// `memory`: `memory_bytes(executions, mailbox_bytes)` of this rank's region, where the others look too; nullptr where
+    /// there are no others.
     local_routes(Context& context, std::size_t mailbox_bytes, std::byte* memory) noexcept
         : shared_(context), bytes_(mailbox_bytes), declared_(reinterpret_cast<declaration*>(memory)),
-          mailboxes_(memory + declared_bytes(context.ring_mask + 1)) {}
+          mailboxes_(memory == nullptr ? nullptr : memory + declared_bytes(context.ring_mask + 1)) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions, std::size_t mailbox) noexcept {
         return declared_bytes(std::bit_ceil(executions + 1)) + shift + mailbox_count * (mailbox + spacing);
