@@ -8,6 +8,7 @@
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
 #include "herring/world.hpp"
+#include "sanitizers.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -28,16 +29,7 @@
 #include <sys/mman.h>
 
 #ifndef HERRING_TEST_SCALE
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define HERRING_TEST_SCALE 8
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define HERRING_TEST_SCALE 8
-#endif
-#endif
-#endif
-#ifndef HERRING_TEST_SCALE
-#define HERRING_TEST_SCALE 1 // repetitions are divided by it
+#define HERRING_TEST_SCALE (HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 8 : 1) // repetitions are divided by it
 #endif
 
 /// Suites that a model of a policy axis must pass, one a concept. They use no test framework: what is wrong comes back

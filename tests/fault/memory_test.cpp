@@ -4,6 +4,8 @@
 
 #include "herring/detail/free_memory.hpp"
 
+#include <cstdio>
+
 #include <sys/stat.h>
 
 using namespace fault;
@@ -60,16 +62,14 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 bool can_be_tested(limited_group const& group) {
     bool const swaps =
         herring::detail::number_after(herring::detail::small_file("/proc/meminfo"), "SwapFree:", 1024) > 0;
-    if (!group.made) MESSAGE("skipped: no control group with a limit of memory may be made here");
-    if (swaps) MESSAGE("skipped: this machine swaps, so that a control group's limit kills nobody");
+    if (!group.made)
+        std::puts("SKIPPED: fault: memory: no control group with a limit of memory can be made here");
+    if (swaps)
+        std::puts("SKIPPED: fault: memory: this machine swaps, so that a control group's limit kills nobody");
     return group.made && !swaps;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
+constexpr bool sanitized = HERRING_TEST_ASAN != 0;
 
 /// Ranks of three whose `poor` ones are in the group reduce 60 MiB; −1: all are.
 template <class Reducer> report reduce_in(limited_group const& group, start how, int poor, char const* name) {

@@ -288,7 +288,7 @@ TEST_CASE("resources: too little shared memory, by the limit of file sizes") {
     }
 }
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !HERRING_TEST_ASAN
 TEST_CASE("resources: too little address space on one rank") {
     for (start const how : {start::launch, start::join}) {
         for (bool const on_node : {false, true}) {

@@ -10,6 +10,7 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
+#include "sanitizers.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -60,11 +61,7 @@ using shared = flat_of<herring::intra_node::shared_memory>; // one node or sever
 inline constexpr milliseconds plenty{25'000};
 // What is promised within a second, on a machine that does other things as well.
 inline constexpr milliseconds promptly{2'000};
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr int slower = 3;
-#else
-inline constexpr int slower = 1;
-#endif
+inline constexpr int slower = HERRING_TEST_ASAN ? 3 : 1;
 
 inline std::int64_t now_ns() { return clock::now().time_since_epoch().count(); }
 

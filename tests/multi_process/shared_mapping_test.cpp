@@ -23,25 +23,16 @@
 
 #include "doctest/doctest.h"
 #include "herring/launch.hpp"
+#include "sanitizers.hpp"
 
 using herring::errc;
 using herring::world;
 using herring::detail::shared_mapping;
 
-#if defined(__has_feature)
-#define HERRING_TEST_HAS(x) __has_feature(x)
-#else
-#define HERRING_TEST_HAS(x) 0
-#endif
-
 namespace {
 
 // Sanitizers need address space and descriptors of their own, so that these cannot be limited.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = HERRING_TEST_HAS(address_sanitizer) || HERRING_TEST_HAS(thread_sanitizer);
-#endif
+constexpr bool sanitized = HERRING_TEST_ASAN || HERRING_TEST_TSAN;
 
 // In a forked rank a failed CHECK would be nobody's; an exception is the launch's status.
 void require(bool holds, std::string const& what) {
