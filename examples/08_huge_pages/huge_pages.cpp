@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-constexpr std::size_t elements = 64 << 20; // 256 MiB of floats
+constexpr std::size_t model_elements = 64 << 20; // 256 MiB of floats
 
 using gradients = herring::reducer<float, herring::transport::tcp, herring::intra_node::shared_memory,
                                    herring::update::average>;
@@ -36,13 +36,13 @@ double measure(herring::world& world, gradients& reduce, std::span<float> mine) 
 }
 
 void run(herring::world& world) {
-    gradients reduce(world, {{"gradients", elements}});
-    std::vector<float> ordinary(elements, 1.0f);
+    gradients reduce(world, {{"gradients", model_elements}});
+    std::vector<float> ordinary(model_elements, 1.0f);
     double const small = measure(world, reduce, ordinary);
     bool const moved = herring::advise_huge_pages(std::span(ordinary));
     double const advised = measure(world, reduce, ordinary);
     ordinary = {};
-    std::vector<float, herring::huge_page_allocator<float>> huge(elements, 1.0f);
+    std::vector<float, herring::huge_page_allocator<float>> huge(model_elements, 1.0f);
     double const allocated = measure(world, reduce, huge);
     if (world.rank() != 0) return;
     std::printf("transparent huge pages: %s\n", to_string(herring::system_huge_pages()));
