@@ -221,7 +221,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     using stream = typename detail::tensor_memory<Element, IntraNode>::stream;
 
     /// Collective: all ranks construct with the same layout. What follows it goes to the transport's constructor,
-    /// for example an `io_context` of the caller's for tcp.
+    /// for example an `io_context` of the caller's for tcp (`herring/transport/tcp_asio.hpp`).
     ///
     /// Blocks: until all ranks are here, at most `world::default_timeout()`.
     /// Cost: O(tensors) messages of set-up, all memory.

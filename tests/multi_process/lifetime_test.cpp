@@ -5,7 +5,7 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join.hpp"
 #include "herring/launch.hpp"
-#include "herring/transport/tcp.hpp"
+#include "herring/transport/tcp_asio.hpp"
 
 #include "doctest/doctest.h"
 

@@ -4,18 +4,11 @@
 // With HOT_CONTROL the transport hands every completion to a virtual function, and the trace policy calls one: both must
 // be caught. (A policy that is virtual itself is refused by the compiler: HRG-P10.)
 //
-// Boost.Asio, which `wait` sleeps in, calls its own operations through pointers: three calls a wake-up, namely the ready
-// descriptor's, the pending wait's `perform`, and that wait's `complete`, which has Herring's handler inlined; one
-// `complete` when `wake` ended the sleep. The code behind those pointers is walked too. The other places are not taken
-// here: `destroy` where a socket or an io_context ends with waits pending, three for timers, of which there are none, and
-// error_category::failed when a system call fails. Bytes move without Asio.
+// A rank may sleep in an event loop of the program's (transport/tcp_asio.hpp), which it reaches through pointers in three
+// places: where it sleeps, where it is woken, and where a connection is closed. Without such a loop none is taken; the
+// program here has none, so no code of Boost.Asio is in it.
 //
-// Options for the walk, for Boost 1.74 (a file, and how many of its lines may call indirectly):
-// walk: --behind ^boost::asio::detail::.*::do_(perform|complete)\(
-// walk: --known boost/asio/detail/scheduler_operation.hpp=2
-// walk: --known boost/asio/detail/reactor_op.hpp=1
-// walk: --known boost/asio/detail/impl/timer_queue_set.ipp=3
-// walk: --known boost/system/error_code.hpp=1
+// walk: --known herring/transport/tcp.hpp=3
 #include "hot_calls.hpp"
 
 #include <herring/herring.hpp>

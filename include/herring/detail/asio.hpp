@@ -1,4 +1,4 @@
-// herring: what transport::tcp needs of Boost.Asio, whatever macros of one letter the program has.
+// herring: what transport/tcp_asio.hpp needs of Boost.Asio, whatever macros of one letter the program has.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_DETAIL_ASIO_HPP
 #define HERRING_DETAIL_ASIO_HPP

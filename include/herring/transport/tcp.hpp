@@ -1,18 +1,18 @@
-// herring: messages over TCP: plain scatter/gather reads and writes for bytes, Boost.Asio for waiting and for its users.
+// herring: messages over TCP: plain scatter/gather reads and writes, straight between sockets and posted memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
 
-#include "herring/detail/asio.hpp"
 #include "herring/detail/config.hpp"
 #include "herring/detail/descriptor.hpp"
-#include "herring/detail/late.hpp"
 #include "herring/detail/match_table.hpp"
 #include "herring/detail/names.hpp"
+#include "herring/detail/outer_loop.hpp"
 #include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/detail/tcp_connect.hpp"
 #include "herring/detail/tcp_link.hpp"
+#include "herring/detail/timespec.hpp"
 #include "herring/transport/tcp_tuning.hpp"
 #include "herring/transport/transport.hpp"
 #include "herring/units.hpp"
@@ -30,6 +30,8 @@
 #include <poll.h>
 #include <span>
 #include <string>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
@@ -61,11 +63,12 @@ namespace HERRING_NAMESPACE::transport {
 ///
 /// Facts:     ordered a connection, any message size, no registration, host memory only.
 /// Interface: binds to `world.local_address()`: the interface that routes to the peers, or HERRING_INTERFACE.
-/// Threads:   one at a time; `wake` from any. With an `io_context` of the caller's, `wait` runs it, so that the
-///            caller's own handlers go on while a reduction waits, and when it ends; no other thread may run it
-///            meanwhile, and it must outlive the reducer. What a handler throws leaves the reducer's call that ran it,
-///            when that ends (the first exception of a call; the step is complete). What one throws while the reducer is
-///            destroyed, the io_context's next run throws. A handler that calls a reducer which waits is refused.
+/// Threads:   one at a time; `wake` from any. With an `io_context` of the caller's (`herring/transport/tcp_asio.hpp`),
+///            `wait` runs it, so that the caller's own handlers go on while a reduction waits, and when it ends; no other
+///            thread may run it meanwhile, and it must outlive the reducer. What a handler throws leaves the reducer's
+///            call that ran it, when that ends (the first exception of a call; the step is complete). What one throws
+///            while the reducer is destroyed, the io_context's next run throws. A handler that calls a reducer which waits
+///            is refused.
 /// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; no copy, no allocation unless
 ///            a message comes before its receive is posted.
 /// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
@@ -90,29 +93,19 @@ template <tcp_tuning Tuning> class basic_tcp {
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;
 
-    basic_tcp(world& ranks, transport_needs const& wanted) : basic_tcp(ranks, wanted, nullptr) {}
-    basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context& context)
-        : basic_tcp(ranks, wanted, &context) {}
+    basic_tcp(world& ranks, transport_needs const& wanted)
+        : basic_tcp(ranks, wanted, detail::loop_handle()) {}
+    /// Sleeps in a loop of the caller's: a `boost::asio::io_context`, which needs `herring/transport/tcp_asio.hpp`.
+    template <class Loop>
+    basic_tcp(world& ranks, transport_needs const& wanted, Loop& loop)
+        : basic_tcp(ranks, wanted, detail::outer_loop_of(loop, lanes_for(wanted))) {}
     basic_tcp(basic_tcp const&) = delete;
     basic_tcp& operator=(basic_tcp const&) = delete;
 
     ~basic_tcp() {
-        boost::system::error_code ignored;
         for (peer_state& peer : peers_)
-            for (lane& l : peer.lanes) {
-                if (l.socket && l.socket->is_open()) ::shutdown(l.socket->native_handle(), SHUT_WR);
-                if (l.socket) l.socket->close(ignored);
-            }
-        // The cancelled waits must not outlive the memory that they refer to.
-        if (armed_ > 0 || waking_.load()) context_->restart();
-        while (armed_ > 0 || waking_.load())
-            // They are ready. poll_one would be one more loop to compile, and a time that has passed runs nothing.
-            try {
-                if (context_->run_one_until(clock::now() + std::chrono::milliseconds(100)) == 0) break;
-            } catch (...) {
-                throw_later(std::current_exception());
-            }
-        if (has_exception()) throw_later(take_exception());
+            for (lane& l : peer.lanes)
+                if (l.socket.get() >= 0) ::shutdown(l.socket.get(), SHUT_WR);
     }
 
     bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
@@ -146,10 +139,9 @@ template <tcp_tuning Tuning> class basic_tcp {
         std::size_t count = done_.hand_out(on_completion);
         bool const ask = peers_.size() > Tuning.direct_peers;
         if (ask) ask_for_news();
-        std::size_t at = 0;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                short found = ask ? polled_[at++].revents : static_cast<short>(POLLIN | POLLOUT);
+                short found = ask ? polled_[l.at].revents : static_cast<short>(POLLIN | POLLOUT);
                 // What it waits for is a receive, or room; its message may lie here already.
                 if (l.link.blocked()) found |= POLLIN;
                 if (!l.link.open() || found == 0) continue;
@@ -161,42 +153,40 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     void wait(time_point until) noexcept {
         if (!done_.empty()) return;
+        bool any = false;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
-                if (!l.link.open()) continue;
-                if (!l.reading && !l.link.blocked()) arm(l, false);
-                if (!l.writing && l.link.sending()) arm(l, true);
+                int const events =
+                    !l.link.open() ? 0 : (l.link.blocked() ? 0 : POLLIN) | (l.link.sending() ? POLLOUT : 0);
+                // An event that nobody waits for, a hang-up say, would end the sleep at once.
+                polled_[l.at] = {events != 0 ? l.link.descriptor() : -1, static_cast<short>(events), 0};
+                any |= events != 0;
             }
-        if (context_->stopped()) context_->restart();
-        try {
-            if (context_->run_one_until(until) == 0 && armed_ == 0) doze(until); // every peer is lost
-        } catch (...) { // of a handler of the program's; the operation that it interrupted goes on
-            if (has_exception()) return;
-            thrown_ = std::current_exception();
-            threw_.store(true, std::memory_order_release);
-        }
+        if (loop_)
+            loop_->sleep(*loop_, lanes(), until);
+        else
+            sleep(any ? until : std::min(until, clock::now() + std::chrono::milliseconds(1)));
     }
 
     /// Whether a handler that ran in `wait` has thrown, and what: the first exception since it was last taken.
     ///
     /// Threads:  one that polls, and one that takes.
-    bool has_exception() const noexcept { return threw_.load(std::memory_order_acquire); }
+    bool has_exception() const noexcept { return loop_ && loop_->threw.load(std::memory_order_acquire); }
     std::exception_ptr take_exception() noexcept {
-        std::exception_ptr const taken = std::exchange(thrown_, nullptr);
-        threw_.store(false, std::memory_order_release);
+        if (!loop_) return nullptr;
+        std::exception_ptr const taken = std::exchange(loop_->thrown, nullptr);
+        loop_->threw.store(false, std::memory_order_release);
         return taken;
     }
 
     /// Whether `wait` runs code of the program.
-    bool runs_handlers() const noexcept { return !own_; }
+    bool runs_handlers() const noexcept { return loop_ != nullptr; }
 
     void wake() noexcept {
+        if (loop_) return loop_->wake(*loop_);
         if (waking_.exchange(true)) return; // one that is on its way is enough
-        // What boost::asio::post does, without what it includes.
-        context_->get_executor()
-            .require(boost::asio::execution::blocking.never)
-            .require(boost::asio::execution::allocator(fixed_allocator<std::byte>(&wake_memory_)))
-            .execute(awakening{this});
+        std::uint64_t const one = 1;
+        (void)!::write(waker_.get(), &one, sizeof one);
     }
 
     void register_memory(std::span<std::byte>) noexcept {}
@@ -215,21 +205,10 @@ template <tcp_tuning Tuning> class basic_tcp {
         detail::table<std::byte> bytes;
         bool complete = false;
     };
-    /// Keeps the one pending wait of a direction, so that arming it allocates nothing.
-    struct handler_memory {
-        alignas(std::max_align_t) std::byte bytes[256];
-    };
-    /// A socket that is only waited for: bytes go by tcp_link. The concrete executor costs no indirect call a wait, the
-    /// default one four.
-    struct waitable : boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type> {
-        using boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type>::basic_descriptor;
-    };
     struct lane {
-        detail::late<waitable> socket;
+        detail::descriptor socket; // bytes go by `link`
         detail::tcp_link link;
-        bool reading = false; // a wait for readability is pending
-        bool writing = false;
-        detail::table<handler_memory> memory{2};
+        std::size_t at = 0; // among all lanes
         // the payload that is being read
         std::uint64_t token = 0;
         std::uint64_t tag = 0;
@@ -248,40 +227,24 @@ template <tcp_tuning Tuning> class basic_tcp {
         std::list<unexpected_message> unexpected;
         char reason[200] = "";
     };
-    // Gives Asio one fixed block; there is never more than one wait of a kind pending.
-    template <class Value> struct fixed_allocator {
-        using value_type = Value;
-        handler_memory* memory;
-        explicit fixed_allocator(handler_memory* m) noexcept : memory(m) {}
-        template <class Other>
-        fixed_allocator(fixed_allocator<Other> const& other) noexcept : memory(other.memory) {}
-        Value* allocate(std::size_t count) {
-            if (count * sizeof(Value) <= sizeof(handler_memory))
-                return reinterpret_cast<Value*>(memory->bytes);
-            return static_cast<Value*>(::operator new(count * sizeof(Value)));
-        }
-        void deallocate(Value* p, std::size_t) noexcept {
-            if (reinterpret_cast<std::byte*>(p) != memory->bytes) ::operator delete(p);
-        }
-        template <class Other> bool operator==(fixed_allocator<Other> const& other) const noexcept {
-            return memory == other.memory;
-        }
-    };
+    static std::size_t lanes_for(transport_needs const& wanted) noexcept {
+        return wanted.peers.size() * static_cast<std::size_t>(Tuning.connections);
+    }
 
-    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, boost::asio::io_context* theirs)
-        : context_(theirs != nullptr ? theirs : &own_.emplace(1)), rank_(ranks.rank()), job_(ranks.job()),
-          largest_(wanted.largest_message), index_(static_cast<std::size_t>(ranks.size())) {
+    HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, detail::loop_handle loop)
+        : rank_(ranks.rank()), job_(ranks.job()), largest_(wanted.largest_message),
+          index_(static_cast<std::size_t>(ranks.size())), polled_(lanes_for(wanted) + 1),
+          waker_(loop ? -1 : ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), loop_(std::move(loop)) {
+        if (!loop_ && waker_.get() < 0)
+            throw error(errc::no_resources, rank_, -1, "connect",
+                        {"no descriptor for waking: ", std::strerror(errno),
+                         "; raise the limit of open files (ulimit -n)"});
+        polled_[lanes_for(wanted)] = {waker_.get(), POLLIN, 0};
         if (wanted.peers.empty()) return;
         detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, incarnation_,
                                         wanted.timeout);
         dropped_ = connector.strangers();
-        try {
-            take_over(connector, wanted);
-        } catch (boost::system::system_error const& failed) { // Asio's own descriptors
-            throw error(errc::no_resources, rank_, -1, "connect",
-                        {failed.what(), "; raise the limit of open files (ulimit -n)"});
-        }
-        polled_ = detail::table<pollfd>(peers_.size() * static_cast<std::size_t>(Tuning.connections));
+        take_over(connector, wanted);
         std::size_t const most = peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1);
         done_ = detail::double_pile<completion>(most);
         ranks.barrier(wanted.timeout);
@@ -297,11 +260,10 @@ template <tcp_tuning Tuning> class basic_tcp {
             peer.lanes = detail::table<lane>(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes[static_cast<std::size_t>(n)];
-                l.socket.emplace(*context_);
                 auto const [number, incarnation] = connector.release(peer.rank, n);
-                detail::descriptor connected(number);
-                l.socket->assign(number);
-                (void)connected.release();
+                l.socket = detail::descriptor(number);
+                l.at = i * peer.lanes.size() + static_cast<std::size_t>(n);
+                if (loop_) loop_->watch(*loop_, l.at, number, rank_);
                 peer.incarnation = incarnation;
                 prepare(number, wanted);
                 l.link = detail::tcp_link(number, wanted.sends_per_peer);
@@ -348,21 +310,31 @@ template <tcp_tuning Tuning> class basic_tcp {
         return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
     }
 
-    HERRING_SETUP void doze(time_point until) noexcept {
-        if (clock::now() < until) ::poll(nullptr, 0, 1);
+    std::span<pollfd> lanes() noexcept { return {polled_.data(), polled_.size() - 1}; }
+
+    void sleep(time_point until) noexcept {
+        auto const left = until - clock::now();
+        if (left <= left.zero()) return;
+        timespec const most = detail::timespec_of(left);
+        if (::ppoll(polled_.data(), polled_.size(), &most, nullptr) <= 0 ||
+            polled_[lanes().size()].revents == 0)
+            return;
+        std::uint64_t count = 0;
+        (void)!::read(waker_.get(), &count, sizeof count);
+        // After the read: what a thread that finds it set has to say is seen when this returns.
+        (void)waking_.exchange(false);
     }
 
     // Which of many connections have something to read, or take something: one call instead of one each.
     void ask_for_news() noexcept {
-        std::size_t at = 0;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 bool const writing = l.link.open() && l.link.sending();
-                polled_[at++] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN),
+                polled_[l.at] = {l.link.descriptor(), static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN),
                                  0};
             }
-        if (::poll(polled_.data(), polled_.size(), 0) < 0) // out of kernel memory, say: try them all
-            for (pollfd& p : polled_) p.revents = POLLIN | POLLOUT;
+        if (::poll(polled_.data(), lanes().size(), 0) < 0) // out of kernel memory, say: try them all
+            for (pollfd& p : lanes()) p.revents = POLLIN | POLLOUT;
     }
 
     static lane& pick(peer_state& peer, std::size_t bytes) noexcept {
@@ -505,11 +477,15 @@ template <tcp_tuning Tuning> class basic_tcp {
         return true;
     }
 
+    HERRING_SETUP void end(lane& ended) noexcept {
+        ended.link.forget();
+        if (loop_ && ended.socket.get() >= 0) loop_->forget(*loop_, ended.at);
+        ended.socket = detail::descriptor();
+    }
+
     // The peer has left in order, on this connection: what it sent on the others is still to be read.
     HERRING_SETUP void close(peer_state& peer, lane& closed) noexcept {
-        boost::system::error_code ignored;
-        closed.link.forget();
-        closed.socket->close(ignored);
+        end(closed);
         for (lane const& l : peer.lanes)
             if (l.link.open()) return;
         lose(peer, 0);
@@ -528,11 +504,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                           "it sent bytes that are no frame of this protocol");
         else if (peer.reason[0] == 0)
             std::snprintf(peer.reason, sizeof peer.reason, "its connection broke: %s", std::strerror(number));
-        boost::system::error_code ignored;
-        for (lane& l : peer.lanes) {
-            l.link.forget();
-            l.socket->close(ignored);
-        }
+        for (lane& l : peer.lanes) end(l);
         errc const why = number == EPROTO     ? errc::protocol
                          : number == EMSGSIZE ? errc::mismatch
                          : number == ENOMEM   ? errc::no_resources
@@ -540,41 +512,6 @@ template <tcp_tuning Tuning> class basic_tcp {
         done_.push({0, 0, peer.rank, completion::lost, why});
     }
 
-    /// There is no call any more that could throw it: the program's next run of its io_context does.
-    HERRING_SETUP void throw_later(std::exception_ptr thrown) noexcept {
-        context_->get_executor().require(boost::asio::execution::blocking.never).execute([thrown] {
-            std::rethrow_exception(thrown);
-        });
-    }
-
-    /// One pending wait for readiness of one lane.
-    struct readiness {
-        basic_tcp* self;
-        lane* of;
-        bool write;
-        using allocator_type = fixed_allocator<std::byte>;
-        allocator_type get_allocator() const noexcept { return allocator_type(&of->memory[write ? 1 : 0]); }
-        void operator()(boost::system::error_code) const noexcept {
-            (write ? of->writing : of->reading) = false;
-            --self->armed_;
-        }
-    };
-    [[gnu::noinline]] void arm(lane& l, bool write) noexcept {
-        (write ? l.writing : l.reading) = true;
-        ++armed_;
-        l.socket->async_wait(write ? boost::asio::posix::descriptor_base::wait_write
-                                   : boost::asio::posix::descriptor_base::wait_read,
-                             readiness{this, &l, write});
-    }
-
-    /// Ends `wait` from another thread.
-    struct awakening {
-        basic_tcp* self;
-        void operator()() const noexcept { self->waking_.store(false); }
-    };
-
-    detail::late<boost::asio::io_context> own_;
-    boost::asio::io_context* context_;
     int rank_;
     std::uint64_t job_;
     std::uint32_t const incarnation_ = static_cast<std::uint32_t>(detail::random_bits());
@@ -585,12 +522,10 @@ template <tcp_tuning Tuning> class basic_tcp {
     detail::double_pile<completion> done_;
     std::size_t unexpected_bytes_ = 0;
     std::uint64_t dropped_ = 0;
-    std::size_t armed_ = 0;
     std::byte nothing_{};
-    handler_memory wake_memory_;
     std::atomic<bool> waking_{false};
-    std::exception_ptr thrown_; // of a handler; there when threw_ is set
-    std::atomic<bool> threw_{false};
+    detail::descriptor waker_; // without a loop of the caller's
+    detail::loop_handle loop_; // the first to go: it refers to the sockets
 };
 
 /// TCP with the settings that suit a rack: `basic_tcp<tcp_tuning{.chunk_bytes = 32_KiB}>` has others

@@ -7,7 +7,8 @@
 
 #include "doctest/doctest.h"
 
-#include <boost/asio/post.hpp>
+#include <chrono>
+#include <vector>
 
 using namespace herring;
 
@@ -19,26 +20,33 @@ TEST_CASE("tcp: tuning is part of the type, and the loopback has its own") {
     CHECK_FALSE(transport::basic_tcp<transport::tcp_tuning{.connections = 2}>::keeps_order);
 }
 
-TEST_CASE("tcp: waits in an io_context of the caller's, whose handlers go on meanwhile") {
-    int const ended = launch(2, [](world& ranks) {
-        boost::asio::io_context context(1);
-        reducer<float, update::sum, transport::tcp, waiting::block> reduce(ranks, layout{{"t", 1000}},
-                                                                           context);
-        int ran = 0;
-        if (ranks.rank() == 0) {
-            // Ready only once this handler has run, which only a wait of this rank's own can bring about.
-            boost::asio::post(context, [&ran] { ++ran; });
-            for (float& x : reduce.tensor(0)) x = 1;
-            reduce.ready(0);
-        } else {
-            for (auto const until = clock::now() + std::chrono::milliseconds(20); clock::now() < until;) {
-            }
-            for (float& x : reduce.tensor(0)) x = 2;
-            reduce.ready(0);
-        }
-        reduce.wait();
-        if (reduce.tensor(0)[999] != 3) return 1;
-        return ranks.rank() == 1 || ran == 1 ? 0 : 2;
-    });
-    CHECK(ended == 0);
+namespace {
+using namespace std::chrono_literals;
+
+/// Rank 1 leaves, in order, while rank 0 waits for a message of its; asleep, rank 0 is told, and sleeps on.
+int one_leaves(world& ranks) {
+    std::vector<int> const peers{1 - ranks.rank()};
+    transport::tcp moved(
+        ranks,
+        {.peers = peers, .receives_per_peer = 4, .sends_per_peer = 4, .largest_message = 64, .timeout = 10s});
+    if (ranks.rank() == 1) return 0;
+    bool lost = false;
+    for (time_point const until = clock::now() + 20s; !lost && clock::now() < until;) {
+        moved.wait(clock::now() + 10s);
+        moved.poll([&](completion const& c) noexcept { lost = lost || c.what == completion::lost; });
+    }
+    if (!lost) return 1;
+    // No connection is left: a sleep ends soon, for whoever waits for another thing, and neither wake nor end of the
+    // transport waits for one.
+    time_point const before = clock::now();
+    moved.wait(before + 10s);
+    if (clock::now() - before > 5s) return 2;
+    moved.wake();
+    moved.wait(clock::now() + 10s);
+    return 0;
+}
+} // namespace
+
+TEST_CASE("tcp: a peer that leaves ends a sleep, and the next ones are short") {
+    CHECK(launch(2, one_leaves) == 0);
 }
