@@ -36,7 +36,9 @@ class world {
     /// For backends.
     explicit world(detail::membership made)
         : rank_(made.rank), owner_(true), state_(detail::world_state::make(std::move(made))) {}
-    /// For reducers: another handle on what `of` stands on. Errors: `bad_state` when `of` was moved from.
+    /// For reducers: another handle on what `of` stands on.
+    ///
+    /// Errors:  `bad_state` when `of` was moved from.
     HERRING_SETUP world(world& of, detail::for_reducer) : rank_(of.rank_), state_(of.state_) {
         of.usable("construction");
         state_->hold();
@@ -154,7 +156,9 @@ class world {
     /// How many ranks run on this machine, whatever their nodes: more than cores means that nobody may spin.
     int ranks_on_this_machine() const noexcept { return is().ranks_on_this_machine; }
 
-    /// Whether the world that a reducer was made from is gone. Cost: two loads.
+    /// Whether the world that a reducer was made from is gone.
+    ///
+    /// Cost:    two loads.
     bool ended() const noexcept { return state_->ended(); }
     /// For reducers.
     detail::world_state& state() noexcept { return *state_; }

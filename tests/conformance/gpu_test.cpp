@@ -29,12 +29,13 @@ namespace {
 
 // Few slots, and buckets that are cut; by graphs, as they come.
 using staging =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2, .cut_bytes = 4_KiB}>;
-using peer_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2, .cut_bytes = 4_KiB}>;
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .cut_bytes = 4_KiB}>;
+using peer_sums =
+    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .cut_bytes = 4_KiB}>;
 using staging_by_graphs =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slots = 2, .graphs = true}>;
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .graphs = true}>;
 using sums_by_graphs =
-    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slots = 2, .graphs = true}>;
+    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .graphs = true}>;
 using fusion_of_little = fusion::balanced_buffer<8_KiB, 1>;
 using names = std::vector<std::string>;
 
@@ -363,10 +364,10 @@ TEST_CASE("gpu: what is out of order gives other bits") {
         }
         return found > 0;
     };
-    using staging_that_forgets = gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slots = 2}>;
-    using hasty_staging = gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slots = 2}>;
-    using sums_that_forget = gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slots = 2}>;
-    using hasty_sums = gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slots = 2}>;
+    using staging_that_forgets = gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slot_count = 2}>;
+    using hasty_staging = gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slot_count = 2}>;
+    using sums_that_forget = gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slot_count = 2}>;
+    using hasty_sums = gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slot_count = 2}>;
     CHECK(caught(
         [&](auto seed) { return by_turns<staging_that_forgets, float, update::average>(nodes, seed); }));
     CHECK(caught([&](auto seed) { return by_turns<hasty_staging, float, update::average>(nodes, seed); }));

@@ -79,7 +79,9 @@ template <class Element, class Transport, class IntraNode, class Update, class T
     /// Executions whose results lie in this rank's memory; nobody reads or writes it for them any more.
     std::uint64_t released() const noexcept { return released_.load(std::memory_order_acquire); }
 
-    /// The same counts, for whoever looks from outside. Lifetime: the engine's.
+    /// The same counts, for whoever looks from outside.
+    ///
+    /// Lifetime: the engine's.
     std::atomic<std::uint64_t> const& submissions() const noexcept { return requested_; }
     std::atomic<std::uint64_t> const& releases() const noexcept { return released_; }
 

@@ -58,12 +58,12 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     /// One chunk a rank on one node: a kernel does all of it.
     static constexpr intra_node_tuning tuning{
         .local_chunk_bytes = std::size_t{1} << 40, .mailbox_bytes = 0, .cut_bytes = Tuning.cut_bytes};
-    static_assert(Tuning.slots >= 2);
+    static_assert(Tuning.slot_count >= 2);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
     basic_nvlink(world& ranks, std::size_t bytes, device_needs const& needs)
         : base(ranks, needs, closed_at(bytes) + 64, needs.nodes == 1 ? 0 : slot_bytes(needs),
-               needs.nodes == 1 || needs.bucket_bytes == 0 ? 0 : Tuning.slots, true),
+               needs.nodes == 1 || needs.bucket_bytes == 0 ? 0 : Tuning.slot_count, true),
           ranks_(ranks), local_(ranks.local_rank()), size_(ranks.local_size()), alone_(needs.nodes == 1),
           wide_bytes_(needs.wide_bytes), bucket_bytes_(whole_lines(needs.bucket_bytes)),
           closed_at_(closed_at(bytes)), device_(base::device()),
@@ -83,7 +83,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         for (; launched_ < arrived && free(launched_) && base::absent(launched_) < 0; ++launched_)
             launch<Update, Element>(launched_, at(launched_), ranks);
-        bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slots]));
+        bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slot_count]));
         region_.busy = e < launched_ && !here;
         if (here) region_.awake();
         return here;
@@ -157,7 +157,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     }
 
     // Whether the slot of execution e may be written to, once what lies in its queues is done.
-    bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slots; }
+    bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slot_count; }
 
     template <class Update, class Element>
     void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
@@ -166,7 +166,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             device_.wait(queue, base::produced(e));
             for (neighbour& n : others_) device_.wait(queue, n.produced[base::job_of(e).load]);
         }
-        if (!alone_ && e >= Tuning.slots) device_.wait(queue, base::done(e - Tuning.slots));
+        if (!alone_ && e >= Tuning.slot_count) device_.wait(queue, base::done(e - Tuning.slot_count));
         base::repeat(sums_, base::place_of(e), queue, true, [&] {
             for (std::uint32_t s = 0; s < x.shard_count; ++s) {
                 fold_work work = to_all(e, x.shards[s]);
@@ -182,7 +182,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 device_.template fold<Update, Element>(queue, work);
             }
         });
-        device_.record(alone_ ? base::done(e) : summed_[e % Tuning.slots], queue);
+        device_.record(alone_ ? base::done(e) : summed_[e % Tuning.slot_count], queue);
     }
 
     // This rank's chunks of a shard, into the tensors of all.

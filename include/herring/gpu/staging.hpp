@@ -22,7 +22,7 @@ namespace HERRING_NAMESPACE::gpu {
 /// No device needs to reach another.
 ///
 /// Shape:    L local ranks → 1 contributor, as with shared_memory, and the same bits.
-/// Cost:     a bucket's bytes over PCIe in each direction; `slots` times the largest bucket of pinned memory.
+/// Cost:     a bucket's bytes over PCIe in each direction; `slot_count` times the largest bucket of pinned memory.
 /// Order:    execution e uses slot e mod slots. The copy in waits for the tensors (an event of the caller's stream), and,
 ///           on the device, for the copy out of e − slots, which has been put into its queue. A rank arrives at e when
 ///           its copy in is done, which the host sees; the copy out follows when all local ranks have finished e.
@@ -42,19 +42,21 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,
                                               .mailbox_bytes = Tuning.mailbox_bytes,
                                               .cut_bytes = Tuning.cut_bytes};
-    static_assert(Tuning.slots >= 2);
+    static_assert(Tuning.slot_count >= 2);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
     basic_pcie_staging(world& ranks, std::size_t bytes, device_needs const& needs)
-        : base(ranks, needs, bytes, needs.bucket_bytes, needs.bucket_bytes > 0 ? Tuning.slots : 0, false),
+        : base(ranks, needs, bytes, needs.bucket_bytes, needs.bucket_bytes > 0 ? Tuning.slot_count : 0,
+               false),
           device_(base::device()), copies_(base::for_slots()), in_(device_), out_(device_) {
-        for (std::size_t i = 0; i < Tuning.slots; ++i) loaded_.emplace_back(device_, false);
+        for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
     }
 
     /// Whether execution e lies on the host; `submitted` are loaded or to be loaded. Asked in order.
     bool loaded(std::uint64_t e, std::uint64_t submitted) noexcept {
-        for (; started_ < submitted && started_ < stored_count_ + Tuning.slots; ++started_) start(started_);
-        bool const here = e < started_ && device_.done(loaded_[e % Tuning.slots]);
+        for (; started_ < submitted && started_ < stored_count_ + Tuning.slot_count; ++started_)
+            start(started_);
+        bool const here = e < started_ && device_.done(loaded_[e % Tuning.slot_count]);
         region_.busy = !here;
         if (here) region_.awake();
         return here;
@@ -80,12 +82,12 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     void start(std::uint64_t e) noexcept {
         stream_handle const queue = in_.handle();
         if (base::job_of(e).first) device_.wait(queue, base::produced(e));
-        if (e >= Tuning.slots) device_.wait(queue, base::done(e - Tuning.slots));
+        if (e >= Tuning.slot_count) device_.wait(queue, base::done(e - Tuning.slot_count));
         auto const& what = base::job_of(e);
         base::repeat(copies_, base::place_of(e), queue, true, [&] {
             device_.to_host(queue, region_.slot(e), base::tensors() + what.offset, what.bytes);
         });
-        device_.record(loaded_[e % Tuning.slots], queue);
+        device_.record(loaded_[e % Tuning.slot_count], queue);
     }
 
     // In this order: queues end before what they use goes.

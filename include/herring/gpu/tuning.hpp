@@ -12,7 +12,7 @@ namespace HERRING_NAMESPACE::gpu {
 
 /// What may be tuned about staging.
 struct staging_tuning {
-    std::size_t slots =
+    std::size_t slot_count =
         4; ///< buckets of a rank's in pinned memory: one on its way in, one out, others being summed
     std::size_t local_chunk_bytes = 64_KiB; ///< as of shared_memory
     std::size_t mailbox_bytes = 4_KiB;
@@ -27,7 +27,7 @@ struct staging_tuning {
 
 /// What may be tuned about sums on devices.
 struct peer_sums_tuning {
-    std::size_t slots = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
+    std::size_t slot_count = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
     std::size_t cut_bytes =
         8_MiB; ///< there, of a larger bucket, parts are summed, exchanged and written to all devices at once
     bool inspect =

@@ -45,7 +45,9 @@ constexpr char const* to_string(huge_page_setting setting) noexcept {
     return "unknown";
 }
 
-/// Reads the system's setting for transparent huge pages. Cost: three system calls.
+/// Reads the system's setting for transparent huge pages.
+///
+/// Cost:    three system calls.
 inline huge_page_setting system_huge_pages() noexcept {
     int const file = ::open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
     if (file < 0) return huge_page_setting::unknown;

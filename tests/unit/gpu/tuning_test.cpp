@@ -7,9 +7,10 @@
 TEST_CASE("gpu tuning: the defaults, and values that are compared") {
     using herring::gpu::peer_sums_tuning;
     using herring::gpu::staging_tuning;
-    CHECK(staging_tuning{}.slots >= 2);
+    CHECK(staging_tuning{}.slot_count >= 2);
     CHECK(staging_tuning{}.local_chunk_bytes >= 4096);
-    CHECK(peer_sums_tuning{}.slots >= 2);
-    static_assert(staging_tuning{} == staging_tuning{} && !(staging_tuning{.slots = 3} == staging_tuning{}));
+    CHECK(peer_sums_tuning{}.slot_count >= 2);
+    static_assert(staging_tuning{} == staging_tuning{} &&
+                  !(staging_tuning{.slot_count = 3} == staging_tuning{}));
     static_assert(!(peer_sums_tuning{.graphs = true} == peer_sums_tuning{}));
 }
