@@ -6,8 +6,8 @@
 #include "herring/detail/call_forms.hpp"
 #include "herring/detail/call_mark.hpp"
 #include "herring/detail/config.hpp"
+#include "herring/detail/cores.hpp"
 #include "herring/detail/defaults.hpp"
-#include "herring/detail/identity.hpp"
 #include "herring/detail/late.hpp"
 #include "herring/detail/memory_check.hpp"
 #include "herring/detail/names.hpp"
@@ -653,13 +653,12 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         if constexpr (on_device) copies_ = decltype(copies_)(size());
         missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
         start_step();
-        ranks_.barrier();
-        int const threads = ranks_.ranks_on_this_machine() * (background ? 2 : 1);
+        auto const mine = detail::cores_of_rank::here(background ? 2 : 1);
+        bool const crowded = detail::crowded(mine, ranks_.all_gather(mine.bytes())); // a barrier as well
         registration_.emplace(ranks_.state(), detail::reducer_counts{.submitted = engine_->submissions(),
                                                                      .released = engine_->releases(),
                                                                      .ready = ready_});
-        driver_.emplace(*engine_, ranks_, threads > detail::usable_cores(),
-                        runs_handlers() ? 0 : registration_->number());
+        driver_.emplace(*engine_, ranks_, crowded, runs_handlers() ? 0 : registration_->number());
     }
 
     /// A misuse of this rank's. It is kept: should it end this rank, the others are told it.

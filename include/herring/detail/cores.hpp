@@ -1,0 +1,77 @@
+// herring: whether the ranks of a machine have a core each, whatever cores a launcher bound them to.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_DETAIL_CORES_HPP
+#define HERRING_DETAIL_CORES_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/gathered.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a rank tells the others: its machine, how many of its threads wait for messages, and on which cores these may run.
+struct cores_of_rank {
+    std::uint64_t machine = 0;
+    std::int64_t threads = 1;
+    ::cpu_set_t cores{};
+
+    /// Without the cores behind the last: 16 bytes, and one for eight cores.
+    std::span<std::byte const> bytes() const noexcept {
+        auto const* const all = reinterpret_cast<std::byte const*>(this);
+        std::size_t size = sizeof *this;
+        while (size > 16 && all[size - 1] == std::byte{0}) --size;
+        return {all, size};
+    }
+    static cores_of_rank from(std::span<std::byte const> bytes) noexcept {
+        cores_of_rank made;
+        std::memcpy(static_cast<void*>(&made), bytes.data(), std::min(bytes.size(), sizeof made));
+        return made;
+    }
+    /// Of the calling thread.
+    HERRING_SETUP static cores_of_rank here(int threads) {
+        cores_of_rank made;
+        std::string const boot = boot_id();
+        made.machine = hash_of(boot.data(), boot.size());
+        made.threads = threads;
+        if (::sched_getaffinity(0, sizeof made.cores, &made.cores) != 0)
+            for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core)
+                CPU_SET(core, &made.cores);
+        return made;
+    }
+};
+
+/// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the
+/// threads that may run nowhere else. The same is asked of its cores with those of all ranks that may run on one of them, and so
+/// on, until no rank is left that may.
+///
+/// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
+HERRING_SETUP inline bool crowded(cores_of_rank const& mine, gathered const& ranks) noexcept {
+    for (::cpu_set_t set = mine.cores;;) {
+        ::cpu_set_t wider = set, common;
+        std::int64_t threads = 0;
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+            auto const other = cores_of_rank::from(ranks[r]);
+            CPU_AND(&common, &set, &other.cores);
+            if (other.machine != mine.machine || CPU_COUNT(&common) == 0) continue;
+            if (CPU_EQUAL(&common, &other.cores)) threads += other.threads;
+            CPU_OR(&wider, &wider, &other.cores);
+        }
+        if (threads > CPU_COUNT(&set)) return true;
+        if (CPU_EQUAL(&wider, &set)) return false;
+        set = wider;
+    }
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_DETAIL_CORES_HPP
