@@ -794,3 +794,53 @@ TEST_CASE("reducer: which thread traces what, and all_reduce is no bucket") {
     herring::launch_threads(2, traced);
     herring::launch_threads(3, traced, nodes({"a", "a", "b"}));
 }
+
+TEST_CASE("reducer: a rank that runs ahead keeps what it declared until the other has read it") {
+    // Seven buckets. One rank has arrived at the last four, which both lend, and does not look at them yet; the other is done
+    // with them by that arrival alone, and declares all seven of the next step.
+    constexpr std::size_t elements = 4096;
+    std::atomic<int> at{0};
+    auto const body = [&](world& w) {
+        bool const late = w.rank() == 1;
+        layout const seven{{"a", elements}, {"b", elements}, {"c", elements}, {"d", elements},
+                           {"e", elements}, {"f", elements}, {"g", elements}};
+        reducer<float, inproc, shared, sum, noting, herring::fusion::per_tensor> reduce(w, seven);
+        require(reduce.plan().buckets.size() == seven.size(), "a bucket for each tensor");
+        std::vector<std::vector<float>> mine(seven.size());
+        auto const fill = [&](std::size_t i, float value) {
+            for (float& x : reduce.tensor(i)) x = value;
+            reduce.ready(i);
+        };
+        auto const lend = [&] {
+            for (std::size_t i = 3; i < 7; ++i) {
+                mine[i].assign(elements, static_cast<float>(i) + (late ? 10.0f : 0.0f));
+                reduce.ready(i, mine[i]);
+            }
+        };
+        for (std::size_t i = 0; i < 3; ++i) fill(i, 1);
+        while (reduce.trace().of(herring::trace_event::bucket_reduced).count < 3) reduce.poll();
+        w.barrier();
+        if (late) {
+            lend(); // the ring is full now: this rank has arrived at all four
+            at = 1;
+            until(at, 2);
+            reduce.wait();
+        } else {
+            until(at, 1);
+            lend();
+            reduce.wait(); // alone
+        }
+        for (std::size_t i = 3; i < 7; ++i)
+            for (float const x : mine[i])
+                require(x == 2 * static_cast<float>(i) + 10, "sum of lent tensor " + std::to_string(i));
+        for (std::size_t i = 0; i < 7; ++i) fill(i, static_cast<float>(i));
+        if (!late) {
+            for (int i = 0; i < 10; ++i) reduce.poll(); // declares them
+            at = 2;
+        }
+        reduce.wait();
+        for (std::size_t i = 0; i < 7; ++i)
+            require(reduce.tensor(i)[elements - 1] == 2 * static_cast<float>(i), "the next step's sum");
+    };
+    CHECK(herring::launch_threads(2, body) == 0);
+}
