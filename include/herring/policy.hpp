@@ -299,11 +299,9 @@ struct verdict {
 struct no_pack {};
 
 template <class Element, class... Policy> constexpr verdict judge() noexcept {
-    if constexpr (std::is_same_v<Element, no_pack>)
-        return {slip_of_policies<Policy...>(), -1};
-    else if constexpr (slip_of_element<Element>() != slip::none)
+    if constexpr (!std::is_same_v<Element, no_pack> && slip_of_element<Element>() != slip::none)
         return {slip_of_element<Element>(), -1};
-    else if constexpr (slip_of_policies<Policy...>() != slip::none)
+    else if constexpr (std::is_same_v<Element, no_pack> || slip_of_policies<Policy...>() != slip::none)
         return {slip_of_policies<Policy...>(), -1};
     else if constexpr (doubled_axis<Policy...>() >= 0)
         return {slip::none, doubled_axis<Policy...>()};

@@ -18,10 +18,9 @@ class failure_handler {
   public:
     failure_handler() = default;
     template <class Function>
-    requires(!std::is_same_v<std::remove_cvref_t<Function>, failure_handler> &&
-             std::is_invocable_v<std::decay_t<Function>&, failure const&>) //
-        failure_handler(Function&& function)
-        : held_(new holding<std::decay_t<Function>>(std::forward<Function>(function))) {}
+    requires(!std::is_same_v<Function, failure_handler> && std::is_invocable_v<Function&, failure const&>) //
+        failure_handler(Function function)
+        : held_(new holding<Function>(std::move(function))) {}
     failure_handler(failure_handler const& other) noexcept : held_(other.held_) {
         if (held_ != nullptr) held_->uses.fetch_add(1, std::memory_order_relaxed);
     }
@@ -49,12 +48,11 @@ class failure_handler {
     };
     template <class Function> struct holding : base {
         Function function;
-        template <class From>
-        explicit holding(From&& from)
+        explicit holding(Function&& from)
             : base{{1},
                    [](base* self, failure const& why) { static_cast<holding*>(self)->function(why); },
                    [](base* self) noexcept { delete static_cast<holding*>(self); }},
-              function(std::forward<From>(from)) {}
+              function(std::move(from)) {}
     };
 
     base* held_ = nullptr;

@@ -150,18 +150,22 @@ class world_state {
 
     /// Held once. Takes the control over, whatever happens. Errors: `no_resources`.
     HERRING_SETUP static world_state* make(membership&& from) {
+        control const by = from.by;
+        int const rank = from.rank;
         auto* const made = new (std::nothrow) world_state(std::move(from));
         if (made != nullptr) {
             if (made->is.by.attend != nullptr) made->is.by.attend(made->is.by.self, *made);
             return made;
         }
-        if (from.by.destroy != nullptr) from.by.destroy(from.by.self);
-        throw error(errc::no_resources, from.rank, -1, "world", "no memory for the world's own state");
+        if (by.destroy != nullptr) by.destroy(by.self);
+        throw error(errc::no_resources, rank, -1, "world", "no memory for the world's own state");
     }
     /// What a world that was moved from has: no control, a map of no ranks.
     HERRING_SETUP static world_state* none() noexcept {
-        static world_state& empty = *new world_state(membership{}); // never destroyed: worlds may be static
-        return &empty;
+        alignas(world_state) static std::byte room[sizeof(world_state)];
+        static auto* const empty =
+            ::new (room) world_state(membership{}); // never destroyed: worlds may be static
+        return empty;
     }
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }

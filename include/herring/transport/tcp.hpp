@@ -174,7 +174,7 @@ template <tcp_tuning Tuning> class basic_tcp {
     bool has_exception() const noexcept { return loop_ && loop_->threw.load(std::memory_order_acquire); }
     std::exception_ptr take_exception() noexcept {
         if (!loop_) return nullptr;
-        std::exception_ptr const taken = std::exchange(loop_->thrown, nullptr);
+        std::exception_ptr taken = std::exchange(loop_->thrown, nullptr);
         loop_->threw.store(false, std::memory_order_release);
         return taken;
     }
