@@ -32,6 +32,8 @@ struct damped {
 };
 struct squares : update::sum { // of what are sums of squares already
     static constexpr char const* name = "squares";
+    template <class T>
+    static constexpr bool supports = std::is_floating_point_v<T>; // squares of integers overflow
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a + b * b; }
 };
 struct mean_of_squares : update::average {
@@ -45,6 +47,7 @@ struct least_magnitude : update::min { // also of integers; by scalars
 };
 struct lifts_vectors_only : update::sum {
     static constexpr char const* name = "lifts_vectors_only";
+    template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
     template <class Acc> static constexpr Acc lift(Acc x) noexcept {
         if constexpr (std::is_arithmetic_v<Acc>)
             return x;
