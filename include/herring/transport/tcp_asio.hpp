@@ -58,12 +58,14 @@ class asio_loop : public outer_loop {
         template <class Other>
         fixed_allocator(fixed_allocator<Other> const& other) noexcept : memory(other.memory) {}
         Value* allocate(std::size_t count) {
-            if (count * sizeof(Value) <= sizeof(handler_memory))
-                return reinterpret_cast<Value*>(memory->bytes);
+            if (fits(count)) return reinterpret_cast<Value*>(memory->bytes);
             return static_cast<Value*>(::operator new(count * sizeof(Value)));
         }
-        void deallocate(Value* p, std::size_t) noexcept {
-            if (reinterpret_cast<std::byte*>(p) != memory->bytes) ::operator delete(p);
+        void deallocate(Value* p, std::size_t count) noexcept {
+            if (!fits(count)) ::operator delete(p);
+        }
+        static constexpr bool fits(std::size_t count) noexcept {
+            return count * sizeof(Value) <= sizeof(handler_memory);
         }
         template <class Other> bool operator==(fixed_allocator<Other> const& other) const noexcept {
             return memory == other.memory;
