@@ -1,28 +1,15 @@
 // herring: every route gives what the rule says: lifted once, combined in the order of ranks and nodes, finished once.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/complex.hpp"
-#include "herring/herring.hpp"
-#include "herring/indexed.hpp"
-#include "herring/intra_node/shared_memory.hpp"
+#include "rules_suite.hpp"
+
 #include "herring/launch.hpp"
-#include "herring/statistics.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include "doctest/doctest.h"
 
-#include <complex>
-#include <cstdint>
-#include <cstring>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-using namespace herring;
+using namespace rules;
 
 namespace {
-
-using names = std::vector<std::string>;
-using shared = intra_node::shared_memory;
 
 // Small sizes, so that small tensors take every route, in many chunks.
 struct small_inproc : transport::inproc {
@@ -31,186 +18,6 @@ struct small_inproc : transport::inproc {
     static constexpr exchange_tuning tuning{
         .chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000};
 };
-
-// ---- element types of one's own ----
-
-struct triple { // 24 bytes do not divide a cache line
-    double low, middle;
-    std::int32_t count; // and four bytes of padding
-    friend bool operator==(triple const&, triple const&) = default;
-};
-struct other_triple { // of the same size
-    double a, b, c;
-};
-struct alignas(16) wide_struct {
-    float at[60]; // 240 bytes: 15 cache lines are four
-    friend bool operator==(wide_struct const&, wide_struct const&) = default;
-};
-struct flags { // of three bytes
-    std::uint8_t red, green, blue;
-    friend bool operator==(flags const&, flags const&) = default;
-};
-
-} // namespace
-
-template <> inline constexpr bool herring::is_element<triple> = true;
-template <> inline constexpr bool herring::is_element<other_triple> = true;
-template <> inline constexpr bool herring::is_element<wide_struct> = true;
-template <> inline constexpr bool herring::is_element<flags> = true;
-template <> inline constexpr bool herring::is_element<short> = true; // a number that is none of Herring's
-template <> inline constexpr bool herring::is_element<long double> = true;
-
-namespace {
-
-// ---- rules ------------------------------------------------------------------------------------------------------------
-
-struct mean_of_squares : update::average {
-    static constexpr char const* name = "mean_of_squares";
-    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x * x; }
-};
-struct most_distant : update::max { // by scalars
-    static constexpr char const* name = "most_distant";
-    static constexpr bool takes_vectors = false;
-    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x > 9 ? x - 9 : 9 - x; }
-};
-// Adds 1000 for every time that it is called: who lifts a part of several ranks again, or not at all, is found.
-struct counted : update::sum {
-    static constexpr char const* name = "counted";
-    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x + update::lane<Acc>(1000); }
-};
-
-// Takes the types above as they come, by code that takes no vectors. Associative, and not commutative.
-struct spread_out {
-    using axis = axes::update;
-    static constexpr char const* name = "spread_out";
-    static constexpr bool takes_vectors = false;
-    template <class T>
-    static constexpr bool supports = std::is_same_v<T, triple> || std::is_same_v<T, other_triple> ||
-                                     std::is_same_v<T, wide_struct> || std::is_same_v<T, flags>;
-    template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
-        if constexpr (std::is_same_v<Acc, triple>) {
-            return {a.low < b.low ? a.low : b.low, b.middle, a.count + b.count};
-        } else if constexpr (std::is_same_v<Acc, wide_struct>) {
-            for (std::size_t i = 0; i < 60; ++i) a.at[i] = i % 2 == 0 ? a.at[i] + b.at[i] : b.at[i];
-            return a;
-        } else if constexpr (std::is_same_v<Acc, flags>) {
-            return {static_cast<std::uint8_t>(a.red | b.red), b.green, a.blue};
-        } else {
-            return a;
-        }
-    }
-    template <class Acc> static Acc finish(Acc total, int ranks) noexcept {
-        if constexpr (std::is_same_v<Acc, triple>) total.count += 100 * ranks;
-        return total;
-    }
-};
-struct counted_triples : spread_out {
-    static constexpr char const* name = "counted_triples";
-    template <class Acc> static Acc lift(Acc x) noexcept {
-        if constexpr (std::is_same_v<Acc, triple>) x.count += 1000;
-        return x;
-    }
-};
-
-// ---- values, and the result that is due -------------------------------------------------------------------------------
-
-template <class T> T value(int rank, std::size_t i, int step) {
-    auto const x = static_cast<std::uint8_t>((i * 7 + static_cast<std::size_t>(rank * 3 + step)) % 13);
-    auto const f = static_cast<float>(x);
-    if constexpr (std::is_same_v<T, triple>) {
-        return {f, static_cast<double>(rank), x};
-    } else if constexpr (std::is_same_v<T, wide_struct>) {
-        wide_struct made{};
-        for (std::size_t k = 0; k < 60; ++k) made.at[k] = f + static_cast<float>(k);
-        return made;
-    } else if constexpr (std::is_same_v<T, flags>) {
-        return {x, static_cast<std::uint8_t>(rank), static_cast<std::uint8_t>(i)};
-    } else if constexpr (std::is_same_v<T, indexed<double>>) {
-        return {f, 20 - rank}; // of equal values the index of the highest rank is the lowest
-    } else if constexpr (std::is_same_v<T, statistics<double>>) {
-        return T::of(f);
-    } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-        return {f, static_cast<double>(rank)};
-    } else {
-        return static_cast<T>(f);
-    }
-}
-
-template <class T> bool same(T const& a, T const& b) {
-    if constexpr (std::is_same_v<T, bfloat16> || std::is_same_v<T, double>)
-        return std::memcmp(&a, &b, sizeof a) == 0;
-    else
-        return a == b; // padding is no value
-}
-
-template <class T, class Update> accumulator<T> lifted(T const& x) {
-    if constexpr (update_lifts<Update, accumulator<T>>)
-        return Update::lift(static_cast<accumulator<T>>(x));
-    else
-        return static_cast<accumulator<T>>(x);
-}
-
-/// By scalars, in one place: the ranks of a node in their order, then the nodes.
-template <class T, class Update> T due(topology const& map, std::size_t i, int step) {
-    auto const of_node = [&](int node) {
-        auto total = lifted<T, Update>(value<T>(map.rank_of(node, 0), i, step));
-        for (int l = 1; l < map.local_size(node); ++l)
-            total = Update::combine(total, lifted<T, Update>(value<T>(map.rank_of(node, l), i, step)));
-        return total;
-    };
-    auto total = of_node(0);
-    for (int node = 1; node < map.nodes(); ++node) total = Update::combine(total, of_node(node));
-    return static_cast<T>(Update::finish(total, map.size()));
-}
-
-// ---- all calls over all routes ----------------------------------------------------------------------------------------
-
-template <class T, class Update, class... Policies> void work(world& ranks) {
-    using reducing = reducer<T, Update, small_inproc, Policies...>;
-    bool const joins = (std::is_same_v<Policies, shared> || ...);
-    topology const map = joins ? ranks.map() : ranks.map().flat();
-    auto const check = [&](std::span<T const> got, int step, char const* what) {
-        for (std::size_t i = 0; i < got.size(); ++i)
-            if (!same(got[i], due<T, Update>(map, i, step)))
-                throw std::runtime_error(std::string(what) + ": element " + std::to_string(i) + " of " +
-                                         std::to_string(got.size()) + " is not what is due");
-    };
-    auto const fill = [&](std::span<T> at, int step) {
-        for (std::size_t i = 0; i < at.size(); ++i) at[i] = value<T>(ranks.rank(), i, step);
-    };
-
-    std::vector<std::size_t> const sizes{1000, 0, 3, 6001, 17, 200, 2049, 1};
-    reducing reduce(ranks, layout::of(sizes));
-    std::vector<std::vector<T>> lent(sizes.size());
-    for (int step = 0; step < 2; ++step) {
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            bool const lend = (i + static_cast<std::size_t>(step)) % 3 == 0;
-            lent[i].resize(lend ? sizes[i] : 0);
-            std::span<T> const at = lend ? std::span<T>(lent[i]) : reduce.tensor(i);
-            if (!lend && reinterpret_cast<std::uintptr_t>(at.data()) % 64 != 0)
-                throw std::runtime_error("a tensor does not begin at a cache line");
-            fill(at, step);
-            lend ? reduce.ready(i, at) : reduce.ready(i);
-        }
-        reduce.wait();
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            bool const lend = (i + static_cast<std::size_t>(step)) % 3 == 0;
-            check(lend ? std::span<T const>(lent[i]) : std::span<T const>(reduce.tensor(i)), step, "a step");
-        }
-    }
-    for (std::size_t const count : {1u, 2u, 7u, 85u, 86u, 171u, 600u, 3000u, 20'001u}) {
-        std::vector<T> x(count), y(count);
-        fill(x, 3);
-        reduce.all_reduce(x, y);
-        check(y, 3, "from one buffer into another");
-        reduce.all_reduce(x);
-        check(x, 3, "in place");
-    }
-    T const one = reduce.all_reduce(value<T>(ranks.rank(), 0, 5));
-    check(std::span(&one, 1), 5, "one value");
-    std::vector<T> none;
-    reduce.all_reduce(none);
-}
 
 template <class T, class Update, class... Policies> void every_route() {
     for (names const& nodes :
@@ -222,8 +29,8 @@ template <class T, class Update, class... Policies> void every_route() {
         for (auto const& node : nodes) text += node;
         CAPTURE(text);
         auto const n = static_cast<int>(nodes.size());
-        CHECK_NOTHROW(launch_threads(n, work<T, Update, Policies...>, options));
-        CHECK_NOTHROW(launch_threads(n, work<T, Update, shared, Policies...>, options));
+        CHECK_NOTHROW(launch_threads(n, work<T, Update, small_inproc, Policies...>, options));
+        CHECK_NOTHROW(launch_threads(n, work<T, Update, small_inproc, shared, Policies...>, options));
     }
 }
 
