@@ -65,7 +65,7 @@ template <class Call> void told(Call&& call) {
         std::string const text = why.what();
         require(why.code() == errc::mismatch && text.find("calls in crossed order") != std::string::npos,
                 text);
-        require(clock::now() - before < 8s, "long before the deadline"); // 1.5 s where nothing else runs
+        require(clock::now() - before < 4s, "long before the deadline"); // 1.5 s where nothing else runs
         return;
     }
     throw std::runtime_error("no error");
