@@ -6,6 +6,7 @@
 #include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/monitor.hpp"
+#include "herring/detail/start_thread.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/error.hpp"
 
@@ -141,7 +142,7 @@ HERRING_SETUP inline table<endpoint> resolve(std::string const& host, std::uint1
     asked->done = asked->rc == 0;
     if (!asked->done) {
         pthread_t thread;
-        auto const body = +[](void* argument) -> void* {
+        auto const body = [](void* argument) -> void* {
             auto* const q = static_cast<question*>(argument);
             addrinfo* found = nullptr;
             int const rc = q->ask(0, &found);
@@ -155,7 +156,7 @@ HERRING_SETUP inline table<endpoint> resolve(std::string const& host, std::uint1
             q->release();
             return nullptr;
         };
-        int const refused = ::pthread_create(&thread, nullptr, body, asked);
+        int const refused = start_thread(thread, body, asked);
         if (refused != 0) {
             asked->holders.store(1);
             asked->rc = asked->ask(0, &asked->found);

@@ -6,10 +6,12 @@
 #include "herring/detail/config.hpp"
 #include "herring/detail/control.hpp"
 #include "herring/detail/failure_handler.hpp"
+#include "herring/detail/failure_watch.hpp"
 #include "herring/detail/futex.hpp"
 #include "herring/detail/identity.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/shown_report.hpp"
 #include "herring/detail/standstill.hpp"
 #include "herring/detail/table.hpp"
 #include "herring/detail/world_state.hpp"
@@ -22,16 +24,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 namespace HERRING_NAMESPACE::detail {
@@ -96,16 +95,11 @@ class shared_region {
                                                std::memory_order_seq_cst);
         ring();
         for (int r = 0; r < ranks_; ++r)
-            if (slot_of(r).news.load(std::memory_order_seq_cst) != 0) bring_news(r);
+            if (news_of(r).wanted()) news_of(r).bring();
     }
-
-    /// Whoever sleeps on `news_of(rank)` looks around.
-    void bring_news(int rank) noexcept {
-        slot_of(rank).news.fetch_add(2, std::memory_order_seq_cst); // stays odd
-        futex_wake(slot_of(rank).news, processes_);
+    failure_news news_of(int rank) noexcept {
+        return {slot_of(rank).news, first_failure_, failures(), processes_};
     }
-    std::atomic<std::uint32_t>& news_of(int rank) noexcept { return slot_of(rank).news; }
-    bool processes() const noexcept { return processes_; }
 
     /// `rank` takes no further part. Whoever waits for it is told.
     void leave(int rank) noexcept {
@@ -128,17 +122,10 @@ class shared_region {
 
     /// Shows where `rank` stands, and looks whether that and what others show proves a standstill.
     HERRING_SETUP void stands(int rank, wait_report const& mine) noexcept {
-        shown_report& own = report_of(rank);
-        std::uint64_t words[sizeof mine / 8];
-        std::memcpy(words, &mine, sizeof mine);
-        std::uint64_t const version = own.version.load(std::memory_order_relaxed) | 1;
-        own.version.store(version, std::memory_order_seq_cst); // odd: it is being written
-        for (std::size_t i = 0; i < std::size(words); ++i)
-            own.words[i].store(words[i], std::memory_order_seq_cst);
-        own.version.store(version + 1, std::memory_order_seq_cst);
+        report_of(rank).show(mine);
         try {
             table<wait_report> all(static_cast<std::size_t>(ranks_));
-            for (int r = 0; r < ranks_; ++r) read(report_of(r), all[static_cast<std::size_t>(r)]);
+            for (int r = 0; r < ranks_; ++r) report_of(r).read(all[static_cast<std::size_t>(r)]);
             standstill const found = find_standstill({all.data(), all.size()}, !processes_);
             if (found.rank >= 0) fail(rank, sentence(found));
         } catch (std::bad_alloc const&) {
@@ -211,25 +198,9 @@ class shared_region {
         shown show[2];
         std::atomic<std::uint64_t> says{testimony::in_no_call};
         std::atomic<std::uint32_t> stopped{0}; // written by who launched it
-        std::atomic<std::uint32_t> news{0};    // 0: nobody there wants a failure told; else changes with one
+        std::atomic<std::uint32_t> news{0};    // see failure_news
     };
     static_assert(sizeof(slot) == 64);
-
-    // In memory that is zero at first: no report.
-    struct alignas(64) shown_report {
-        std::atomic<std::uint64_t> version{0}; // odd while it is written
-        std::atomic<std::uint64_t> words[sizeof(wait_report) / 8];
-    };
-    static_assert(sizeof(wait_report) % 8 == 0);
-    static void read(shown_report const& from, wait_report& report) noexcept {
-        std::uint64_t words[sizeof(wait_report) / 8];
-        std::uint64_t const version = from.version.load(std::memory_order_seq_cst);
-        for (std::size_t i = 0; i < std::size(words); ++i)
-            words[i] = from.words[i].load(std::memory_order_seq_cst);
-        if (version % 2 != 0 || from.version.load(std::memory_order_seq_cst) != version) return;
-        std::memcpy(static_cast<void*>(&report), words, sizeof report);
-        if (!report.sound()) report = {};
-    }
 
     shared_region(int ranks, bool processes, liveness const& times) noexcept
         : ranks_(ranks), processes_(processes), times_(times), job_(random_bits()) {
@@ -406,61 +377,6 @@ class shared_region {
     std::atomic<std::uint32_t> left_{0};
 };
 
-/// A thread that calls a rank's `on_failure`. Only where there is one.
-class failure_watch {
-  public:
-    failure_watch(failure_watch const&) = delete;
-    failure_watch& operator=(failure_watch const&) = delete;
-
-    /// Throws `no_resources`.
-    failure_watch(shared_region& region, int rank, failure_handler const& called)
-        : region_(region), rank_(rank), called_(called) {
-        if (!called_) return;
-        region_.news_of(rank_).store(1, std::memory_order_seq_cst);
-        // The program's signals are the program's.
-        sigset_t every, before;
-        ::sigfillset(&every);
-        ::pthread_sigmask(SIG_SETMASK, &every, &before);
-        int const refused = ::pthread_create(
-            &thread_, nullptr,
-            +[](void* self) -> void* {
-                static_cast<failure_watch*>(self)->run();
-                return nullptr;
-            },
-            this);
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        if (refused != 0)
-            throw error(errc::no_resources, rank_, -1, "launch",
-                        {"no thread for on_failure: ", std::strerror(refused), "; raise ulimit -u"});
-    }
-    /// Waits for what it calls.
-    ~failure_watch() {
-        if (!called_) return;
-        ends_.store(true, std::memory_order_seq_cst);
-        region_.bring_news(rank_);
-        ::pthread_join(thread_, nullptr);
-    }
-
-  private:
-    void run() noexcept {
-        while (true) {
-            std::uint32_t const heard = region_.news_of(rank_).load(std::memory_order_seq_cst);
-            bool const ends = ends_.load(std::memory_order_seq_cst);
-            if (std::uint32_t const first = region_.first_failure().load(std::memory_order_seq_cst);
-                first != 0)
-                return called_(as_seen_by(region_.failures()[first - 1], rank_));
-            if (ends) return;
-            futex_wait(region_.news_of(rank_), heard, std::chrono::hours(1), region_.processes());
-        }
-    }
-
-    shared_region& region_;
-    int rank_;
-    failure_handler called_;
-    std::atomic<bool> ends_{false};
-    pthread_t thread_{};
-};
-
 /// One rank's handle on a region.
 struct control_shared {
     shared_region* region;
@@ -469,7 +385,8 @@ struct control_shared {
 
     /// Takes over one hold on the region.
     static control make(shared_region* region, int rank, failure_handler const& called = {}) {
-        auto* const made = new control_shared{region, region->place_of(rank), {*region, rank, called}};
+        auto* const made =
+            new control_shared{region, region->place_of(rank), {region->news_of(rank), rank, called}};
         control by;
         by.self = made;
         by.first_failure = &region->first_failure();

@@ -5,6 +5,7 @@
 
 #include "herring/detail/blocked_threads.hpp"
 #include "herring/detail/config.hpp"
+#include "herring/detail/start_thread.hpp"
 #include "herring/error.hpp"
 
 #include <cerrno>
@@ -14,7 +15,6 @@
 #include <span>
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -47,12 +47,7 @@ class control_thread {
 
     /// Runs `body(self)` in the thread. Throws `no_resources`.
     HERRING_SETUP void start(void* (*body)(void*), void* self, int rank) {
-        // The program's signals are the program's: this thread takes none.
-        sigset_t every, before;
-        ::sigfillset(&every);
-        ::pthread_sigmask(SIG_SETMASK, &every, &before);
-        int const refused = ::pthread_create(&thread_, nullptr, body, self);
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        int const refused = start_thread(thread_, body, self);
         if (refused != 0)
             throw error(errc::no_resources, rank, -1, "join",
                         {"no control thread: ", std::strerror(refused), "; raise ulimit -u"});

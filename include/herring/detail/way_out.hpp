@@ -5,6 +5,7 @@
 
 #include "herring/detail/config.hpp"
 #include "herring/detail/monitor.hpp"
+#include "herring/detail/start_thread.hpp"
 #include "herring/detail/timespec.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
@@ -73,17 +74,13 @@ class way_out {
 
     HERRING_SETUP void start() {
         number_.store(free_signal(SIGRTMAX, true), std::memory_order_relaxed);
-        sigset_t every, before;
-        ::sigfillset(&every);
-        ::pthread_sigmask(SIG_SETMASK, &every, &before);
-        int const refused = ::pthread_create(
-            &thread_, nullptr,
-            +[](void* self) -> void* {
+        int const refused = start_thread(
+            thread_,
+            [](void* self) -> void* {
                 static_cast<way_out*>(self)->watch();
                 return nullptr;
             },
             this);
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         if (refused != 0)
             throw error(errc::no_resources, ranks_.rank(), -1, "connect",
                         {"no thread to look after calls that may not return: ", std::strerror(refused),

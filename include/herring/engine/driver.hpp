@@ -7,6 +7,7 @@
 #include "herring/detail/futex.hpp"
 #include "herring/detail/judgement.hpp"
 #include "herring/detail/liveness.hpp"
+#include "herring/detail/start_thread.hpp"
 #include "herring/detail/world_state.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/waiting/waiting.hpp"
@@ -17,7 +18,6 @@
 #include <cstdio>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string>
 #include <type_traits>
 
@@ -195,18 +195,13 @@ template <class Engine, class Waiting> class thread_driver {
   public:
     thread_driver(Engine& moved, world& ranks, bool crowded, std::uint64_t channel = 0)
         : engine_(moved), ranks_(ranks), crowded_(crowded), channel_(channel) {
-        // Signals are for the caller's threads.
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        int const failed = pthread_create(
-            &thread_, nullptr,
+        int const failed = start_thread(
+            thread_,
             [](void* self) -> void* {
                 static_cast<thread_driver*>(self)->run();
                 return nullptr;
             },
             this);
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
         if (failed != 0)
             throw error(errc::no_resources, ranks.rank(), -1, "construction",
                         {"cannot start the progress thread: ", std::strerror(failed),
