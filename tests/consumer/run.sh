@@ -39,10 +39,18 @@ diff <(cd "$root/include" && find . -type f | sort) <(cd "$work/prefix/include" 
     failed "what is installed is not what is in include/"
 
 at() { # name, version, components, what is linked
-    quietly cmake -S "$here/find_package" -B "$work/$1" -DCMAKE_PREFIX_PATH="$work/prefix" -DWANTED="$2" -DCOMPONENTS="$3" -DLINKED="$4"
+    quietly cmake -S "$here/find_package" -B "$work/$1" -DCMAKE_PREFIX_PATH="$work/prefix" -DWANTED="$2" -DCOMPONENTS="$3" -DLINKED="$4" "${@:5}"
 }
 if at installed "$minor" tcp tcp; then runs "find_package(herring $minor COMPONENTS tcp)" "$work/installed"; else failed "find_package(herring $minor COMPONENTS tcp)"; fi
 if at any "" "" tcp; then echo "consumer: find_package(herring), herring::tcp linked: found"; else failed "find_package(herring), herring::tcp linked"; fi
+if at no-boost "$minor" tcp tcp -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then echo "consumer: herring::tcp without Boost: found"; else failed "herring::tcp without Boost"; fi
+if at no-asio "$minor" asio asio -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then
+    failed "herring::asio must be refused without Boost"
+elif tr -s '\n ' ' ' <"$work/log" | grep -q "asio: Boost 1.74 headers"; then
+    echo "consumer: herring::asio without Boost: refused by name"
+else
+    failed "the refusal of herring::asio does not name Boost"
+fi
 if ! command -v nvcc >/dev/null; then
     echo "SKIPPED: consumer: herring::cuda: no CUDA toolkit"
 elif at cuda "$minor" cuda cuda; then
@@ -94,7 +102,7 @@ for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
 done
 if at no-such "$minor" "carrier_pigeon" ""; then
     failed "a component that does not exist must be refused"
-elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
+elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, asio, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
     echo "consumer: a component that does not exist: refused by name"
 else
     failed "the refusal of a component does not name it"
