@@ -20,11 +20,7 @@ class gathered {
   public:
     gathered() = default;
     /// For backends: room for `sizes[rank]` bytes of each rank, zeroed.
-    HERRING_SETUP explicit gathered(detail::table<std::size_t> sizes) : ends_(std::move(sizes)) {
-        std::size_t end = 0;
-        for (std::size_t& size : ends_) size = end += size;
-        bytes_ = detail::table<std::byte>(end);
-    }
+    HERRING_SEPARABLE explicit gathered(detail::table<std::size_t> sizes);
 
     std::size_t size() const noexcept { return ends_.size(); }
     std::span<std::byte const> operator[](std::size_t rank) const noexcept {
@@ -60,5 +56,9 @@ class gathered {
 };
 
 } // namespace HERRING_NAMESPACE
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/gathered.hpp"
+#endif
 
 #endif // HERRING_GATHERED_HPP

@@ -4,33 +4,14 @@
 #define HERRING_LAUNCH_HPP
 
 #include "herring/detail/config.hpp"
-#include "herring/detail/control_shared.hpp"
+#include "herring/detail/failure_handler.hpp"
 #include "herring/detail/liveness.hpp"
-#include "herring/detail/timeouts.hpp"
-#include "herring/error.hpp"
-#include "herring/plan/topology.hpp"
 #include "herring/world.hpp"
 
-#include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
-
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE {
 
@@ -59,38 +40,6 @@ struct launch_options {
 
 namespace detail {
 
-inline topology launch_map(int ranks, launch_options const& options) {
-    if (ranks < 1)
-        throw error(errc::bad_argument, -1, -1, "launch",
-                    "asked for " + std::to_string(ranks) + " ranks; ask for at least 1");
-    if (options.nodes.empty()) return topology::uniform(1, ranks);
-    if (options.nodes.size() != static_cast<std::size_t>(ranks))
-        throw error(errc::bad_argument, -1, -1, "launch",
-                    "launch_options::nodes has " + std::to_string(options.nodes.size()) + " names for " +
-                        std::to_string(ranks) + " ranks; give one a rank, or none");
-    return topology::of_names(options.nodes);
-}
-
-inline timeouts launch_times(launch_options const& options) {
-    return read_timeouts(
-        options.peer_timeout, options.default_timeout,
-        [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "launch_options",
-        "launch");
-}
-
-inline world launched_world(shared_region* region, int rank, topology const& map, timeouts const& times,
-                            failure_handler const& called) {
-    membership made;
-    made.rank = rank;
-    made.map = map;
-    made.job = region->job();
-    made.ranks_on_this_machine = map.size();
-    made.peer_timeout = times.peer;
-    made.default_timeout = times.call;
-    made.by = control_shared::make(region, rank, called);
-    return world(std::move(made));
-}
-
 /// What a function's result is as the status of a process, which has 8 bits: what is no status is 255, not 0.
 constexpr int status_of(long long result) noexcept {
     return result < 0 || result > 255 ? 255 : static_cast<int>(result);
@@ -105,208 +54,21 @@ template <class Function> int status_of(Function& function, world& here) {
     }
 }
 
-/// Runs one rank in the forked child; does not return.
-template <class Function>
-[[noreturn]] void run_forked(shared_region* region, int rank, topology const& map, timeouts const& times,
-                             failure_handler const& called, Function& function) {
-    int status = 1;
-    try {
-        world here = launched_world(region, rank, map, times, called);
-        try {
-            status = status_of(function, here);
-        } catch (error const& why) {
-            here.fail(why.why());
-            std::fprintf(stderr, "%s\n", why.what());
-        } catch (std::exception const& why) {
-            here.fail(failure::make(errc::peer_failed, rank, -1, "launch", why.what()));
-            std::fprintf(stderr, "herring: rank %d: uncaught exception: %s\n", rank, why.what());
-        } catch (...) {
-            here.fail(failure::make(errc::peer_failed, rank, -1, "launch",
-                                    "uncaught exception of an unknown type"));
-            std::fprintf(stderr, "herring: rank %d: uncaught exception of an unknown type\n", rank);
-        }
-        if (status != 0)
-            here.fail(failure::make(errc::peer_failed, rank, -1, "launch",
-                                    "its function returned " + std::to_string(status)));
-    } catch (std::exception const& why) {
-        std::fprintf(stderr, "herring: rank %d: %s\n", rank, why.what());
-    }
-    std::fflush(nullptr);
-    ::_exit(status);
-}
+/// The function that every rank runs, whatever its type. Lifetime: of the function.
+struct rank_function {
+    void const* self = nullptr;
+    int (*call)(void const* self, world& here) = nullptr; ///< returns the rank's status
 
-struct child {
-    pid_t pid = -1;
-    int descriptor = -1; // pidfd, or -1 where the kernel has none
-    bool running = false;
-    int status = 0; // as a shell has it
-    bool by_signal = false;
-    bool unknown = false; // somebody else has reaped it
-    int stopped = 0;      // the signal that stopped it, while it is
-    time_point since{};
+    template <class Function> static rank_function by(Function const& status_in) noexcept {
+        return {&status_in, [](void const* function, world& here) -> int {
+                    return (*static_cast<Function const*>(function))(here);
+                }};
+    }
+    int operator()(world& here) const { return call(self, here); }
 };
 
-/// While it lives, children that end wait to be asked how: where SIGCHLD is ignored, which exec passes on, the kernel
-/// forgets them.
-class children_are_kept {
-  public:
-    children_are_kept() noexcept {
-        ::sigaction(SIGCHLD, nullptr, &before_);
-        changed_ = before_.sa_handler == SIG_IGN || (before_.sa_flags & SA_NOCLDWAIT) != 0;
-        if (!changed_) return;
-        struct sigaction ours = before_;
-        if (ours.sa_handler == SIG_IGN) ours.sa_handler = SIG_DFL;
-        ours.sa_flags &= ~SA_NOCLDWAIT;
-        ::sigaction(SIGCHLD, &ours, nullptr);
-    }
-    children_are_kept(children_are_kept const&) = delete;
-    children_are_kept& operator=(children_are_kept const&) = delete;
-    ~children_are_kept() { as_before(); }
-
-    /// As the program had it; also for a forked child.
-    void as_before() noexcept {
-        if (changed_) ::sigaction(SIGCHLD, &before_, nullptr);
-        changed_ = false;
-    }
-
-  private:
-    struct sigaction before_ {};
-    bool changed_ = false;
-};
-
-inline void reap(child& c) noexcept {
-    int raw = 0;
-    while (true) {
-        pid_t const got = ::waitpid(c.pid, &raw, WNOHANG | WUNTRACED | WCONTINUED);
-        if (got < 0 && errno == EINTR) continue;
-        if (got == 0) return;
-        if (got < 0) { // someone else reaped it, so that nobody knows how it ended
-            raw = -1;
-            break;
-        }
-        if (!WIFSTOPPED(raw) && !WIFCONTINUED(raw)) break;
-        c.stopped = WIFSTOPPED(raw) ? WSTOPSIG(raw) : 0;
-        c.since = clock::now();
-    }
-    c.running = false;
-    c.stopped = 0;
-    if (raw == -1) {
-        c.status = 1;
-        c.unknown = true;
-    } else if (WIFSIGNALED(raw)) {
-        c.status = 128 + WTERMSIG(raw);
-        c.by_signal = true;
-    } else {
-        c.status = WEXITSTATUS(raw);
-    }
-    if (c.descriptor >= 0) ::close(c.descriptor);
-    c.descriptor = -1;
-}
-
-/// Tells the ranks which processes are stopped. Returns the rank that has been for so long that it is given up, or −1.
-inline int look_for_stopped(std::vector<child> const& children, shared_region* region,
-                            time_point now) noexcept {
-    int dead = -1;
-    for (std::size_t r = 0; r < children.size(); ++r) {
-        child const& c = children[r];
-        region->stopped(static_cast<int>(r), c.stopped != 0);
-        if (dead < 0 && c.stopped != 0 && now - c.since >= region->times().dead) dead = static_cast<int>(r);
-    }
-    return dead;
-}
-
-/// Waits for the children; when one fails, or stays stopped, tells the others and ends them after the grace.
-inline int watch(std::vector<child>& children, shared_region* region, launch_options const& options) {
-    int const nobody = region->ranks();
-    int first_status = 0;
-    int signal_to_send = 0;
-    bool const limited = options.timeout.count() > 0;
-    time_point const limit = limited ? deadline_in(options.timeout) : time_point::max();
-    time_point next = limit; // when to take the next step against those that still run
-    std::vector<pollfd> polled;
-    punctuality own;
-    while (true) {
-        polled.clear();
-        bool any = false;
-        bool all_have_descriptors = true;
-        for (child const& c : children) {
-            if (!c.running) continue;
-            any = true;
-            if (c.descriptor >= 0)
-                polled.push_back({c.descriptor, POLLIN, 0});
-            else
-                all_have_descriptors = false;
-        }
-        if (!any) return first_status;
-        // A process that stops wakes nobody.
-        long long wait_ms = region->times().beat.count() / 2;
-        if (next != time_point::max()) {
-            auto const left =
-                std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count();
-            if (left < wait_ms) wait_ms = left < 0 ? 0 : left + 1;
-        }
-        if (!all_have_descriptors && wait_ms > 10) wait_ms = 10;
-        own.expect(clock::now(), std::chrono::milliseconds(wait_ms));
-        ::poll(polled.data(), polled.size(), static_cast<int>(wait_ms));
-
-        int worst = -1;
-        for (std::size_t r = 0; r < children.size(); ++r) {
-            child& c = children[r];
-            if (!c.running) continue;
-            reap(c);
-            if (c.running) continue;
-            int const rank = static_cast<int>(r);
-            if (c.status == 0) {
-                region->leave(rank); // also when it called exit(0) inside its function
-                continue;
-            }
-            // Deaths by a signal come before the errors that they cause in others.
-            if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal))
-                worst = rank;
-        }
-        time_point const now = clock::now();
-        // Who slept itself, as when all are suspended together, cannot say how long the others did.
-        if (own.late(now) > clock::duration(0))
-            for (child& c : children) c.since = now;
-        int const dead = look_for_stopped(children, region, now);
-        if (worst < 0) worst = dead;
-        if (worst >= 0 && first_status == 0) {
-            child const& c = children[static_cast<std::size_t>(worst)];
-            first_status = c.running ? 128 + c.stopped : c.status;
-            std::string const how =
-                c.running ? "its process has been stopped for " + duration_text(region->times().dead) +
-                                " (signal " + std::to_string(c.stopped) + ", " + ::strsignal(c.stopped) +
-                                "); see who stopped it, and continue it sooner"
-                : c.by_signal ? "its process was killed by signal " + std::to_string(c.status - 128) + " (" +
-                                    ::strsignal(c.status - 128) + ")"
-                : c.unknown
-                    ? std::string(
-                          "it ended, and another part of this program has reaped its process (a handler of "
-                          "SIGCHLD, or a wait for any child), so that nobody knows how; let it wait for "
-                          "its own children only")
-                    : "its process ended with status " + std::to_string(c.status);
-            if (c.unknown) std::fprintf(stderr, "herring: launch: rank %d: %s\n", worst, how.c_str());
-            region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
-            next = deadline_in(options.grace);
-            signal_to_send = SIGTERM;
-        }
-        if (now < next) continue;
-        if (first_status == 0) {
-            first_status = 124;
-            region->fail(nobody, failure::make(errc::timeout, -1, -1, "launch",
-                                               "the launch took longer than launch_options::timeout, " +
-                                                   duration_text(options.timeout)));
-            std::fprintf(stderr, "herring: launch: not done after %s; ending the ranks that still run\n",
-                         duration_text(options.timeout).c_str());
-            signal_to_send = SIGTERM;
-        }
-        for (child const& c : children)
-            if (c.running) ::kill(c.pid, signal_to_send);
-        next =
-            signal_to_send == SIGTERM ? now + std::chrono::seconds(1) : now + std::chrono::milliseconds(100);
-        signal_to_send = SIGKILL;
-    }
-}
+HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options);
+HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_options const& options);
 
 } // namespace detail
 
@@ -321,68 +83,15 @@ inline int watch(std::vector<child>& children, shared_region* region, launch_opt
 /// Errors:   returns 0, or the status of the first rank that failed (128 + signal where a signal ended it).
 /// Example:  return herring::launch(4, [](herring::world& w) { std::printf("%d of %d\n", w.rank(), w.size()); });
 template <class Function> int launch(int ranks, Function&& function, launch_options const& options = {}) {
-    topology const map = detail::launch_map(ranks, options);
-    detail::timeouts const times = detail::launch_times(options);
-    detail::shared_region* const region =
-        detail::shared_region::make(ranks, true, detail::liveness::of(times.peer));
-    std::fflush(nullptr); // or what is buffered now would be printed by every child
-    pid_t const parent = ::getpid();
-    std::vector<detail::child> children(static_cast<std::size_t>(ranks));
-    detail::children_are_kept kept;
-    for (int r = 0; r < ranks; ++r) {
-        pid_t const pid = ::fork();
-        if (pid == 0) {
-            kept.as_before();
-            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (::getppid() != parent) ::_exit(1); // it died before prctl
-            for (detail::child const& sibling : children)
-                if (sibling.descriptor >= 0) ::close(sibling.descriptor);
-            detail::run_forked(region, r, map, times, options.on_failure, function);
-        }
-        if (pid < 0) {
-            std::string const why = std::strerror(errno);
-            for (int k = 0; k < r; ++k) {
-                detail::child& c = children[static_cast<std::size_t>(k)];
-                ::kill(c.pid, SIGKILL);
-                while (::waitpid(c.pid, nullptr, 0) < 0 && errno == EINTR) {
-                }
-                if (c.descriptor >= 0) ::close(c.descriptor);
-            }
-            region->release();
-            throw error(errc::no_resources, -1, r, "launch",
-                        "fork of rank " + std::to_string(r) + " failed: " + why +
-                            "; raise the limit of processes (ulimit -u) or launch fewer ranks");
-        }
-        detail::child& c = children[static_cast<std::size_t>(r)];
-        c.pid = pid;
-        c.running = true;
-#if defined(SYS_pidfd_open)
-        c.descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0u));
-#endif
-    }
-    int const status = detail::watch(children, region, options);
-    region->release();
-    return status;
+    auto const status = [&function](world& here) { return detail::status_of(function, here); };
+    return detail::launch_processes(ranks, detail::rank_function::by(status), options);
 }
 
 /// One world for each of `ranks` threads of this process, to be handed to them.
 ///
 /// Threads:  each world is used by one thread.
 /// Lifetime: as long as wanted; the last one frees what they share.
-inline std::vector<world> thread_worlds(int ranks, launch_options const& options = {}) {
-    topology const map = detail::launch_map(ranks, options);
-    detail::timeouts const times = detail::launch_times(options);
-    detail::shared_region* const region =
-        detail::shared_region::make(ranks, false, detail::liveness::of(times.peer));
-    std::vector<world> made;
-    made.reserve(static_cast<std::size_t>(ranks));
-    for (int r = 0; r < ranks; ++r) {
-        region->hold();
-        made.push_back(detail::launched_world(region, r, map, times, options.on_failure));
-    }
-    region->release();
-    return made;
-}
+HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options const& options = {});
 
 /// Runs `function(world&)` in `ranks` threads of this process and joins them.
 ///
@@ -391,67 +100,14 @@ inline std::vector<world> thread_worlds(int ranks, launch_options const& options
 /// Errors:   rethrows what the first rank threw that did; else returns 0 or the first status that is not.
 template <class Function>
 int launch_threads(int ranks, Function&& function, launch_options const& options = {}) {
-    struct shared {
-        std::remove_reference_t<Function>& function;
-        std::atomic<int> order{0};
-    } all{function};
-    struct one {
-        shared* all = nullptr;
-        world* here = nullptr;
-        int status = 0;
-        int order = -1; // among those that threw
-        std::exception_ptr thrown{};
-        pthread_t thread{};
-    };
-    std::vector<world> worlds = thread_worlds(ranks, options);
-    std::vector<one> ones(worlds.size());
-    auto const body = +[](void* argument) -> void* {
-        one& me = *static_cast<one*>(argument);
-        world here = std::move(*me.here); // left when the function ends, as a process would
-        try {
-            me.status = detail::status_of(me.all->function, here);
-        } catch (error const& why) {
-            me.order = me.all->order.fetch_add(1);
-            me.thrown = std::current_exception();
-            here.fail(why.why());
-        } catch (std::exception const& why) {
-            me.order = me.all->order.fetch_add(1);
-            me.thrown = std::current_exception();
-            here.fail(failure::make(errc::peer_failed, here.rank(), -1, "launch", why.what()));
-        } catch (...) {
-            me.order = me.all->order.fetch_add(1);
-            me.thrown = std::current_exception();
-            here.fail(failure::make(errc::peer_failed, here.rank(), -1, "launch",
-                                    "an exception of an unknown type"));
-        }
-        return nullptr;
-    };
-    // std::thread would put a vtable named after the function into the program.
-    std::size_t started = 0;
-    int refused = 0;
-    for (; started < ones.size() && refused == 0; ++started) {
-        ones[started].all = &all;
-        ones[started].here = &worlds[started];
-        refused = ::pthread_create(&ones[started].thread, nullptr, body, &ones[started]);
-    }
-    if (refused != 0) {
-        --started;
-        worlds[started].fail(failure::make(errc::no_resources, static_cast<int>(started), -1, "launch",
-                                           std::string("no further thread: ") + std::strerror(refused)));
-    }
-    detail::blocked_threads::own(1); // this one does nothing until they have ended
-    for (std::size_t r = 0; r < started; ++r) ::pthread_join(ones[r].thread, nullptr);
-    detail::blocked_threads::own(-1);
-    if (refused != 0) worlds[started].check();
-    one const* first = nullptr;
-    for (one const& o : ones)
-        if (o.order >= 0 && (first == nullptr || o.order < first->order)) first = &o;
-    if (first != nullptr) std::rethrow_exception(first->thrown);
-    for (one const& o : ones)
-        if (o.status != 0) return o.status;
-    return 0;
+    auto const status = [&function](world& here) { return detail::status_of(function, here); };
+    return detail::run_in_threads(ranks, detail::rank_function::by(status), options);
 }
 
 } // namespace HERRING_NAMESPACE
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/launch.hpp"
+#endif
 
 #endif // HERRING_LAUNCH_HPP

@@ -7,10 +7,8 @@
 #include "herring/error.hpp"
 
 #include <cstddef>
-#include <cstdio>
 #include <initializer_list>
 #include <iterator>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +34,7 @@ struct tensor_spec {
 class layout {
   public:
     layout() = default;
-    layout(std::initializer_list<tensor_spec> tensors) : tensors_(tensors) {}
+    HERRING_SEPARABLE layout(std::initializer_list<tensor_spec> tensors);
     explicit layout(std::vector<tensor_spec> tensors) : tensors_(std::move(tensors)) {}
 
     /// From a range of element counts; the tensors are named "0", "1", ...
@@ -50,48 +48,10 @@ class layout {
     }
 
     /// Reads a table with the header `name,shape,elements`; the shape column is not interpreted.
-    static layout from_csv(std::string const& path) {
-        std::FILE* const file = std::fopen(path.c_str(), "r");
-        if (file == nullptr)
-            throw error(errc::bad_argument, -1, -1, "layout",
-                        {"cannot open '", path, "': check the path and its permissions"});
-        std::string text;
-        char buffer[4096];
-        for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
-            text.append(buffer, got);
-        bool const unreadable = std::ferror(file) != 0;
-        std::fclose(file);
-        if (unreadable)
-            throw error(errc::bad_argument, -1, -1, "layout",
-                        {"cannot read '", path, "': is it a directory?"});
-        return from_csv_text(text, path);
-    }
+    HERRING_SEPARABLE static layout from_csv(std::string const& path);
 
     /// The same from text in memory; `source` is what messages call it.
-    static layout from_csv_text(std::string_view text, std::string const& source = "text") {
-        layout made;
-        std::size_t line = 0;
-        for (std::size_t at = 0; at < text.size();) {
-            std::size_t const end = std::min(text.find('\n', at), text.size());
-            std::string_view row = text.substr(at, end - at);
-            at = end + 1;
-            ++line;
-            if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
-            if (line == 1) {
-                if (row != "name,shape,elements") refuse(source, line, row, "the header name,shape,elements");
-                continue;
-            }
-            if (row.empty()) continue;
-            std::size_t const last = row.rfind(',');
-            std::size_t const first = row.find(',');
-            if (first == std::string_view::npos || first == last || first == 0)
-                refuse(source, line, row, "name,shape,elements");
-            made.tensors_.push_back(
-                {std::string(row.substr(0, first)), count(row.substr(last + 1), source, line, row)});
-        }
-        if (line == 0) refuse(source, 1, "", "the header name,shape,elements");
-        return made;
-    }
+    HERRING_SEPARABLE static layout from_csv_text(std::string_view text, std::string const& source = "text");
 
     std::size_t size() const noexcept { return tensors_.size(); }
     tensor_spec const& operator[](std::size_t i) const noexcept { return tensors_[i]; }
@@ -106,29 +66,19 @@ class layout {
     }
 
   private:
-    [[noreturn]] static void refuse(std::string const& source, std::size_t line, std::string_view row,
-                                    std::string_view expected) {
-        throw error(errc::bad_argument, -1, -1, "layout",
-                    {source, ":", line, ": expected ", expected, ", found '", row.substr(0, 80), "'"});
-    }
+    [[noreturn]] HERRING_SEPARABLE static void refuse(std::string const& source, std::size_t line,
+                                                      std::string_view row, std::string_view expected);
 
-    static std::size_t count(std::string_view digits, std::string const& source, std::size_t line,
-                             std::string_view row) {
-        std::size_t value = 0;
-        if (digits.empty()) refuse(source, line, row, "a count of elements");
-        for (char const c : digits) {
-            if (c < '0' || c > '9') refuse(source, line, row, "a count of elements");
-            auto const digit = static_cast<std::size_t>(c - '0');
-            if (value > (std::numeric_limits<std::size_t>::max() / 64 - digit) / 10)
-                refuse(source, line, row, "a count of elements that fits in memory");
-            value = value * 10 + digit;
-        }
-        return value;
-    }
+    HERRING_SEPARABLE static std::size_t count(std::string_view digits, std::string const& source,
+                                               std::size_t line, std::string_view row);
 
     std::vector<tensor_spec> tensors_;
 };
 
 } // namespace HERRING_NAMESPACE
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/layout.hpp"
+#endif
 
 #endif // HERRING_LAYOUT_HPP

@@ -6,6 +6,7 @@
 #include "herring/detail/call_forms.hpp"
 #include "herring/detail/call_mark.hpp"
 #include "herring/detail/config.hpp"
+#include "herring/detail/construction.hpp"
 #include "herring/detail/cores.hpp"
 #include "herring/detail/defaults.hpp"
 #include "herring/detail/late.hpp"
@@ -53,70 +54,6 @@ template <class Transport> constexpr bool carries(exchange_tuning const& sizes) 
     return sizes.chunk_bytes >= 4096 && sizes.chunk_bytes <= 1_GiB &&
            sizes.window_bytes >= sizes.chunk_bytes && sizes.window_bytes / sizes.chunk_bytes <= 65536 &&
            Transport::max_message >= 2 * sizes.chunk_bytes;
-}
-
-/// The exception that is being handled ended a reducer's construction: the others must not wait for this rank.
-[[noreturn]] HERRING_SETUP inline void tell_and_rethrow(world& ranks) {
-    try {
-        throw;
-    } catch (error const& failed) {
-        failure why = failed.why();
-        if (why.local_rank < 0) why.local_rank = ranks.rank(); // of a plan, which is the same on every rank
-        ranks.fail(why);
-        throw error(why);
-    } catch (std::bad_alloc const&) {
-        error const short_of_memory(
-            errc::no_resources, ranks.rank(), -1, "construction",
-            "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
-        ranks.fail(short_of_memory.why());
-        throw short_of_memory;
-    } catch (std::exception const& failed) { // of a policy of the user's
-        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
-        throw;
-    } catch (...) {
-        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction",
-                                 "a policy threw what is no std::exception"));
-        throw;
-    }
-}
-
-/// The ranks of other nodes that `rank` exchanges chunks with, ascending.
-HERRING_SETUP inline std::vector<int> peers_of(topology const& map, int rank) {
-    int const node = map.node(rank);
-    std::vector<int> peers;
-    for (int other = 0; other < map.size(); ++other) {
-        int const there = map.node(other);
-        if (there != node && chunk_stream::between(map.local_rank(rank), map.local_size(node),
-                                                   map.local_rank(other), map.local_size(there))
-                                 .any())
-            peers.push_back(other);
-    }
-    return peers;
-}
-
-/// The sizes of tensors; their sum is at most `most`, or it is a `bad_argument` of this rank.
-HERRING_SETUP inline table<std::size_t> counts_of(layout const& tensors, std::size_t most, int rank) {
-    table<std::size_t> counts(tensors.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-        counts[i] = tensors[i].elements;
-        if (counts[i] > most)
-            throw error(errc::bad_argument, rank, -1, "construction",
-                        {"tensor ", i, " ('", tensors[i].name, "') of ", counts[i],
-                         " elements: the layout is larger than any memory; see where its sizes come from"});
-        most -= counts[i];
-    }
-    return counts;
-}
-
-/// Refuses a call that finds another one under way. That one goes on, so nothing of the reducer is touched.
-[[noreturn]] HERRING_SETUP inline void refuse_call(call_mark::taken taken, int rank, char const* operation) {
-    throw error(
-        errc::bad_state, rank, -1, operation,
-        taken == call_mark::taken::by_itself
-            ? "called from a handler that runs inside its own wait; let the handler take note, and call when "
-              "the wait has returned"
-            : "two threads use this reducer at once; let a call return before another thread makes the next, "
-              "or give each thread a reducer");
 }
 
 /// What a reducer asks of a pack, beyond what its policies ask of each other.

@@ -32,17 +32,13 @@ namespace HERRING_NAMESPACE {
 /// in order, within 5 s, and never throws.
 class world {
   public:
-    world() : world(alone()) {}
+    HERRING_SEPARABLE world();
     /// For backends.
-    explicit world(detail::membership made)
-        : rank_(made.rank), owner_(true), state_(detail::world_state::make(std::move(made))) {}
+    HERRING_SEPARABLE explicit world(detail::membership made);
     /// For reducers: another handle on what `of` stands on.
     ///
     /// Errors:  `bad_state` when `of` was moved from.
-    HERRING_SETUP world(world& of, detail::for_reducer) : rank_(of.rank_), state_(of.state_) {
-        of.usable("construction");
-        state_->hold();
-    }
+    HERRING_SEPARABLE world(world& of, detail::for_reducer);
 
     world(world&& other) noexcept
         : rank_(other.rank_), owner_(other.owner_),
@@ -76,11 +72,7 @@ class world {
     ///          every rank.
     /// Errors:  `timeout` naming the ranks that did not come, `peer_lost`, or what a rank announced by `fail`.
     void barrier() { barrier(default_timeout()); }
-    void barrier(std::chrono::milliseconds timeout) {
-        usable("barrier");
-        detail::collective_wait const here(*state_);
-        is().by.barrier(is().by.self, "barrier", detail::deadline_in(timeout));
-    }
+    HERRING_SEPARABLE void barrier(std::chrono::milliseconds timeout);
 
     // What follows is for authors of policies.
 
@@ -91,14 +83,8 @@ class world {
     ///
     /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
     /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
-    HERRING_SETUP gathered all_gather(std::span<std::byte const> mine) {
-        return all_gather(mine, default_timeout());
-    }
-    HERRING_SETUP gathered all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout) {
-        usable("all_gather");
-        detail::collective_wait const here(*state_);
-        return is().by.all_gather(is().by.self, "all_gather", mine, detail::deadline_in(timeout));
-    }
+    HERRING_SEPARABLE gathered all_gather(std::span<std::byte const> mine);
+    HERRING_SEPARABLE gathered all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout);
 
     /// The first failure that any rank announced, or nullptr.
     ///
@@ -143,9 +129,7 @@ class world {
     }
 
     /// Throws what `failed()` tells, in the words of this rank; returns when there is nothing to tell.
-    void check() const {
-        if (failure const* const why = failed()) throw error(detail::as_seen_by(*why, rank()));
-    }
+    HERRING_SEPARABLE void check() const;
 
     /// The same on every rank, random for every world.
     std::uint64_t job() const noexcept { return is().job; }
@@ -164,27 +148,13 @@ class world {
     detail::world_state& state() noexcept { return *state_; }
 
   private:
-    HERRING_SETUP static detail::membership alone() {
-        detail::membership made;
-        made.by = detail::control_alone::make();
-        made.job = detail::random_bits();
-        return made;
-    }
+    HERRING_SEPARABLE static detail::membership alone();
 
     detail::membership const& is() const noexcept { return state_->is; }
 
-    HERRING_SETUP void usable(char const* operation) const {
-        if (state_ == detail::world_state::none())
-            throw error(errc::bad_state, rank_, -1, operation,
-                        "this world was moved from; use the one it was moved to");
-        if (state_->ended()) throw detail::ended_world(rank_, operation);
-    }
+    HERRING_SEPARABLE void usable(char const* operation) const;
 
-    HERRING_SETUP void leave() noexcept {
-        if (owner_) state_->end();
-        state_->release();
-        state_ = detail::world_state::none();
-    }
+    HERRING_SEPARABLE void leave() noexcept;
 
     int rank_ = 0;
     bool owner_ = false; // this is the world itself, not a reducer's handle
@@ -192,5 +162,9 @@ class world {
 };
 
 } // namespace HERRING_NAMESPACE
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/world.hpp"
+#endif
 
 #endif // HERRING_WORLD_HPP

@@ -59,6 +59,31 @@ else
     failed "find_package(herring $minor COMPONENTS cuda)"
 fi
 
+# Set-up code compiled apart, as a library and by hand: the same bits as from headers alone; and without it, what is missing
+# is named.
+if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
+mkdir "$work/apart"
+printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
+compile() { # object, flags and source
+    quietly "${CXX:-g++}" -std=c++20 -O1 -Wall -Wextra -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
+}
+link() { (cd "$work/apart" && "${CXX:-g++}" -pthread -o "$@"); }
+compile one "$here/bits.cpp"
+compile one_second -DSECOND "$here/bits.cpp"
+compile apart -DHERRING_SEPARATE "$here/bits.cpp"
+compile apart_second -DHERRING_SEPARATE -DSECOND "$here/bits.cpp"
+compile src -DHERRING_SEPARATE "$work/apart/src.cpp"
+if quietly link one one.o one_second.o && quietly link apart apart.o apart_second.o src.o; then
+    prints "set-up code compiled apart, the same bits" "$("$work/apart/one" 2>&1)" "$work/apart/apart"
+else
+    failed "set-up code compiled apart: does not link"
+fi
+if quietly link none apart.o apart_second.o || ! grep -q 'undefined reference to .herring::launch\|undefined reference to .herring::.*launch_processes' "$work/log"; then
+    failed "without herring/src.hpp: not the linker's error that names herring's functions"
+else
+    echo "consumer: without herring/src.hpp: the linker names herring's functions"
+fi
+
 # pkg-config, from a prefix that was moved.
 if ! command -v pkg-config >/dev/null; then
     echo "SKIPPED: consumer: pkg-config: not installed"
@@ -102,7 +127,7 @@ for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
 done
 if at no-such "$minor" "carrier_pigeon" ""; then
     failed "a component that does not exist must be refused"
-elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, asio, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
+elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
     echo "consumer: a component that does not exist: refused by name"
 else
     failed "the refusal of a component does not name it"

@@ -26,9 +26,11 @@ elif [ "${1-}" = --one ]; then
     # have them (`#define N 1000`, the I of <complex.h>), each of which breaks whatever line has the letter as a name.
     # Casts are spelt out, so that the headers can be included by -I where that is a rule (MPI's macros have old ones).
     [[ $3 == */mpi* ]] || flags+=" -Wold-style-cast"
+    flags+=" ${4-}"
+    [[ $3 != herring/src.hpp ]] || flags+=" -DHERRING_SEPARATE"
     # shellcheck disable=SC2086
     out=$({ printf '#define %s 1(\n' {A..Z}; printf '#include "%s"\n#include "%s"\n' "$3" "$3"; } | "$2" $flags $mpi_flags -Iinclude -x c++ - 2>&1) && exit 0
-    printf 'FAILED: %s: %s does not compile alone:\n%s\n' "$2" "$3" "$(head -n 8 <<<"$out")"
+    printf 'FAILED: %s: %s does not compile alone%s:\n%s\n' "$2" "$3" "${4:+ with $4}" "$(head -n 8 <<<"$out")"
     exit 1
 fi
 
@@ -66,6 +68,13 @@ for compiler in "${compilers[@]}"; do
         result=1
     fi
 done
+
+# With set-up code compiled apart headers include less of each other.
+if printf '%s\n' "${headers[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one "${compilers[0]}" {} -DHERRING_SEPARATE; then
+    echo "headers: ${compilers[0]}: the same with HERRING_SEPARATE"
+else
+    result=1
+fi
 
 # Builds that cannot be: one sentence, and no page of errors after it. Builds that look as if, and can be.
 refused() { # compiler, flags, sentence

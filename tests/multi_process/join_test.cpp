@@ -3,6 +3,7 @@
 #include "herring/join.hpp"
 
 #include "doctest/doctest.h"
+#include "herring/detail/join_as.hpp"
 #include "herring/launch.hpp"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 #include "herring/join.hpp"
 
 #include "doctest/doctest.h"
+#include "herring/detail/environment.hpp"
+#include "herring/detail/join_as.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -27,4 +27,13 @@
 /// Set-up and error paths: compiled for size and kept out of line, which is most of what a translation unit costs.
 #define HERRING_SETUP [[gnu::cold, gnu::noinline]]
 
+/// Set-up functions that are no templates: a header declares them, and its twin in impl/ defines them. The header includes
+/// its twin at its end; with HERRING_SEPARATE, herring/src.hpp alone does, in one source file of the program. Not noinline: g++
+/// warns of that where an inline function is declared before it is defined.
+#ifdef HERRING_SEPARATE
+#define HERRING_SEPARABLE [[gnu::cold]]
+#else
+#define HERRING_SEPARABLE [[gnu::cold]] inline
+#endif
+
 #endif // HERRING_DETAIL_CONFIG_HPP

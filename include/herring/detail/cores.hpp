@@ -4,7 +4,6 @@
 #define HERRING_DETAIL_CORES_HPP
 
 #include "herring/detail/config.hpp"
-#include "herring/detail/identity.hpp"
 #include "herring/gathered.hpp"
 
 #include <algorithm>
@@ -12,10 +11,8 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 
 #include <sched.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -38,16 +35,7 @@ struct cores_of_rank {
         return made;
     }
     /// Of the calling thread.
-    HERRING_SETUP static cores_of_rank here(int threads) {
-        cores_of_rank made;
-        std::string const boot = boot_id();
-        made.machine = hash_of(boot.data(), boot.size());
-        made.threads = threads;
-        if (::sched_getaffinity(0, sizeof made.cores, &made.cores) != 0)
-            for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core)
-                CPU_SET(core, &made.cores);
-        return made;
-    }
+    HERRING_SEPARABLE static cores_of_rank here(int threads);
 };
 
 /// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the
@@ -55,23 +43,12 @@ struct cores_of_rank {
 /// on, until no rank is left that may.
 ///
 /// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
-HERRING_SETUP inline bool crowded(cores_of_rank const& mine, gathered const& ranks) noexcept {
-    for (::cpu_set_t set = mine.cores;;) {
-        ::cpu_set_t wider = set, common;
-        std::int64_t threads = 0;
-        for (std::size_t r = 0; r < ranks.size(); ++r) {
-            auto const other = cores_of_rank::from(ranks[r]);
-            CPU_AND(&common, &set, &other.cores);
-            if (other.machine != mine.machine || CPU_COUNT(&common) == 0) continue;
-            if (CPU_EQUAL(&common, &other.cores)) threads += other.threads;
-            CPU_OR(&wider, &wider, &other.cores);
-        }
-        if (threads > CPU_COUNT(&set)) return true;
-        if (CPU_EQUAL(&wider, &set)) return false;
-        set = wider;
-    }
-}
+HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gathered const& ranks) noexcept;
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/cores.hpp"
+#endif
 
 #endif // HERRING_DETAIL_CORES_HPP

@@ -9,6 +9,7 @@
 #include "herring/detail/text.hpp"
 #include "herring/detail/timeouts.hpp"
 #include "herring/error.hpp"
+#include "herring/join_options.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -17,33 +18,6 @@
 #include <string_view>
 
 namespace HERRING_NAMESPACE {
-
-/// What `join` is told by the program; what is left at its default comes from the variables.
-struct join_options {
-    int rank = -1;            ///< instead of HERRING_RANK
-    int size = -1;            ///< instead of HERRING_SIZE
-    std::string address{};    ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
-    std::string node{};       ///< instead of HERRING_NODE: ranks of one name share memory
-    std::string secret{};     ///< instead of HERRING_SECRET: equal on every rank
-    std::string interface {}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
-    /// How long to wait for all ranks.
-    std::chrono::milliseconds timeout{60'000};
-    /// Instead of HERRING_PEER_TIMEOUT: for how long a rank may give no sign of life, because it is stopped, starved or cut
-    /// off, before that ends the world; 5 s where nobody says it; at least 50 ms; `herring::never`. Signs of life come ten
-    /// times as often. Rank 0's holds for all: a rank that gives another one is refused.
-    std::chrono::milliseconds peer_timeout = detail::not_given;
-    /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
-    /// nobody says it; the rest as above.
-    std::chrono::milliseconds default_timeout = detail::not_given;
-    /// Called once when the world has failed, whoever caused it, with the failure as this rank sees it. For ranks that then
-    /// are in other calls, as of MPI, and would wait there for one that is gone. Not called when `join` itself throws.
-    ///
-    /// Threads:  in the thread that `join` starts, at once; alone, in the one that announces. It may end the process, or
-    ///           make what the program waits for return. It must not wait for a call of this world, nor destroy it: the
-    ///           destructor waits for it. An exception that leaves it ends the program.
-    /// Example:  join({.on_failure = [](herring::failure const&) { MPI_Abort(MPI_COMM_WORLD, 1); }})
-    detail::failure_handler on_failure{};
-};
 
 namespace detail {
 

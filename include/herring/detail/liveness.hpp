@@ -12,6 +12,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// How long a call waits that has no deadline of its own, where nobody says otherwise.
 inline constexpr std::chrono::milliseconds usual_timeout{30'000};
+/// An option that the program has left alone.
+inline constexpr std::chrono::milliseconds not_given = std::chrono::milliseconds::min();
 
 /// Times of the control link. A rank that is asked answers at once; the rest is patience with those that are starved.
 struct liveness {

@@ -6,12 +6,8 @@
 #include "herring/detail/config.hpp"
 #include "herring/error.hpp"
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <span>
-#include <string>
 #include <sys/mman.h>
 #include <utility>
 
@@ -23,24 +19,7 @@ namespace HERRING_NAMESPACE::detail {
 class private_memory {
   public:
     private_memory() = default;
-    HERRING_SETUP private_memory(std::size_t bytes, int rank) : bytes_(bytes) {
-        if (bytes == 0) return;
-        bool const large = bytes >= 2 * huge_page;
-        mapped_bytes_ = large ? bytes + huge_page : bytes;
-        mapped_ = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (mapped_ == MAP_FAILED) {
-            mapped_ = nullptr;
-            throw error(errc::no_resources, rank, -1, "construction",
-                        {"cannot get ", bytes, " bytes of memory: ", std::strerror(errno),
-                         "; use a smaller layout, or raise the limit (ulimit -v, cgroup)"});
-        }
-        data_ = static_cast<std::byte*>(mapped_);
-        if (!large) return;
-        data_ += (huge_page - reinterpret_cast<std::uintptr_t>(data_) % huge_page) % huge_page;
-#if defined(MADV_HUGEPAGE)
-        (void)::madvise(data_, bytes - bytes % huge_page, MADV_HUGEPAGE); // or small ones, which do as well
-#endif
-    }
+    HERRING_SEPARABLE private_memory(std::size_t bytes, int rank);
     private_memory(private_memory&& other) noexcept
         : mapped_(std::exchange(other.mapped_, nullptr)),
           mapped_bytes_(std::exchange(other.mapped_bytes_, 0)), data_(std::exchange(other.data_, nullptr)),
@@ -69,5 +48,9 @@ class private_memory {
 };
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/private_memory.hpp"
+#endif
 
 #endif // HERRING_DETAIL_PRIVATE_MEMORY_HPP

@@ -31,30 +31,18 @@ struct piece {
 };
 
 /// A piece as text; `digits` is room for a number's.
-HERRING_SETUP inline std::string_view as_text(piece const& p, char (&digits)[24]) noexcept {
-    bool const negative = p.from == piece::negative;
-    if (p.from != piece::number && !negative) return {p.from, p.size};
-    char* const end = digits + sizeof digits;
-    char* first = end;
-    for (std::size_t left = negative ? 0 - p.size : p.size; left != 0 || first == end; left /= 10)
-        *--first = static_cast<char>('0' + left % 10);
-    if (negative) *--first = '-';
-    return {first, static_cast<std::size_t>(end - first)};
-}
+HERRING_SEPARABLE std::string_view as_text(piece const& p, char (&digits)[24]) noexcept;
 
 /// Appends the pieces. One function out of line, because chains of operator+ at every error cost compile time.
-HERRING_SETUP inline void append(std::string& to, std::initializer_list<piece> pieces) {
-    char digits[24];
-    for (piece const& p : pieces) to += as_text(p, digits);
-}
+HERRING_SEPARABLE void append(std::string& to, std::initializer_list<piece> pieces);
 
 /// text({"tensor ", i, " of ", name}).
-HERRING_SETUP inline std::string text(std::initializer_list<piece> pieces) {
-    std::string made;
-    append(made, pieces);
-    return made;
-}
+HERRING_SEPARABLE std::string text(std::initializer_list<piece> pieces);
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/text.hpp"
+#endif
 
 #endif // HERRING_DETAIL_TEXT_HPP

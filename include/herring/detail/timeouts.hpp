@@ -15,8 +15,6 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// An option that the program has left alone.
-inline constexpr std::chrono::milliseconds not_given = std::chrono::milliseconds::min();
 /// Shorter ones are refused: threads of a healthy process wait longer for a core.
 inline constexpr std::chrono::milliseconds least_timeout{50};
 

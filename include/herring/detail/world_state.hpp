@@ -42,60 +42,10 @@ struct membership {
     control by{};
 };
 
-/// The control of a world of one.
-struct control_alone {
-    std::atomic<std::uint32_t> claimed{0};
-    std::atomic<std::uint32_t> first{0};
-    failure cell{};
-    failure_handler on_failure{};
-
-    HERRING_SETUP static control make(failure_handler const& called = {}) {
-        auto* const made = new control_alone;
-        made->on_failure = called;
-        control by;
-        by.self = made;
-        by.first_failure = &made->first;
-        by.failures = &made->cell;
-        by.all_gather = all_gather;
-        by.barrier = barrier;
-        by.fail = fail;
-        by.destroy = destroy;
-        return by;
-    }
-
-    static gathered all_gather(void* self, std::string_view, std::span<std::byte const> mine, time_point) {
-        check(self);
-        table<std::size_t> size(1);
-        size[0] = mine.size();
-        gathered all(std::move(size));
-        if (!mine.empty()) std::memcpy(all[0].data(), mine.data(), mine.size());
-        return all;
-    }
-    static void barrier(void* self, std::string_view, time_point) { check(self); }
-    static void fail(void* self, failure const& why) noexcept {
-        auto& alone = *static_cast<control_alone*>(self);
-        if (alone.claimed.exchange(1) != 0) return;
-        alone.cell = why;
-        alone.first.store(1, std::memory_order_release);
-        alone.on_failure(why);
-    }
-    static void destroy(void* self) noexcept { delete static_cast<control_alone*>(self); }
-
-    static void check(void* self) {
-        auto& alone = *static_cast<control_alone*>(self);
-        if (alone.first.load(std::memory_order_acquire) != 0) throw error(as_seen_by(alone.cell, 0));
-    }
-};
-
 /// Asks a world for the handle of a reducer.
 struct for_reducer {};
 
-HERRING_SETUP inline error ended_world(int rank, char const* operation) {
-    return error(errc::bad_state, rank, -1, operation,
-                 "its world has ended: it was destroyed, or assigned, before this reducer; declare the world "
-                 "first, and "
-                 "let it live as long as its reducers");
-}
+HERRING_SEPARABLE error ended_world(int rank, char const* operation);
 
 class world_state;
 
@@ -118,8 +68,8 @@ struct reducer_counts {
 /// Threads:  the counts are read by whichever thread destroys the world.
 class registration {
   public:
-    registration(world_state& with, reducer_counts counts) noexcept;
-    ~registration();
+    HERRING_SEPARABLE registration(world_state& with, reducer_counts counts) noexcept;
+    HERRING_SEPARABLE ~registration();
     registration(registration const&) = delete;
     registration& operator=(registration const&) = delete;
 
@@ -149,46 +99,15 @@ class world_state {
     membership is;
 
     /// Held once. Takes the control over, whatever happens. Errors: `no_resources`.
-    HERRING_SETUP static world_state* make(membership&& from) {
-        control const by = from.by;
-        int const rank = from.rank;
-        auto* const made = new (std::nothrow) world_state(std::move(from));
-        if (made != nullptr) {
-            if (made->is.by.attend != nullptr) made->is.by.attend(made->is.by.self, *made);
-            return made;
-        }
-        if (by.destroy != nullptr) by.destroy(by.self);
-        throw error(errc::no_resources, rank, -1, "world", "no memory for the world's own state");
-    }
+    HERRING_SEPARABLE static world_state* make(membership&& from);
     /// What a world that was moved from has: no control, a map of no ranks.
-    HERRING_SETUP static world_state* none() noexcept {
-        alignas(world_state) static std::byte room[sizeof(world_state)];
-        static auto* const empty =
-            ::new (room) world_state(membership{}); // never destroyed: worlds may be static
-        return empty;
-    }
+    HERRING_SEPARABLE static world_state* none() noexcept;
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
-    HERRING_SETUP void release() noexcept {
-        if (this == none() || holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-        if (is.by.destroy != nullptr) is.by.destroy(is.by.self);
-        delete this;
-    }
+    HERRING_SEPARABLE void release() noexcept;
 
     /// The world is gone, and its reducers may not be.
-    HERRING_SETUP void end() noexcept {
-        if (this == none() || holders_.load(std::memory_order_acquire) == 1) return; // `release` says goodbye
-        bool in_step = false;
-        {
-            monitor::guard const held(lock_);
-            for (registration const* r = first_; r != nullptr; r = r->next_) in_step |= r->in_step();
-        }
-        if (in_step && is.by.fail != nullptr)
-            is.by.fail(is.by.self, failure::make(errc::peer_failed, is.rank, is.rank, "world",
-                                                 "it destroyed its world in the middle of a reducer's step"));
-        ended_.store(true, std::memory_order_release);
-        if (is.by.leave != nullptr) is.by.leave(is.by.self);
-    }
+    HERRING_SEPARABLE void end() noexcept;
     bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
     // ---- waits that last (detail/standstill.hpp) --------------------------------------------------------------------
@@ -197,57 +116,16 @@ class world_state {
 
     /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then nothing can be
     /// proven of this rank.
-    HERRING_SETUP listed_wait* list(wait_report::entry const& operation) noexcept {
-        listed_wait* made = nullptr;
-        {
-            monitor::guard const held(lock_);
-            for (listed_wait& w : waits_)
-                if (made == nullptr && !w.used) made = &w;
-            if (made == nullptr) return nullptr;
-            *made = {operation, clock::now(), true};
-        }
-        blocked_threads::waiting(1);
-        return made;
-    }
-    HERRING_SETUP void unlist(listed_wait& wait) noexcept {
-        {
-            monitor::guard const held(lock_);
-            wait.used = false;
-        }
-        blocked_threads::waiting(-1);
-    }
+    HERRING_SEPARABLE listed_wait* list(wait_report::entry const& operation) noexcept;
+    HERRING_SEPARABLE void unlist(listed_wait& wait) noexcept;
     /// The calling thread enters the world's next collective. Returns its number.
     std::uint64_t enter_collective() noexcept { return collectives_.fetch_add(1, std::memory_order_relaxed); }
 
     /// Where this rank stands; false when it can do something yet, or does not wait for long.
     // Threads first, then what they have begun, then threads again: in between none of them can have run.
-    HERRING_SETUP bool stands(wait_report& report) noexcept {
-        std::uint64_t const mark = blocked_threads::mark();
-        if (!blocked_threads::are_all(mark)) return false;
-        report = {};
-        report.waits_of_process = blocked_threads::waits_in(mark);
-        {
-            monitor::guard const held(lock_);
-            time_point const now = clock::now();
-            bool is_long = false;
-            for (listed_wait const& w : waits_) {
-                if (!w.used) continue;
-                report.waiting[report.waits++] = w.operation;
-                is_long = is_long || now - w.since >= long_wait;
-            }
-            if (!is_long) return false;
-            report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
-            for (registration const* r = first_; r != nullptr; r = r->next_)
-                if (report.channels < wait_report::most_channels)
-                    report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
-        }
-        return blocked_threads::mark() == mark;
-    }
+    HERRING_SEPARABLE bool stands(wait_report& report) noexcept;
     /// Tells the other ranks, where no thread of Herring's does; the world fails if they prove a standstill.
-    HERRING_SETUP void tell_where_it_stands() noexcept {
-        wait_report report;
-        if (is.by.stands != nullptr && stands(report)) is.by.stands(is.by.self, report);
-    }
+    HERRING_SEPARABLE void tell_where_it_stands() noexcept;
 
   private:
     friend class registration;
@@ -289,15 +167,7 @@ class long_wait {
 
   private:
     // A wait that is listed for an execution that is complete meanwhile proves nothing, so it may stay until the next look.
-    HERRING_SETUP void list(time_point now) noexcept {
-        due_ = now + world_state::long_wait / 2;
-        if (listed_ == nullptr || listed_->operation.number != released_) {
-            if (listed_ != nullptr) ranks_.unlist(*listed_);
-            listed_ = ranks_.list({channel_, released_});
-            if (listed_ != nullptr) listed_->since = now - world_state::long_wait;
-        }
-        ranks_.tell_where_it_stands();
-    }
+    HERRING_SEPARABLE void list(time_point now) noexcept;
 
     world_state& ranks_;
     std::uint64_t channel_;
@@ -322,20 +192,10 @@ class collective_wait {
     listed_wait* listed_;
 };
 
-HERRING_SETUP inline registration::registration(world_state& with, reducer_counts counts) noexcept
-    : with_(with), counts_(counts) {
-    monitor::guard const held(with_.lock_);
-    number_ = ++with_.constructed_;
-    next_ = with_.first_;
-    if (next_ != nullptr) next_->before_ = this;
-    with_.first_ = this;
-}
-HERRING_SETUP inline registration::~registration() {
-    monitor::guard const held(with_.lock_);
-    if (next_ != nullptr) next_->before_ = before_;
-    (before_ != nullptr ? before_->next_ : with_.first_) = next_;
-}
-
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/world_state.hpp"
+#endif
 
 #endif // HERRING_DETAIL_WORLD_STATE_HPP

@@ -34,17 +34,8 @@ struct arrival {
 /// Messages of a kind are numbered from 0 for every pair; a message's slot is its number mod its window.
 struct peer {
     peer() = default;
-    HERRING_SETUP peer(int of, chunk_stream both, int node, plan const& made, bool staged,
-                       std::span<std::byte>& memory)
-        : rank(of), push(both, node), arrivals(made.window()), flights(made.window()),
-          hop_arrivals(plan::one_hop_window()), slot_size_(made.slot_elements() * made.partial_bytes),
-          hop_size_(made.hop_slot_elements() * made.partial_bytes) {
-        std::size_t const window = made.window();
-        slots_ = take(memory, window * slot_size_);
-        hop_slots_ = take(memory, plan::one_hop_window() * hop_size_);
-        // Parts that are sent from where they lie need no stage; to count from nullptr would be undefined.
-        stages_ = staged ? take(memory, window * slot_size_) : slots_;
-    }
+    HERRING_SEPARABLE peer(int of, chunk_stream both, int node, plan const& made, bool staged,
+                           std::span<std::byte>& memory);
 
     std::byte* slot(std::uint64_t number) const noexcept {
         return slots_ + number % flights.size() * slot_size_;
@@ -102,5 +93,9 @@ struct peer {
 };
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/peer.hpp"
+#endif
 
 #endif // HERRING_ENGINE_PEER_HPP

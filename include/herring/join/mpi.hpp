@@ -5,6 +5,8 @@
 
 #include "herring/detail/all_or_none.hpp"
 #include "herring/detail/config.hpp"
+#include "herring/detail/environment.hpp"
+#include "herring/detail/join_as.hpp"
 #include "herring/gathered.hpp"
 #include "herring/join.hpp"
 

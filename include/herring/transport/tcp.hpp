@@ -10,7 +10,7 @@
 #include "herring/detail/outer_loop.hpp"
 #include "herring/detail/pile.hpp"
 #include "herring/detail/table.hpp"
-#include "herring/detail/tcp_connect.hpp"
+#include "herring/detail/tcp_connections.hpp"
 #include "herring/detail/tcp_link.hpp"
 #include "herring/detail/timespec.hpp"
 #include "herring/transport/tcp_tuning.hpp"
@@ -25,6 +25,7 @@
 #include <exception>
 #include <limits>
 #include <list>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <new>
 #include <poll.h>
@@ -241,16 +242,16 @@ template <tcp_tuning Tuning> class basic_tcp {
                          "; raise the limit of open files (ulimit -n)"});
         polled_[lanes_for(wanted)] = {waker_.get(), POLLIN, 0};
         if (wanted.peers.empty()) return;
-        detail::tcp_connector connector(ranks, wanted.peers, Tuning.connections, incarnation_,
-                                        wanted.timeout);
-        dropped_ = connector.strangers();
-        take_over(connector, wanted);
+        detail::tcp_connections made =
+            detail::connect_all(ranks, wanted.peers, Tuning.connections, incarnation_, wanted.timeout);
+        dropped_ = made.strangers;
+        take_over(made, wanted);
         std::size_t const most = peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1);
         done_ = detail::double_pile<completion>(most);
         ranks.barrier(wanted.timeout);
     }
 
-    HERRING_SETUP void take_over(detail::tcp_connector& connector, transport_needs const& wanted) {
+    HERRING_SETUP void take_over(detail::tcp_connections& made, transport_needs const& wanted) {
         peers_ = detail::table<peer_state>(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
@@ -260,11 +261,11 @@ template <tcp_tuning Tuning> class basic_tcp {
             peer.lanes = detail::table<lane>(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes[static_cast<std::size_t>(n)];
-                auto const [number, incarnation] = connector.release(peer.rank, n);
-                l.socket = detail::descriptor(number);
                 l.at = i * peer.lanes.size() + static_cast<std::size_t>(n);
+                l.socket = std::move(made.all[l.at].socket);
+                int const number = l.socket.get();
                 if (loop_) loop_->watch(*loop_, l.at, number, rank_);
-                peer.incarnation = incarnation;
+                peer.incarnation = made.all[l.at].incarnation;
                 prepare(number, wanted);
                 l.link = detail::tcp_link(number, wanted.sends_per_peer);
             }

@@ -1,0 +1,104 @@
+// herring: before anything moves, all ranks compare what they are about to run: the comparison.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_AGREEMENT_HPP
+#define HERRING_IMPL_AGREEMENT_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/digest.hpp"
+#include "herring/detail/text.hpp"
+#include "herring/engine/agreement.hpp"
+#include "herring/error.hpp"
+#include "herring/layout.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/policy.hpp"
+#include "herring/version.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Takes the first line off a text.
+HERRING_SETUP inline std::string_view first_line(std::string_view& text) noexcept {
+    std::size_t const end = std::min(text.find('\n'), text.size());
+    std::string_view const first = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return first;
+}
+
+HERRING_SEPARABLE void declaration::add(std::initializer_list<piece> field,
+                                        std::initializer_list<piece> value) {
+    append(text_, field);
+    append(text_, {"="});
+    append(text_, value);
+    append(text_, {"\n"});
+}
+
+HERRING_SEPARABLE std::pair<std::string, std::string> declaration::difference(std::string_view mine,
+                                                                              std::string_view theirs) {
+    while (!mine.empty() || !theirs.empty()) {
+        std::string_view const a = first_line(mine);
+        std::string_view const b = first_line(theirs);
+        if (a != b) return {std::string(a), std::string(b)};
+    }
+    return {};
+}
+
+HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout) {
+    // First a digest, for texts of every rank on every rank are much where ranks and tensors are many.
+    std::uint64_t const sum = digest().add(std::string_view(mine.text())).value();
+    bool alike = true;
+    for (std::span<std::byte const> const theirs :
+         ranks.all_gather(std::as_bytes(std::span(&sum, 1)), timeout))
+        alike = alike && theirs.size() == sizeof sum && std::memcmp(theirs.data(), &sum, sizeof sum) == 0;
+    if (alike) return;
+    auto const all = ranks.all_gather(std::as_bytes(std::span(mine.text())), timeout);
+    auto const text = [&](std::size_t r) {
+        return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
+    };
+    std::size_t const me = static_cast<std::size_t>(ranks.rank());
+    // Who differs from rank 0 hears of itself; the others hear of the first that differs.
+    std::size_t other = 0;
+    if (text(me) == text(0))
+        for (other = 1; other < all.size() && text(other) == text(0); ++other) {
+        }
+    if (other == all.size()) return;
+    auto const [here, there] = declaration::difference(text(me), text(other));
+    throw error(errc::mismatch, ranks.rank(), static_cast<int>(other), "construction",
+                {"ranks must be alike: this rank has ", (here.empty() ? "no more" : here), ", rank ", other,
+                 " has ", (there.empty() ? "no more" : there),
+                 "; build and start all ranks from the same program and model"});
+}
+
+HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy_fact const> policies,
+                                      bool on_loopback, plan const& made, layout const& tensors) {
+    declaration mine;
+    mine.add({"version"}, {version_string});
+    mine.add({"element"}, {element});
+    mine.add({"bytes of an element"}, {made.element_bytes});
+    for (policy_fact const& policy : policies)
+        if (policy.must_agree) mine.add({policy.axis}, {policy.name});
+    mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
+    mine.add({"tuning"},
+             {made.tuning.chunk_bytes, ",", made.tuning.window_bytes, ",", made.one_hop_limit(), ",",
+              made.tuning.local_chunk_bytes, ",", made.tuning.mailbox_bytes, ",", made.tuning.cut_bytes});
+    mine.add({"tensors"}, {tensors.size()});
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
+    mine.add({"buckets"}, {made.buckets.size()});
+    mine.add({"plan's digest"}, {made.digest});
+    return mine;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_AGREEMENT_HPP

@@ -1,0 +1,85 @@
+// herring: what a reducer does once, whatever its elements and policies are: the functions.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_CONSTRUCTION_HPP
+#define HERRING_IMPL_CONSTRUCTION_HPP
+
+#include "herring/detail/call_mark.hpp"
+#include "herring/detail/config.hpp"
+#include "herring/detail/construction.hpp"
+#include "herring/detail/table.hpp"
+#include "herring/error.hpp"
+#include "herring/layout.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/plan/topology.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE void tell_and_rethrow(world& ranks) {
+    try {
+        throw;
+    } catch (error const& failed) {
+        failure why = failed.why();
+        if (why.local_rank < 0) why.local_rank = ranks.rank(); // of a plan, which is the same on every rank
+        ranks.fail(why);
+        throw error(why);
+    } catch (std::bad_alloc const&) {
+        error const short_of_memory(
+            errc::no_resources, ranks.rank(), -1, "construction",
+            "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
+        ranks.fail(short_of_memory.why());
+        throw short_of_memory;
+    } catch (std::exception const& failed) { // of a policy of the user's
+        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
+        throw;
+    } catch (...) {
+        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction",
+                                 "a policy threw what is no std::exception"));
+        throw;
+    }
+}
+
+HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, int rank) {
+    int const node = map.node(rank);
+    std::vector<int> peers;
+    for (int other = 0; other < map.size(); ++other) {
+        int const there = map.node(other);
+        if (there != node && chunk_stream::between(map.local_rank(rank), map.local_size(node),
+                                                   map.local_rank(other), map.local_size(there))
+                                 .any())
+            peers.push_back(other);
+    }
+    return peers;
+}
+
+HERRING_SEPARABLE table<std::size_t> counts_of(layout const& tensors, std::size_t most, int rank) {
+    table<std::size_t> counts(tensors.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        counts[i] = tensors[i].elements;
+        if (counts[i] > most)
+            throw error(errc::bad_argument, rank, -1, "construction",
+                        {"tensor ", i, " ('", tensors[i].name, "') of ", counts[i],
+                         " elements: the layout is larger than any memory; see where its sizes come from"});
+        most -= counts[i];
+    }
+    return counts;
+}
+
+HERRING_SEPARABLE void refuse_call(call_mark::taken taken, int rank, char const* operation) {
+    throw error(
+        errc::bad_state, rank, -1, operation,
+        taken == call_mark::taken::by_itself
+            ? "called from a handler that runs inside its own wait; let the handler take note, and call when "
+              "the wait has returned"
+            : "two threads use this reducer at once; let a call return before another thread makes the next, "
+              "or give each thread a reducer");
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_CONSTRUCTION_HPP

@@ -1,0 +1,49 @@
+// herring: whether the ranks of a machine have a core each: the sums.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_CORES_HPP
+#define HERRING_IMPL_CORES_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/cores.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/gathered.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <sched.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
+    cores_of_rank made;
+    std::string const boot = boot_id();
+    made.machine = hash_of(boot.data(), boot.size());
+    made.threads = threads;
+    if (::sched_getaffinity(0, sizeof made.cores, &made.cores) != 0)
+        for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core) CPU_SET(core, &made.cores);
+    return made;
+}
+
+HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gathered const& ranks) noexcept {
+    for (::cpu_set_t set = mine.cores;;) {
+        ::cpu_set_t wider = set, common;
+        std::int64_t threads = 0;
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+            auto const other = cores_of_rank::from(ranks[r]);
+            CPU_AND(&common, &set, &other.cores);
+            if (other.machine != mine.machine || CPU_COUNT(&common) == 0) continue;
+            if (CPU_EQUAL(&common, &other.cores)) threads += other.threads;
+            CPU_OR(&wider, &wider, &other.cores);
+        }
+        if (threads > CPU_COUNT(&set)) return true;
+        if (CPU_EQUAL(&wider, &set)) return false;
+        set = wider;
+    }
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_CORES_HPP

@@ -1,0 +1,27 @@
+// herring: becomes one rank of a world, by variables: the function.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_JOIN_HPP
+#define HERRING_IMPL_JOIN_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/environment.hpp"
+#include "herring/detail/join_as.hpp"
+#include "herring/join.hpp"
+
+#include <cstdlib>
+
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE {
+
+HERRING_SEPARABLE world join(join_options const& options) {
+    detail::variables const own{
+        [](void const*, char const* name) { return static_cast<char const*>(std::getenv(name)); }};
+    detail::rendezvous const who =
+        detail::read_environment(options, own, static_cast<long long>(::getppid()));
+    return detail::join_as(who, options.timeout);
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_IMPL_JOIN_HPP

@@ -1,0 +1,55 @@
+// herring: whether what all ranks are about to fill is free: the questions.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_MEMORY_CHECK_HPP
+#define HERRING_IMPL_MEMORY_CHECK_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/free_memory.hpp"
+#include "herring/detail/memory_check.hpp"
+#include "herring/detail/table.hpp"
+#include "herring/error.hpp"
+#include "herring/gathered.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE failure memory_failure(std::span<memory_need const> all, int me, std::string_view operation,
+                                         std::string_view what) {
+    std::uint64_t together = 0;
+    int const poor = short_of_memory(all, together);
+    if (poor < 0) return {};
+    memory_need const& of = all[static_cast<std::size_t>(poor)];
+    return as_seen_by(
+        failure::make(
+            errc::no_resources, poor, -1, operation,
+            {"this rank needs ", bytes_text(of.bytes), " of ", what, ", the ranks of its control group ",
+             bytes_text(together), ", and ", bytes_text(of.free),
+             " of memory are free; reduce a smaller layout, put fewer ranks here, or raise the memory limit "
+             "of the machine's job, container or control group"}),
+        me);
+}
+
+HERRING_SEPARABLE void check_memory(world& ranks, std::size_t bytes) {
+    memory_need const mine{bytes, memory_group(), free_memory()};
+    gathered const said = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
+    table<memory_need> all(said.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (said[r].size() != sizeof mine)
+            throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
+                        "it is in another collective; let every rank make the same calls in the same order");
+        std::memcpy(static_cast<void*>(&all[r]), said[r].data(), sizeof mine);
+    }
+    failure const why = memory_failure({all.data(), all.size()}, ranks.rank(), "construction", "memory");
+    if (why.what != errc::ok) throw error(why);
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_MEMORY_CHECK_HPP

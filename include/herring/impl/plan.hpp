@@ -1,0 +1,70 @@
+// herring: the plan in words, and what is wrong with one.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_PLAN_HPP
+#define HERRING_IMPL_PLAN_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/text.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/plan.hpp"
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace HERRING_NAMESPACE {
+
+namespace detail {
+
+HERRING_SEPARABLE void shard_check::refuse(std::string_view policy, division const& of) const {
+    std::string const where = of.bucket == division::no_number ? std::string("a piece of an all_reduce")
+                                                               : text({"bucket ", of.bucket});
+    std::string const what =
+        defect_ == nullptr ? text({"leaves elements ", next_, " to ", view_.elements, " without a server"})
+                           : text({"assign(", offset_, ", ", elements_, ", ", server_, ") ", defect_});
+    throw error(errc::bad_argument, of.rank, -1, of.operation,
+                {"sharding policy '", policy, "', ", where, " of ", view_.elements, " elements: ", what,
+                 "; ranges must ascend from 0, cover the bucket once, begin at multiples of ", view_.grain,
+                 " and name a server of 0 to ", servers_ - 1});
+}
+
+HERRING_SEPARABLE void refuse_plan(std::initializer_list<piece> what) {
+    throw error(errc::bad_argument, -1, -1, "make_plan", what);
+}
+
+} // namespace detail
+
+HERRING_SEPARABLE std::string to_string(plan const& p) {
+    std::size_t chunks = 0;
+    std::size_t by_route[4] = {};
+    for (bucket const& b : p.buckets) {
+        chunks += b.chunks;
+        ++by_route[static_cast<std::size_t>(b.path)];
+    }
+    std::string text = std::to_string(p.tensors.size()) + " tensors, " + std::to_string(p.tensor_bytes()) +
+                       " bytes; " + std::to_string(p.buckets.size()) + " buckets, " +
+                       std::to_string(p.shards.size()) + " shards, " + std::to_string(chunks) + " chunks; " +
+                       std::to_string(p.nodes) + " nodes of at most " + std::to_string(p.largest_node) +
+                       " ranks";
+    for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop})
+        if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
+            text += "; " + std::to_string(count) + " by " + to_string(r);
+    if (p.nodes > 1)
+        text +=
+            "; staging " + std::to_string(p.staging_bytes(2) - p.staging_bytes(1)) +
+            " bytes a peer = " + std::to_string(p.largest_node > 1 ? 2 * p.window() : p.window()) + " x " +
+            std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
+            std::to_string(plan::one_hop_window()) + " x " +
+            std::to_string(p.hop_slot_elements() * p.partial_bytes) +
+            (p.largest_node > 1
+                 ? ", and " +
+                       std::to_string(p.staging_bytes(2) - 2 * (p.staging_bytes(2) - p.staging_bytes(1))) +
+                       " for all"
+                 : "");
+    return text;
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_IMPL_PLAN_HPP

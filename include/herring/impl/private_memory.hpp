@@ -1,0 +1,40 @@
+// herring: zeroed, page-aligned memory of one process: how it is made.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_PRIVATE_MEMORY_HPP
+#define HERRING_IMPL_PRIVATE_MEMORY_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/private_memory.hpp"
+#include "herring/error.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <sys/mman.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE private_memory::private_memory(std::size_t bytes, int rank) : bytes_(bytes) {
+    if (bytes == 0) return;
+    bool const large = bytes >= 2 * huge_page;
+    mapped_bytes_ = large ? bytes + huge_page : bytes;
+    mapped_ = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped_ == MAP_FAILED) {
+        mapped_ = nullptr;
+        throw error(errc::no_resources, rank, -1, "construction",
+                    {"cannot get ", bytes, " bytes of memory: ", std::strerror(errno),
+                     "; use a smaller layout, or raise the limit (ulimit -v, cgroup)"});
+    }
+    data_ = static_cast<std::byte*>(mapped_);
+    if (!large) return;
+    data_ += (huge_page - reinterpret_cast<std::uintptr_t>(data_) % huge_page) % huge_page;
+#if defined(MADV_HUGEPAGE)
+    (void)::madvise(data_, bytes - bytes % huge_page, MADV_HUGEPAGE); // or small ones, which do as well
+#endif
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_PRIVATE_MEMORY_HPP

@@ -1,0 +1,313 @@
+// herring: memory that the ranks of a node share: how it is made.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_SHARED_MAPPING_HPP
+#define HERRING_IMPL_SHARED_MAPPING_HPP
+
+#include "herring/detail/all_or_none.hpp"
+#include "herring/detail/config.hpp"
+#include "herring/detail/descriptor.hpp"
+#include "herring/detail/free_memory.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/detail/memory_check.hpp"
+#include "herring/detail/shared_mapping.hpp"
+#include "herring/detail/table.hpp"
+#include "herring/error.hpp"
+#include "herring/world.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+// What a rank tells all others first.
+struct shared_mapping::introduction {
+    std::uint64_t bytes = 0;
+    std::uint64_t random = 0; // its socket's name, with its rank
+    memory_need memory{};     // group and what is free there; the share that it is to fill is known later
+};
+
+// What exists only while the mapping is made.
+struct shared_mapping::building {
+    world& all;
+    std::chrono::milliseconds timeout;
+    std::size_t bytes = 0;
+    std::size_t whole_pages = 0;
+    std::vector<std::uint64_t> randoms{}; // of this node's ranks
+    descriptor socket{};
+    descriptor file{};
+
+    // Runs one rank's part of a step and ends it together: all go on, or all throw the same failure.
+    template <class Step> HERRING_SETUP void agree(Step&& step) {
+        tell(failure_of(all.rank(), "shared_mapping", step), {});
+    }
+
+    HERRING_SETUP void exchange_names(std::size_t wanted) {
+        introduction me{wanted, random_bits()};
+        me.memory.group = memory_group();
+        if (wanted >= least_to_ask_for) me.memory.free = free_memory();
+        given_by_all const answers = tell(failure_of(all.rank(), "shared_mapping",
+                                                     [&] {
+                                                         if (all.local_size() > 1) open_socket(me.random);
+                                                     }),
+                                          std::as_bytes(std::span(&me, 1)));
+        table<memory_need> needs(answers.size());
+        table<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // request of a node
+        for (int rank = 0; rank < all.size(); ++rank) {
+            auto const said = answers[static_cast<std::size_t>(rank)];
+            if (said.size() != sizeof(introduction))
+                give_up(errc::mismatch, rank,
+                        {"it is in another collective; let every rank make the same calls in the same "
+                         "order"});
+            introduction theirs;
+            std::memcpy(static_cast<void*>(&theirs), said.data(), sizeof theirs);
+            std::uint64_t& most = largest[static_cast<std::size_t>(all.map().node(rank))];
+            if (theirs.bytes > most) most = theirs.bytes;
+            needs[static_cast<std::size_t>(rank)] = theirs.memory;
+            if (all.map().node(rank) == all.node()) randoms.push_back(theirs.random);
+        }
+        bytes = largest[static_cast<std::size_t>(all.node())];
+        // Each fills its share. The kernel would not refuse what it does not have: it would kill somebody.
+        for (int rank = 0; rank < all.size(); ++rank) {
+            int const node = all.map().node(rank);
+            needs[static_cast<std::size_t>(rank)].bytes =
+                largest[static_cast<std::size_t>(node)] /
+                static_cast<std::size_t>(all.map().local_size(node));
+        }
+        failure const poor =
+            memory_failure({needs.data(), needs.size()}, all.rank(), "shared_mapping", "shared memory");
+        if (poor.what != errc::ok) throw error(poor);
+        std::size_t const page = page_bytes();
+        whole_pages = bytes / page + (bytes % page != 0);
+    }
+
+    HERRING_SETUP given_by_all tell(failure const& how, std::span<std::byte const> mine) {
+        return all_or_none(all.rank(), "shared_mapping", how, mine,
+                           [this](std::span<std::byte const> bytes_of_mine) {
+                               return all.all_gather(bytes_of_mine, timeout);
+                           });
+    }
+
+    [[noreturn]] HERRING_SETUP void give_up(errc what, int peer, std::initializer_list<piece> text) const {
+        throw error(what, all.rank(), peer, "shared_mapping", text);
+    }
+    [[noreturn]] HERRING_SETUP void give_up_errno(char const* call,
+                                                  std::initializer_list<piece> advice) const {
+        give_up(errc::no_resources, -1, {call, ": ", std::strerror(errno), "; ", text(advice)});
+    }
+    int first_rank() const { return all.map().members(all.node())[0]; }
+
+    // An abstract name: bound to no file, gone with the socket.
+    HERRING_SETUP socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
+        to = {};
+        to.sun_family = AF_UNIX;
+        int const length = std::snprintf(
+            to.sun_path + 1, sizeof to.sun_path - 1, "herring.%016llx.%d.%016llx",
+            static_cast<unsigned long long>(all.job()), local_rank, static_cast<unsigned long long>(random));
+        return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+    }
+
+    HERRING_SETUP void open_socket(std::uint64_t random) {
+        socket = descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        if (socket.get() < 0) give_up_errno("socket", {"raise the limit of open files (ulimit -n)"});
+        int const on = 1;
+        ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+        sockaddr_un mine;
+        socklen_t const length = name(mine, all.local_rank(), random);
+        if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&mine), length) != 0)
+            give_up_errno("bind of an abstract socket", {"check that AF_UNIX sockets are allowed here"});
+    }
+
+    // A connected datagram socket hears nobody else; what strangers sent before is thrown away.
+    HERRING_SETUP void hear_the_first_only() {
+        if (all.local_rank() == 0 || bytes == 0) return;
+        sockaddr_un first;
+        socklen_t const length = name(first, 0, randoms[0]);
+        if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&first), length) != 0)
+            give_up(errc::unreachable, first_rank(),
+                    {"the socket of the node's first rank: ", std::strerror(errno),
+                     "; ranks of one node must share a network namespace: give ranks that do not "
+                     "different "
+                     "values of HERRING_NODE"});
+        std::byte junk[64];
+        while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {
+        }
+    }
+
+    static constexpr std::size_t least_to_ask_for = std::size_t{1} << 20;
+
+    HERRING_SETUP void make_and_send() {
+        if (bytes == 0) return;
+        std::string const needed = text({"this node's ranks need ", bytes_text(bytes), " of shared memory"});
+        char const* const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
+        // The kernel would refuse by SIGXFSZ.
+        rlimit most{};
+        if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
+            give_up(errc::no_resources, -1,
+                    {needed, ", the limit of file sizes is ", bytes_text(most.rlim_cur), "; ", cure,
+                     "raise it (ulimit -f)"});
+        file = descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        if (file.get() < 0)
+            give_up_errno("memfd_create", {needed, "; raise the limit of open files (ulimit -n)"});
+        int truncated = 0;
+        do truncated = ::ftruncate(file.get(), static_cast<off_t>(whole_pages * page_bytes()));
+        while (truncated != 0 && errno == EINTR);
+        if (truncated != 0) give_up_errno("ftruncate", {needed, "; ", cure, "free memory"});
+        ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+        for (int local = 1; local < all.local_size(); ++local) send_to(local);
+    }
+
+    HERRING_SETUP void send_to(int local_rank) {
+        std::uint64_t token[2] = {all.job(), randoms[0]};
+        iovec part{token, sizeof token};
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+        sockaddr_un to;
+        msghdr message{};
+        message.msg_name = &to;
+        message.msg_namelen = name(to, local_rank, randoms[static_cast<std::size_t>(local_rank)]);
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        int const passed = file.get();
+        std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
+        ssize_t sent = 0;
+        do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
+        while (sent < 0 && errno == EINTR);
+        if (sent < 0 && errno == ECONNREFUSED) // nobody holds the socket that it announced
+            give_up(errc::peer_lost, all.map().rank_of(all.node(), local_rank),
+                    {"it died, or left, before the shared memory could be handed to it"});
+        if (sent != static_cast<ssize_t>(sizeof token))
+            give_up(errc::unreachable, all.map().rank_of(all.node(), local_rank),
+                    {"could not hand it the shared memory: ", std::strerror(errno),
+                     "; the limit of descriptors in flight may be reached (ulimit -n)"});
+    }
+
+    // By now the first rank has sent to everybody, so there is nothing to wait for.
+    HERRING_SETUP void receive() {
+        std::uint64_t token[2] = {};
+        iovec part{token, sizeof token};
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        ssize_t got = 0;
+        do got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        while (got < 0 && errno == EINTR);
+        ucred sender{};
+        sender.uid = static_cast<uid_t>(-1);
+        for (cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message); header != nullptr;
+             header = CMSG_NXTHDR(&message, header)) {
+            if (header->cmsg_level != SOL_SOCKET) continue;
+            if (header->cmsg_type == SCM_CREDENTIALS) std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+            if (header->cmsg_type == SCM_RIGHTS) {
+                int passed = -1;
+                std::memcpy(&passed, CMSG_DATA(header), sizeof passed);
+                file = descriptor(passed);
+            }
+        }
+        if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
+            give_up(errc::no_resources, -1, // it was sent: this process could not take it
+                    {"the descriptor of the shared memory did not arrive; raise the limit of open files "
+                     "(ulimit -n)"});
+        if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])
+            give_up(errc::refused, first_rank(),
+                    {"a process of another user or job sent shared memory; ranks of a node "
+                     "must run as one user"});
+    }
+
+    static constexpr std::size_t allocation = std::size_t{16} << 20;
+
+    HERRING_SETUP pages map() {
+        if (bytes == 0) return {};
+        if (all.local_rank() != 0) receive();
+        socket = descriptor();
+        std::size_t const page = page_bytes();
+        struct ::stat about {};
+        if (::fstat(file.get(), &about) != 0 ||
+            static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
+            give_up(errc::mismatch, first_rank(), {"the shared memory has another size than agreed"});
+        // Its share of the pages, from the core it runs on.
+        auto const local = static_cast<std::size_t>(all.local_rank());
+        auto const ranks = static_cast<std::size_t>(all.local_size());
+        std::size_t const begin = whole_pages * local / ranks * page,
+                          end = whole_pages * (local + 1) / ranks * page;
+        int allocated = 0;
+        // In pieces: an interrupted call may have to start again, and a profiler interrupts a hundred times a second.
+        for (std::size_t at = begin; at < end && allocated == 0; at += std::min(end - at, allocation)) do
+                allocated = ::fallocate(file.get(), 0, static_cast<off_t>(at),
+                                        static_cast<off_t>(std::min(end - at, allocation)));
+            while (allocated != 0 && errno == EINTR);
+        if (allocated != 0 && errno != EOPNOTSUPP)
+            give_up_errno("fallocate",
+                          {"this node's ranks need ", bytes_text(bytes),
+                           " of shared memory; reduce a smaller layout, put fewer ranks on the node, or "
+                           "raise the memory limit of the machine's job, container or control group"});
+        void* const at =
+            ::mmap(nullptr, whole_pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+        if (at == MAP_FAILED)
+            give_up_errno("mmap",
+                          {"this node's ranks need ", bytes_text(bytes),
+                           " of address space; raise the limit (ulimit -v) or reduce a smaller layout"});
+        return {static_cast<std::byte*>(at), whole_pages * page};
+    }
+};
+
+HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes)
+    : shared_mapping(all, bytes, all.default_timeout()) {}
+
+HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes,
+                                                 std::chrono::milliseconds timeout) {
+    building made{all, timeout};
+    made.exchange_names(bytes);
+    made.agree([&] { made.hear_the_first_only(); });
+    made.agree([&] {
+        if (all.local_rank() == 0) made.make_and_send();
+    });
+    made.agree([&] { mapping_ = made.map(); });
+    bytes_ = made.bytes;
+}
+
+HERRING_SEPARABLE void shared_mapping::prefault(std::size_t offset, std::size_t size) const noexcept {
+    if (offset >= bytes_) return;
+    if (size > bytes_ - offset) size = bytes_ - offset;
+    std::size_t const page = page_bytes();
+    std::size_t const begin = offset / page * page;
+#if defined(MADV_POPULATE_WRITE)
+    if (::madvise(mapping_.at + begin, offset + size - begin, MADV_POPULATE_WRITE) == 0) return;
+#endif
+    for (std::size_t at = begin; at < offset + size;
+         at += page) // adds nothing, but writes: other ranks may be at work
+        __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at), static_cast<unsigned char>(0),
+                          __ATOMIC_RELAXED);
+}
+
+HERRING_SEPARABLE void shared_mapping::pages::release() noexcept {
+    if (at != nullptr) ::munmap(at, size);
+    at = nullptr;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_SHARED_MAPPING_HPP

@@ -1,0 +1,34 @@
+// herring: the data connections of a rank: the function that makes them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_TCP_CONNECTIONS_HPP
+#define HERRING_IMPL_TCP_CONNECTIONS_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/tcp_connect.hpp"
+#include "herring/detail/tcp_connections.hpp"
+#include "herring/world.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE tcp_connections connect_all(world& ranks, std::span<int const> peers, int lanes,
+                                              std::uint32_t incarnation, std::chrono::milliseconds timeout) {
+    tcp_connector connector(ranks, peers, lanes, incarnation, timeout);
+    tcp_connections made{table<tcp_connection>(peers.size() * static_cast<std::size_t>(lanes)),
+                         connector.strangers()};
+    std::size_t at = 0;
+    for (int const peer : peers)
+        for (int lane = 0; lane < lanes; ++lane) {
+            auto const [number, answered] = connector.release(peer, lane);
+            made.all[at++] = {descriptor(number), answered};
+        }
+    return made;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_TCP_CONNECTIONS_HPP

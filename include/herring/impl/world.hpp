@@ -1,0 +1,75 @@
+// herring: the ranks that work together: set-up, collectives and failures.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_WORLD_HPP
+#define HERRING_IMPL_WORLD_HPP
+
+#include "herring/detail/config.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/control_alone.hpp"
+#include "herring/detail/identity.hpp"
+#include "herring/detail/world_state.hpp"
+#include "herring/error.hpp"
+#include "herring/gathered.hpp"
+#include "herring/world.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE {
+
+HERRING_SEPARABLE world::world() : world(alone()) {}
+
+HERRING_SEPARABLE world::world(detail::membership made)
+    : rank_(made.rank), owner_(true), state_(detail::world_state::make(std::move(made))) {}
+
+HERRING_SEPARABLE world::world(world& of, detail::for_reducer) : rank_(of.rank_), state_(of.state_) {
+    of.usable("construction");
+    state_->hold();
+}
+
+HERRING_SEPARABLE void world::barrier(std::chrono::milliseconds timeout) {
+    usable("barrier");
+    detail::collective_wait const here(*state_);
+    is().by.barrier(is().by.self, "barrier", detail::deadline_in(timeout));
+}
+
+HERRING_SEPARABLE gathered world::all_gather(std::span<std::byte const> mine) {
+    return all_gather(mine, default_timeout());
+}
+
+HERRING_SEPARABLE gathered world::all_gather(std::span<std::byte const> mine,
+                                             std::chrono::milliseconds timeout) {
+    usable("all_gather");
+    detail::collective_wait const here(*state_);
+    return is().by.all_gather(is().by.self, "all_gather", mine, detail::deadline_in(timeout));
+}
+
+HERRING_SEPARABLE void world::check() const {
+    if (failure const* const why = failed()) throw error(detail::as_seen_by(*why, rank()));
+}
+
+HERRING_SEPARABLE detail::membership world::alone() {
+    detail::membership made;
+    made.by = detail::control_alone::make();
+    made.job = detail::random_bits();
+    return made;
+}
+
+HERRING_SEPARABLE void world::usable(char const* operation) const {
+    if (state_ == detail::world_state::none())
+        throw error(errc::bad_state, rank_, -1, operation,
+                    "this world was moved from; use the one it was moved to");
+    if (state_->ended()) throw detail::ended_world(rank_, operation);
+}
+
+HERRING_SEPARABLE void world::leave() noexcept {
+    if (owner_) state_->end();
+    state_->release();
+    state_ = detail::world_state::none();
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_IMPL_WORLD_HPP

@@ -1,0 +1,144 @@
+// herring: what a world and its reducers share: life, end, and waits that last.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_WORLD_STATE_HPP
+#define HERRING_IMPL_WORLD_STATE_HPP
+
+#include "herring/detail/blocked_threads.hpp"
+#include "herring/detail/config.hpp"
+#include "herring/detail/control.hpp"
+#include "herring/detail/monitor.hpp"
+#include "herring/detail/standstill.hpp"
+#include "herring/detail/world_state.hpp"
+#include "herring/error.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE error ended_world(int rank, char const* operation) {
+    return error(errc::bad_state, rank, -1, operation,
+                 "its world has ended: it was destroyed, or assigned, before this reducer; declare the world "
+                 "first, and "
+                 "let it live as long as its reducers");
+}
+
+HERRING_SEPARABLE world_state* world_state::make(membership&& from) {
+    control const by = from.by;
+    int const rank = from.rank;
+    auto* const made = new (std::nothrow) world_state(std::move(from));
+    if (made != nullptr) {
+        if (made->is.by.attend != nullptr) made->is.by.attend(made->is.by.self, *made);
+        return made;
+    }
+    if (by.destroy != nullptr) by.destroy(by.self);
+    throw error(errc::no_resources, rank, -1, "world", "no memory for the world's own state");
+}
+
+HERRING_SEPARABLE world_state* world_state::none() noexcept {
+    alignas(world_state) static std::byte room[sizeof(world_state)];
+    static auto* const empty =
+        ::new (room) world_state(membership{}); // never destroyed: worlds may be static
+    return empty;
+}
+
+HERRING_SEPARABLE void world_state::release() noexcept {
+    if (this == none() || holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (is.by.destroy != nullptr) is.by.destroy(is.by.self);
+    delete this;
+}
+
+HERRING_SEPARABLE void world_state::end() noexcept {
+    if (this == none() || holders_.load(std::memory_order_acquire) == 1) return; // `release` says goodbye
+    bool in_step = false;
+    {
+        monitor::guard const held(lock_);
+        for (registration const* r = first_; r != nullptr; r = r->next_) in_step |= r->in_step();
+    }
+    if (in_step && is.by.fail != nullptr)
+        is.by.fail(is.by.self, failure::make(errc::peer_failed, is.rank, is.rank, "world",
+                                             "it destroyed its world in the middle of a reducer's step"));
+    ended_.store(true, std::memory_order_release);
+    if (is.by.leave != nullptr) is.by.leave(is.by.self);
+}
+
+HERRING_SEPARABLE listed_wait* world_state::list(wait_report::entry const& operation) noexcept {
+    listed_wait* made = nullptr;
+    {
+        monitor::guard const held(lock_);
+        for (listed_wait& w : waits_)
+            if (made == nullptr && !w.used) made = &w;
+        if (made == nullptr) return nullptr;
+        *made = {operation, clock::now(), true};
+    }
+    blocked_threads::waiting(1);
+    return made;
+}
+
+HERRING_SEPARABLE void world_state::unlist(listed_wait& wait) noexcept {
+    {
+        monitor::guard const held(lock_);
+        wait.used = false;
+    }
+    blocked_threads::waiting(-1);
+}
+
+HERRING_SEPARABLE bool world_state::stands(wait_report& report) noexcept {
+    std::uint64_t const mark = blocked_threads::mark();
+    if (!blocked_threads::are_all(mark)) return false;
+    report = {};
+    report.waits_of_process = blocked_threads::waits_in(mark);
+    {
+        monitor::guard const held(lock_);
+        time_point const now = clock::now();
+        bool is_long = false;
+        for (listed_wait const& w : waits_) {
+            if (!w.used) continue;
+            report.waiting[report.waits++] = w.operation;
+            is_long = is_long || now - w.since >= long_wait;
+        }
+        if (!is_long) return false;
+        report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
+        for (registration const* r = first_; r != nullptr; r = r->next_)
+            if (report.channels < wait_report::most_channels)
+                report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
+    }
+    return blocked_threads::mark() == mark;
+}
+
+HERRING_SEPARABLE void world_state::tell_where_it_stands() noexcept {
+    wait_report report;
+    if (is.by.stands != nullptr && stands(report)) is.by.stands(is.by.self, report);
+}
+
+HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {
+    due_ = now + world_state::long_wait / 2;
+    if (listed_ == nullptr || listed_->operation.number != released_) {
+        if (listed_ != nullptr) ranks_.unlist(*listed_);
+        listed_ = ranks_.list({channel_, released_});
+        if (listed_ != nullptr) listed_->since = now - world_state::long_wait;
+    }
+    ranks_.tell_where_it_stands();
+}
+
+HERRING_SEPARABLE registration::registration(world_state& with, reducer_counts counts) noexcept
+    : with_(with), counts_(counts) {
+    monitor::guard const held(with_.lock_);
+    number_ = ++with_.constructed_;
+    next_ = with_.first_;
+    if (next_ != nullptr) next_->before_ = this;
+    with_.first_ = this;
+}
+HERRING_SEPARABLE registration::~registration() {
+    monitor::guard const held(with_.lock_);
+    if (next_ != nullptr) next_->before_ = before_;
+    (before_ != nullptr ? before_->next_ : with_.first_) = next_;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_WORLD_STATE_HPP

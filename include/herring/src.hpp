@@ -1,0 +1,33 @@
+// herring: the set-up code of a program that is compiled with HERRING_SEPARATE. To be included in one of its .cpp files.
+// SPDX-License-Identifier: Apache-2.0
+//
+// All of the program is compiled with -DHERRING_SEPARATE, this file with the same -m flags as the others. What is set up
+// (joining, agreeing, mapping memory, connecting, messages of errors) is then compiled once, not in every file.
+#ifndef HERRING_SRC_HPP
+#define HERRING_SRC_HPP
+
+#ifndef HERRING_SEPARATE
+#error "herring/src.hpp: compile every file of the program with -DHERRING_SEPARATE, or do without this header"
+#endif
+
+#include "herring/detail/config.hpp"
+
+#include "herring/impl/agreement.hpp"
+#include "herring/impl/construction.hpp"
+#include "herring/impl/control.hpp"
+#include "herring/impl/cores.hpp"
+#include "herring/impl/gathered.hpp"
+#include "herring/impl/join.hpp"
+#include "herring/impl/launch.hpp"
+#include "herring/impl/layout.hpp"
+#include "herring/impl/memory_check.hpp"
+#include "herring/impl/peer.hpp"
+#include "herring/impl/plan.hpp"
+#include "herring/impl/private_memory.hpp"
+#include "herring/impl/shared_mapping.hpp"
+#include "herring/impl/tcp_connections.hpp"
+#include "herring/impl/text.hpp"
+#include "herring/impl/world.hpp"
+#include "herring/impl/world_state.hpp"
+
+#endif // HERRING_SRC_HPP
