@@ -1,16 +1,20 @@
-// herring: memory runs out where a transport may not throw: the peer is lost, for want of resources, by name.
+// herring: memory runs out where nothing may be thrown: an error by name, and the program goes on.
 // SPDX-License-Identifier: Apache-2.0
+#include "herring/gpu/host_runtime.hpp"
 #include "herring/herring.hpp"
+#include "herring/join.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -65,5 +69,56 @@ TEST_CASE("no memory: for a message over tcp that comes before its receive") {
         CAPTURE(refused);
         CHECK(launch(
                   2, [refused](world& ranks) { return early(ranks, refused); }, options) == 0);
+    }
+}
+
+TEST_CASE("no memory: to say why rank 0 cannot be reached") {
+    // Nobody listens there: every attempt ends with words for the error at the deadline, which are longer than 32 bytes.
+    auto const attempt = [](world&) {
+        std::atomic<bool> over{false};
+        std::thread thief([&over] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            refused_from = 32;
+            std::this_thread::sleep_for(std::chrono::milliseconds(400));
+            refused_from = ~std::size_t{0};
+            over = true;
+        });
+        errc why = errc::ok;
+        try {
+            join_options how;
+            how.rank = 1;
+            how.size = 2;
+            how.address = "127.0.0.1:9";
+            how.timeout = std::chrono::seconds(2);
+            world const here = join(how);
+        } catch (error const& failed) {
+            why = failed.code();
+        }
+        thief.join();
+        return why == errc::timeout && over ? 0 : 1;
+    };
+    CHECK(launch(1, attempt, {.timeout = std::chrono::seconds(60)}) == 0);
+}
+
+TEST_CASE("no memory: for what goes into a stream of a model of a device") {
+    for (int const what : {0, 1, 2}) {
+        CAPTURE(what);
+        gpu::host_machine machine({.workers = 0});
+        world alone;
+        gpu::host_runtime device(alone);
+        gpu::host_runtime::stream in(device);
+        gpu::host_runtime::event mark(device, false);
+        gpu::host_runtime::memory memory(device, 64);
+        std::byte host[64] = {};
+        refused_from = 1;
+        for (int i = 0; i < 100 && device.failed() == nullptr; ++i) {
+            if (what == 0) device.to_device(in.handle(), memory.data(), host, sizeof host);
+            if (what == 1) device.record(mark, in.handle());
+            if (what == 2) device.wait(in.handle(), mark);
+        }
+        refused_from = ~std::size_t{0};
+        REQUIRE(device.failed() != nullptr);
+        CHECK(device.failed()->what == errc::device);
+        CHECK(std::string(device.failed()->text).find("no memory of the host") != std::string::npos);
     }
 }

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -119,7 +120,11 @@ class member final : public star_end {
 
     /// Not over this connection; over another.
     HERRING_SETUP void give_up_on(link& l, std::initializer_list<piece> trouble) noexcept {
-        last_trouble_ = text(trouble);
+        try {
+            last_trouble_ = text(trouble);
+        } catch (std::bad_alloc const&) {
+            last_trouble_.clear(); // the deadline's error does without it
+        }
         close_link(l);
         greeted_ = false;
         retry_in(backoff_);

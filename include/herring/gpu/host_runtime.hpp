@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -50,19 +51,23 @@ class host_runtime : public host_device {
 
     void record(event& mark, stream_handle in) noexcept {
         if (refused()) return;
-        detail::host_work work;
-        work.what = detail::host_work::kind::record;
-        work.mark = mark.state->renew();
-        if (!in->put(std::move(work)))
-            refuse("record: an event cannot be captured; record it behind the replay");
+        with_memory([&] {
+            detail::host_work work;
+            work.what = detail::host_work::kind::record;
+            work.mark = mark.state->renew();
+            if (!in->put(std::move(work)))
+                refuse("record: an event cannot be captured; record it behind the replay");
+        });
     }
     void wait(stream_handle in, event& mark) noexcept {
         if (refused()) return;
         detail::host_work work;
         work.what = detail::host_work::kind::wait;
         work.mark = mark.state->last();
-        if (!in->put(std::move(work)))
-            refuse("wait: an event cannot be captured; wait for it before the replay");
+        with_memory([&] {
+            if (!in->put(std::move(work)))
+                refuse("wait: an event cannot be captured; wait for it before the replay");
+        });
     }
     bool done(event& mark) noexcept {
         return !refused() && mark.state->last()->load(std::memory_order_acquire);
@@ -79,7 +84,7 @@ class host_runtime : public host_device {
         work.what = detail::host_work::kind::fold;
         work.sum = sum;
         work.run = [](fold_work const& what) { fold_on_host<Update, Element>(what); };
-        in->put(std::move(work));
+        put(in, std::move(work));
     }
     void copy(stream_handle in, copy_item const& what) noexcept {
         copy(in, static_cast<std::byte*>(what.to), static_cast<std::byte const*>(what.from), what.bytes);
@@ -93,7 +98,7 @@ class host_runtime : public host_device {
         detail::host_work work;
         work.what = detail::host_work::kind::copies;
         work.list = std::span<copy_item const>(many.items).subspan(at, count);
-        in->put(std::move(work));
+        put(in, std::move(work));
     }
     bool ended(event& mark) noexcept { return machine().done(*mark.state->last()); }
     template <class Element>
@@ -111,7 +116,7 @@ class host_runtime : public host_device {
             counted.squares.store(found.squares, std::memory_order_release);
             counted.count.fetch_add(found.not_finite, std::memory_order_release);
         };
-        in->put(std::move(work));
+        put(in, std::move(work));
     }
 
     // ---- graphs -----------------------------------------------------------------------------------------------------
@@ -127,7 +132,7 @@ class host_runtime : public host_device {
     }
     void replay(stream_handle in, graph const& what) noexcept {
         if (refused()) return;
-        for (detail::host_work work : what.work) in->put(std::move(work));
+        for (detail::host_work work : what.work) put(in, std::move(work));
     }
 
     void flush() noexcept {}
@@ -156,7 +161,18 @@ class host_runtime : public host_device {
         work.to = to;
         work.from = from;
         work.bytes = bytes;
-        in->put(std::move(work));
+        put(in, std::move(work));
+    }
+    void put(stream_handle in, detail::host_work&& work) noexcept {
+        with_memory([&] { in->put(std::move(work)); });
+    }
+    // Without memory of the host the device fails, as one does whose driver finds none.
+    template <class Work> void with_memory(Work const& work) noexcept {
+        try {
+            work();
+        } catch (std::bad_alloc const&) {
+            refuse("no memory of the host for what goes into a stream");
+        }
     }
 };
 static_assert(runtime_policy<host_runtime>);

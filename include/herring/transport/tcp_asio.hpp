@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <span>
@@ -164,9 +165,15 @@ class asio_loop : public outer_loop {
     }
     /// There is no call any more that could throw it: the program's next run of its io_context does.
     HERRING_SETUP void throw_later(std::exception_ptr late) noexcept {
-        context_.get_executor().require(boost::asio::execution::blocking.never).execute([late] {
-            std::rethrow_exception(late);
-        });
+        try {
+            context_.get_executor().require(boost::asio::execution::blocking.never).execute([late] {
+                std::rethrow_exception(late);
+            });
+        } catch (std::bad_alloc const&) {
+            std::fputs(
+                "herring: an exception of a handler of the io_context is lost: no memory to throw it later\n",
+                stderr);
+        }
     }
 
     boost::asio::io_context& context_;
