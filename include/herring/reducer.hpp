@@ -281,7 +281,12 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
     void wait(stream read_in) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
-        wait(read_in, detail::deadline_in(ranks_.default_timeout())).value();
+        wait(read_in, ranks_.default_timeout()).value();
+    }
+    /// The same with a deadline of the caller's, as above.
+    status wait(stream read_in, std::chrono::milliseconds timeout) //
+        requires(detail::tensor_memory<Element, IntraNode>::on_device) {
+        return wait(read_in, detail::deadline_in(timeout));
     }
     status wait(stream read_in,
                 time_point deadline) requires(detail::tensor_memory<Element, IntraNode>::on_device) {
@@ -392,7 +397,12 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     /// Lifetime: the buffer, until what is put into the stream then is done.
     void all_reduce(device_span<Element> inout, stream in) //
         requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
-        all_reduce(inout, in, detail::deadline_in(ranks_.default_timeout())).value();
+        all_reduce(inout, in, ranks_.default_timeout()).value();
+    }
+    /// The same with a deadline of the caller's, as above.
+    status all_reduce(device_span<Element> inout, stream in, std::chrono::milliseconds timeout) //
+        requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {
+        return all_reduce(inout, in, detail::deadline_in(timeout));
     }
     status all_reduce(device_span<Element> inout, stream in, time_point deadline) //
         requires(rule_is_named&& detail::tensor_memory<Element, IntraNode>::on_device) {

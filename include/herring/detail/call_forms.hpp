@@ -27,6 +27,7 @@ template <class Element, class Stream> struct call_forms {
     static void take(Element&, std::chrono::milliseconds);
     static void take(Element&, time_point);
     static void take(device_span<Element>, Stream);
+    static void take(device_span<Element>, Stream, std::chrono::milliseconds);
     static void take(device_span<Element>, Stream, time_point);
 };
 template <class Element, class... Arguments>

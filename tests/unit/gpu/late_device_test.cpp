@@ -10,6 +10,7 @@
 #include "doctest/doctest.h"
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -44,7 +45,7 @@ std::vector<std::string> with_a_late_device(std::vector<std::string> const& node
             gpu::host_runtime::stream own(device);
             if (w.rank() == 1) gpu::host_runtime::launch(own.handle(), &gate::kernel, &late);
             reduce.ready(0, own.handle());
-            status const ended = reduce.wait(own.handle(), clock::now() + std::chrono::milliseconds(300));
+            status const ended = reduce.wait(own.handle(), std::chrono::milliseconds(300));
             said[static_cast<std::size_t>(w.rank())] = ended.ok() ? "nothing" : ended.why().message();
             late.given_up.fetch_add(1);
             return 0;
@@ -54,6 +55,27 @@ std::vector<std::string> with_a_late_device(std::vector<std::string> const& node
 }
 
 } // namespace
+
+TEST_CASE_TEMPLATE("gpu: a deadline is a time, or from now on", IntraNode,
+                   gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>) {
+    gpu::host_machine machine({.workers = 2});
+    CHECK_NOTHROW(launch_threads(2, [](world& w) {
+        reducer<float, transport::inproc, IntraNode, update::sum> reduce(w, {{"a", 1000}});
+        gpu::host_runtime device(w);
+        gpu::host_runtime::memory memory(device, 100 * sizeof(float)); // goes after the stream has ended
+        gpu::host_runtime::stream own(device);
+        device_span<float> const buffer(reinterpret_cast<float*>(memory.data()), 100);
+        using namespace std::chrono_literals;
+        for (int step = 0; step < 2; ++step) {
+            reduce.ready(0, own.handle());
+            (step == 0 ? reduce.wait(own.handle(), 20s) : reduce.wait(own.handle(), clock::now() + 20s))
+                .value();
+            (step == 0 ? reduce.all_reduce(buffer, own.handle(), 20s)
+                       : reduce.all_reduce(buffer, own.handle(), clock::now() + 20s))
+                .value();
+        }
+    }));
+}
 
 TEST_CASE_TEMPLATE("gpu: a device that is late is blamed on its rank", IntraNode,
                    gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>) {
