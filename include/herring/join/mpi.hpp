@@ -74,10 +74,18 @@ HERRING_SETUP inline void mpi_runs() {
 HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
                                                  time_point deadline) {
     if (!address.empty()) {
+        std::vector<int> listeners;
         host_and_port const at = split_address(address, "HERRING_ADDR");
         who.host = at.host;
         who.port = at.port;
-        return listen_on_all(resolve_hub(who, deadline), who, deadline);
+        failure const how = failure_of(
+            0, "join", [&] { listeners = listen_on_all(resolve_hub(who, deadline), who, deadline); });
+        if (how.what == errc::ok) return listeners;
+        // Each communicator's world listens for itself, and one that lives keeps its port.
+        throw error(how.what, 0, -1, "join",
+                    {how.text,
+                     "; a program that joins several communicators leaves HERRING_ADDR out, for one address "
+                     "serves one of them: rank 0 then takes a free port, and MPI tells the others which"});
     }
     who.host = !who.interface.empty() ? interface_address_of(who.interface, 0)
                : nearby               ? std::string("127.0.0.1")

@@ -8,12 +8,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <sched.h>
+#include <unistd.h>
 
 namespace {
 
@@ -132,5 +134,32 @@ TEST_CASE("join by MPI: one rank's interface that is not there is an error on ev
             CHECK(why.code() == herring::errc::peer_failed);
             CHECK(why.peer() == size - 1);
         }
+    }
+}
+
+TEST_CASE("join by MPI: HERRING_ADDR serves one communicator, and a second one is told so") {
+    start_mpi();
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size == 1) return; // alone nobody listens
+    int port = 20000 + static_cast<int>(::getpid() % 20000);
+    MPI_Bcast(&port, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    ::setenv("HERRING_ADDR", ("127.0.0.1:" + std::to_string(port)).c_str(), 1);
+    {
+        herring::world first = herring::join(MPI_COMM_WORLD);
+        try {
+            herring::join(MPI_COMM_WORLD);
+            FAIL("it joined");
+        } catch (herring::error const& why) {
+            CHECK(why.code() == (rank == 0 ? herring::errc::no_resources : herring::errc::peer_failed));
+            CHECK(std::string(why.what()).find("several communicators leaves HERRING_ADDR out") !=
+                  std::string::npos);
+        }
+        ::unsetenv("HERRING_ADDR");
+        herring::world second = herring::join(MPI_COMM_WORLD);
+        second.barrier();
+        first.barrier();
     }
 }
