@@ -150,6 +150,13 @@ for example in examples/*/*.cu; do
     compile "$example" "$(basename "$example" .cu)" && examples+=("$(basename "$example" .cu)")
 done
 [ $short = 1 ] || compile bench/gpu_bench.cu gpu_bench
+# Not run: there is one node here.
+if nvcc "${flags[@]}" -c tests/cuda/transports.cu -o "$out/transports.o" >"$out/transports.log" 2>&1; then
+    echo "cuda: tests/cuda/transports.cu: compiles"
+else
+    fail "tests/cuda/transports.cu does not compile"
+    grep -E -A3 'error|warning' "$out/transports.log" | head -n 30
+fi
 if [ $short = 1 ] && ! nvidia-smi -L >/dev/null 2>&1; then
     (cd include && find . -name '*.cuh' | cut -c3- | sort | sed 's/.*/#include "&"/') >"$out/headers.cu"
     if nvcc "${flags[@]}" -c "$out/headers.cu" -o "$out/headers.o" >"$out/headers.log" 2>&1; then

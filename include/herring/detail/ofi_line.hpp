@@ -134,7 +134,7 @@ class ofi_line {
     HERRING_SETUP void lose(ofi_peer& p, errc why) noexcept {
         if (p.is_lost) return;
         p.is_lost = true;
-        found_.push({0, 0, p.rank, completion::lost, why});
+        found_.push(completion{0, 0, p.rank, completion::lost, why});
     }
     /// A post was refused for good. Returns false.
     HERRING_SETUP bool refused(ofi_peer& p, long rc, std::size_t bytes) noexcept {

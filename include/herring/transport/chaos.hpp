@@ -211,7 +211,7 @@ class chaos : public detail::chaos_same_host<Inner> {
         bool const lags = !Tuning.reorder && late_.size() > 0;
         bool const may = from.size() <= largest_ && !late_.full() && !to.is_lost;
         if (may && (random_.chance(Tuning.delay_per_1000) || lags)) {
-            late_.push({peer, tag, from, token, later()});
+            late_.push(late_send{peer, tag, from, token, later()});
             ++counts_.delayed;
             note(did::delay, peer, tag);
         } else if (inner_.post_send(peer, tag, from, token)) {
@@ -442,7 +442,7 @@ class chaos : public detail::chaos_same_host<Inner> {
             ++with.held;
         }
         bool const holds = random_.chance(Tuning.hold_back_per_1000);
-        held_.push({done, holds ? later() : polls_});
+        held_.push(held_completion{done, holds ? later() : polls_});
         if (!holds) return;
         ++counts_.held_back;
         note(did::hold, done.peer, done.tag);
@@ -500,7 +500,8 @@ class chaos : public detail::chaos_same_host<Inner> {
         std::snprintf(one.reason, sizeof one.reason,
                       "chaos cut the link after %llu sends, as was asked (seed %llu)",
                       static_cast<unsigned long long>(one.sends), static_cast<unsigned long long>(seed_));
-        held_.push({completion{.peer = one.peer, .what = completion::lost, .why = errc::peer_lost}, polls_});
+        held_.push(held_completion{
+            completion{.peer = one.peer, .what = completion::lost, .why = errc::peer_lost}, polls_});
         note(did::cut, one.peer, one.sends);
     }
 

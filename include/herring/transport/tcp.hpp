@@ -347,7 +347,7 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     void flush(peer_state& peer, lane& l) noexcept {
         auto const sent = [&](std::uint64_t token, std::size_t bytes) {
-            done_.push({token, bytes, peer.rank, completion::sent, errc::ok});
+            done_.push(completion{token, bytes, peer.rank, completion::sent, errc::ok});
         };
         if (l.link.write(sent) == detail::link_state::failed) lose(peer, l.link.error_number());
     }
@@ -472,7 +472,7 @@ template <tcp_tuning Tuning> class basic_tcp {
             return true;
         }
         if (bytes > 0) std::memcpy(into.data(), found->bytes.data(), bytes);
-        done_.push({token, bytes, peer.rank, completion::received, errc::ok, found->tag});
+        done_.push(completion{token, bytes, peer.rank, completion::received, errc::ok, found->tag});
         unexpected_bytes_ -= bytes + unexpected_cost;
         peer.unexpected.erase(found);
         return true;
@@ -510,7 +510,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                          : number == EMSGSIZE ? errc::mismatch
                          : number == ENOMEM   ? errc::no_resources
                                               : errc::peer_lost;
-        done_.push({0, 0, peer.rank, completion::lost, why});
+        done_.push(completion{0, 0, peer.rank, completion::lost, why});
     }
 
     int rank_;
