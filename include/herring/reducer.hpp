@@ -735,6 +735,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
             } else if (through_ring_ && is_borrowed(full)) {
                 if (ring_in_ - ring_out_ == ring_pieces) return;
                 at = copied_in(full, ring_in_++);
+                at.next = next_in_slot(next_bucket_, at.lent[0].elements);
             } else {
                 at.own = reinterpret_cast<std::byte*>(memory() + full.offset);
             }
@@ -768,6 +769,13 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         std::byte* own = nullptr;
         int home = -1;
         std::span<lent_part const> lent{};
+        std::span<Element const> next{}; // what is copied to the same slot after this, if that is known
+    };
+
+    struct slot_place {
+        std::byte* own = nullptr;
+        int home = -1;
+        bool filled = false; // by the exchange that left it to this rank
     };
 
     Element* slot_of(std::size_t number) const noexcept {
@@ -780,7 +788,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     bool taken_over(std::uint64_t number, std::size_t slot) noexcept {
         execution const& ended = engine_->ended(number);
         if (!ended.exchanged) return false;
-        slots_[slot % ring_pieces] = {ended.own, ended.home};
+        slots_[slot % ring_pieces] = {ended.own, ended.home, !ended.next.empty()};
         return true;
     }
 
@@ -802,14 +810,28 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     Element* origin(std::size_t i, std::size_t from) noexcept {
         return callers_[i].empty() ? memory() + plan_.tensors[i].offset + from : callers_[i].data() + from;
     }
+    // The bucket that follows bucket `number` in its slot, if it is known by now, all of one tensor and not above `most` elements.
+    std::span<Element const> next_in_slot(std::size_t number, std::size_t most) noexcept {
+        if (plan_.buckets.size() - number <= ring_pieces) return {};
+        for (std::size_t b = number + 1; b <= number + ring_pieces; ++b)
+            if (!is_borrowed(plan_.buckets[b])) return {}; // it may take no slot
+        bucket const& next = plan_.buckets[number + ring_pieces];
+        std::span<Element const> found;
+        each_in(next, [&](std::size_t i, std::size_t from, std::size_t count) {
+            if (count == next.elements && count <= most && !callers_[i].empty())
+                found = {origin(i, from), count};
+        });
+        return found;
+    }
     place copied_in(bucket const& b, std::size_t number) noexcept {
         Element* const slot = slot_of(number);
+        bool const filled = std::exchange(slots_[number % ring_pieces].filled, false);
         lent_part* const parts = parts_of(number);
         std::size_t count_of_parts = 0;
         each_in(b, [&](std::size_t i, std::size_t from, std::size_t count) {
             std::size_t const at = plan_.tensors[i].offset + from - b.offset;
             Element* const theirs = origin(i, from);
-            std::memcpy(slot + at, theirs, count * sizeof(Element));
+            if (!filled) std::memcpy(slot + at, theirs, count * sizeof(Element));
             // Behind a tensor, up to the next one's cache line.
             std::fill(slot + at + count,
                       slot + std::min(detail::round_up(at + count, plan_.grain), b.elements), Element{});
@@ -864,7 +886,8 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                              .fingerprint = fingerprint,
                              .label = static_cast<std::uint32_t>(label),
                              .lent_parts = static_cast<std::uint32_t>(at.lent.size()),
-                             .lent = at.lent.data()});
+                             .lent = at.lent.data(),
+                             .next = std::as_bytes(at.next)});
         driver_->submitted();
         return number + 1;
     }
@@ -886,7 +909,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     std::size_t ring_piece() const noexcept {
         std::size_t const ranks = static_cast<std::size_t>(plan_.largest_node);
         std::size_t const bytes =
-            plan_.nodes == 1 ? (ranks <= 2 ? 32_KiB : 256_KiB)
+            plan_.nodes == 1 ? (ranks <= 2 ? 64_KiB : 256_KiB)
                              : 2 * ranks * static_cast<std::size_t>(plan_.nodes) * plan_.tuning.chunk_bytes;
         return std::max(bytes / sizeof(Element) / plan_.grain, std::size_t{1}) * plan_.grain;
     }
@@ -947,17 +970,23 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
         if (tail != piece_) divide(tail, last, scratch_);
         auto const count = [&](std::size_t piece) { return piece + 1 < pieces ? piece_ : tail; };
         std::uint64_t const before = engine_->requested();
+        auto const piece_of = [&](std::size_t piece) { return from.subspan(piece * piece_, count(piece)); };
         std::size_t in = 0;
         for (std::size_t out = 0; out < pieces; ++out) {
             for (; in < pieces && in < out + ring_pieces; ++in) {
-                std::span<Element const> const here = from.subspan(in * piece_, count(in));
-                std::memcpy(slot_of(in), here.data(), here.size_bytes());
+                std::span<Element const> const here = piece_of(in);
+                if (!std::exchange(slots_[in % ring_pieces].filled, false))
+                    std::memcpy(slot_of(in), here.data(), here.size_bytes());
                 *parts_of(in) = {reinterpret_cast<std::byte const*>(here.data()),
                                  reinterpret_cast<std::byte*>(to.data() + in * piece_), 0, here.size()};
                 bool const whole = here.size() == piece_;
-                (void)submit(whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
-                             {slots_[in % ring_pieces].own, slots_[in % ring_pieces].home, {parts_of(in), 1}},
-                             no_bucket, fingerprint_of(to.size(), no_bucket - in));
+                (void)submit(
+                    whole ? whole_piece_ : last, whole ? piece_shards_.data() : scratch_.data(),
+                    {slots_[in % ring_pieces].own,
+                     slots_[in % ring_pieces].home,
+                     {parts_of(in), 1},
+                     in + ring_pieces < pieces ? piece_of(in + ring_pieces) : std::span<Element const>()},
+                    no_bucket, fingerprint_of(to.size(), no_bucket - in));
             }
             driver_->until(before + out + 1, deadline);
             if (failure const* const why = engine_->failed()) return status(*why);
@@ -1035,7 +1064,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
     // all_reduce
     std::byte* ring_ = nullptr;
-    place slots_[ring_pieces];       // of the ring; where two ranks exchange, some in the other's region
+    slot_place slots_[ring_pieces];  // of the ring; where two ranks exchange, some in the other's region
     std::size_t most_parts_ = 1;     // of the caller's memory in a bucket
     detail::table<lent_part> parts_; // of each slot
     std::size_t piece_ = 0;          // elements

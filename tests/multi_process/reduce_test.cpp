@@ -329,7 +329,7 @@ TEST_CASE("two ranks of one node: tensors of the caller's and of the reducer's, 
                                   return 1;
                               }
                       // The same places serve buffers outside the layout, in place and from one buffer to another.
-                      std::vector<std::int32_t> in(20'000 + static_cast<std::size_t>(step) * 1000),
+                      std::vector<std::int32_t> in(40'000 + static_cast<std::size_t>(step) * 2000),
                           out(in.size());
                       for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(w.rank(), 99, i, step);
                       auto const before = in;

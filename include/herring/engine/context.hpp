@@ -190,6 +190,19 @@ template <class Element, class Transport, class IntraNode, class Update> struct 
                                       std::span<Element* const>(&target, 1), count, map.size());
     }
 
+    /// On a node of two ranks: sums a part and the other rank's copy of its part, which lies `apart` bytes from this rank's.
+    /// Puts `next` in that copy's place.
+    void fold_exchanging(execution const& e, lent_part const& part, std::ptrdiff_t apart,
+                         std::span<std::byte const> next) noexcept {
+        auto* const copy =
+            reinterpret_cast<Element*>(reinterpret_cast<std::byte*>(element(e, part.offset)) + apart);
+        source const own{part.from}, other{copy};
+        source const sources[] = {local == 0 ? own : other, local == 0 ? other : own};
+        kernel::fold_exchanging<Update, Element>(
+            sources, reinterpret_cast<Element*>(part.to), part.elements, map.size(), copy,
+            {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
+    }
+
     /// This node's part of a chunk as it travels: where it lies, or summed into `stage`.
     std::span<std::byte const> part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if constexpr (sums_on_device)

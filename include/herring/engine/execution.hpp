@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace HERRING_NAMESPACE {
 
@@ -31,9 +32,10 @@ struct execution {
     std::uint32_t label = 0;       ///< bucket number, for the trace
     std::uint32_t open = 0;        ///< things that this rank still has to do or to wait for
     std::uint32_t lent_parts = 0;
-    lent_part const* lent =
-        nullptr;            ///< what was copied to `own`, if all of it lies in memory of the caller's
-    bool exchanged = false; ///< see local_routes; then `own` and `home` are the other rank's
+    lent_part const* lent = nullptr; ///< what was copied to `own`, if all of it is memory of the caller's
+    /// What is to be copied next to where the first lent part lies, if that is known; no more than that part has.
+    std::span<std::byte const> next{};
+    bool exchanged = false; ///< see local_routes; `own` and `home` are the other rank's then, and hold `next`
 };
 
 /// A fingerprint of an operation: which one it is, and of what size.

@@ -18,7 +18,8 @@ namespace HERRING_NAMESPACE::detail {
 /// Mailbox: every local rank copies its part to a mailbox and sums all mailboxes for itself; one wait instead of two.
 /// Exchange: the local route of two ranks that both copied the bucket from memory of the caller's: each sums the other's
 /// copy and its own memory into its own memory, and keeps the other's place for a later copy. One wait instead of two, and
-/// no copy out. A place that its reader writes next is in that reader's cache already.
+/// no copy out. A place that its reader writes next is in that reader's cache already: the sum itself writes there what comes
+/// next, where that is known.
 ///
 /// Cost: local: each rank's bytes read once and written once. Mailbox: L·(L + 2) times the bucket, which is small.
 ///       Exchange, a rank: the bucket is copied once, and read and written once by the sum.
@@ -126,12 +127,10 @@ template <class Context> class local_routes {
         if constexpr (!Context::on_device) {
             int const other = 1 - shared_.local;
             std::ptrdiff_t const apart = shared_.apart(e)[other];
+            std::span<std::byte const> next = e.next;
             for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
-                auto const* const theirs =
-                    reinterpret_cast<std::byte const*>(shared_.element(e, part.offset)) + apart;
-                shared_.group[static_cast<std::size_t>(shared_.local)] = {part.from, false};
-                shared_.group[static_cast<std::size_t>(other)] = {theirs, false};
-                shared_.fold_group_into(part.to, part.elements);
+                shared_.fold_exchanging(e, part, apart, next);
+                next = {};
             }
             declaration swapped;
             auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ring_mask]);

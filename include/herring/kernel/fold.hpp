@@ -83,18 +83,23 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 }
 
 // sources[0] ∘ sources[1] ∘ ..., element by element, to sink. Needs at least one source.
-template <class Update, class Element, class Sink>
+// SourceCount: k where that is known at compile time, which spares the loops of other numbers.
+template <class Update, class Element, std::size_t SourceCount = 0, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
     if constexpr (Update::takes_vectors && takes_vectors && element_in_vectors<Element>) {
-        switch (k) {
-        // clang-format off
+        if constexpr (SourceCount != 0) {
+            i = blocks<Update, Element, SourceCount>(sources, k, count, sink);
+        } else {
+            switch (k) {
+                // clang-format off
         case 1: i = blocks<Update, Element, 1>(sources, k, count, sink); break;
         case 2: i = blocks<Update, Element, 2>(sources, k, count, sink); break;
         case 3: i = blocks<Update, Element, 3>(sources, k, count, sink); break;
         case 4: i = blocks<Update, Element, 4>(sources, k, count, sink); break;
         default: i = blocks<Update, Element, 0>(sources, k, count, sink);
-            // clang-format on
+                // clang-format on
+            }
         }
     }
     for (; i < count; ++i) {
@@ -153,6 +158,31 @@ template <class Element, class Finish> struct targets_sink {
         for (std::size_t t = 0; t < targets; ++t) store_one<Element>(to[t] + base + i, last);
     }
     targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
+};
+
+// ... or to one, and into the memory of a source, which has been read by then, what is to lie there next.
+template <class Element, class Finish> struct exchanging_sink {
+    target_sink<Element, Finish> result;
+    Element* place;
+    Element const* refill; // nullptr: nothing
+    std::size_t far;       // so many elements have others `ahead` of them
+
+    // Lines that lie modified in another core's cache come at that cache's latency. The processor's own prefetching has too few
+    // of them under way, and stops at the end of a page.
+    static constexpr std::size_t ahead = 1024 / sizeof(Element);
+
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
+        constexpr std::size_t bytes = block<Element>::size * sizeof(Element);
+        if (i < far)
+            for (std::size_t line = 0; line < bytes; line += 64)
+                __builtin_prefetch(reinterpret_cast<std::byte const*>(place + i + ahead) + line);
+        if (refill != nullptr) std::memcpy(static_cast<void*>(place + i), refill + i, bytes);
+        result.put(i, total);
+    }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
+        if (refill != nullptr) std::memcpy(static_cast<void*>(place + i), refill + i, sizeof(Element));
+        result.put(i, total);
+    }
 };
 
 // The lists of sources, cut into tiles: what does not depend on where results go, so that it is compiled
@@ -284,6 +314,30 @@ template <class Update, element_type Element>
 void fold(std::span<source const> sources, std::span<Element* const> targets, std::size_t count,
           int ranks) noexcept {
     fold<Update, Element>(sources, {}, {}, targets, count, ranks);
+}
+
+/// Folds the contributions of two ranks, one of them in another core's cache, and puts `refill` in its place.
+///
+/// Shape:    target[i] = finish(sources[0] ∘ sources[1])[i], i < count; then place[i] = refill[i], i < refill.size() ≤ count.
+///           `place` is what one of the two sources names, and neither of them is wide. The same bits as `fold`.
+/// Cost:     reads each source and `refill` once, writes the target and `place` once. The lines of `place` have just been
+///           read, so they are written in the first-level cache: a copy of `refill` in a pass of its own would fetch them again.
+/// Lifetime: `target` may be the other source, in place.
+template <class Update, element_type Element>
+void fold_exchanging(source const (&sources)[2], Element* target, std::size_t count, int ranks,
+                     Element* place, std::span<Element const> refill) noexcept {
+    detail::choose_finish<Update, Element>(ranks, [&](auto finish) {
+        using sink = detail::exchanging_sink<Element, decltype(finish)>;
+        auto const part = [&](std::size_t from, std::size_t to, Element const* next) {
+            source const here[] = {{static_cast<Element const*>(sources[0].data) + from},
+                                   {static_cast<Element const*>(sources[1].data) + from}};
+            std::size_t const far = count - from > sink::ahead ? count - from - sink::ahead : 0;
+            detail::pass<Update, Element, 2>(here, 2, to - from,
+                                             sink{{target + from, finish}, place + from, next, far});
+        };
+        if (!refill.empty()) part(0, refill.size(), refill.data());
+        if (refill.size() < count) part(refill.size(), count, nullptr);
+    });
 }
 
 /// Folds contributions into a partial: neither finished nor rounded, in accumulator<Element>.

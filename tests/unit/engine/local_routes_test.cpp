@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,8 @@ using int_mesh = mesh::world_of<std::int32_t>;
 
 // Submits bucket 0 with a copy of `mine` in the region of local rank `home`; results go to `result`.
 void lend(int_mesh& all, int_mesh::rank& r, std::byte* place, int home, std::vector<std::int32_t> const& mine,
-          std::vector<std::int32_t>& result, herring::lent_part& part) {
+          std::vector<std::int32_t>& result, herring::lent_part& part,
+          std::span<std::int32_t const> next = {}) {
     herring::bucket const& b = all.made.buckets[0];
     REQUIRE(mine.size() <= b.elements);
     std::memcpy(place, mine.data(), mine.size() * sizeof(std::int32_t));
@@ -75,7 +77,8 @@ void lend(int_mesh& all, int_mesh::rank& r, std::byte* place, int home, std::vec
                     .fingerprint = 0,
                     .label = 0,
                     .lent_parts = 1,
-                    .lent = &part});
+                    .lent = &part,
+                    .next = std::as_bytes(next)});
 }
 
 } // namespace
@@ -118,6 +121,25 @@ TEST_CASE("local_routes: two ranks that lend their memory are done after one wai
         std::swap(home[0], home[1]);
     }
     CHECK(place[0] == before[1]);
+}
+
+TEST_CASE("local_routes: what a rank copies next lies in the place that the exchange leaves it") {
+    int_mesh all({2}, {1000}, mesh::small_tuning(), 1, 0);
+    std::vector<std::int32_t> const mine(1000, 5), next(700, 9);
+    std::vector<std::int32_t> result[2] = {std::vector<std::int32_t>(1000), std::vector<std::int32_t>(1000)};
+    herring::lent_part parts[2];
+    for (std::size_t r = 0; r < 2; ++r)
+        lend(all, *all.ranks[r], all.ranks[r]->node.memory(), static_cast<int>(r), mine, result[r], parts[r],
+             r == 0 ? std::span<std::int32_t const>(next) : std::span<std::int32_t const>());
+    for (int i = 0; i < 3; ++i)
+        for (auto& r : all.ranks) r->runs->poll();
+    for (std::size_t r = 0; r < 2; ++r) {
+        REQUIRE(all.ranks[r]->runs->released() == 1);
+        for (std::int32_t const x : result[r]) REQUIRE(x == 10);
+        std::vector<std::int32_t> got(1000);
+        std::memcpy(got.data(), all.ranks[r]->runs->ended(0).own, got.size() * sizeof(std::int32_t));
+        for (std::size_t i = 0; i < got.size(); ++i) REQUIRE(got[i] == (r == 0 && i < 700 ? 9 : 5));
+    }
 }
 
 TEST_CASE("local_routes: where one of two ranks has its tensor in place, nothing is exchanged") {

@@ -25,6 +25,7 @@ using herring::accumulator;
 using herring::bfloat16;
 using herring::float16;
 using herring::kernel::fold;
+using herring::kernel::fold_exchanging;
 using herring::kernel::fold_partial;
 using herring::kernel::source;
 
@@ -259,6 +260,41 @@ TEST_CASE_TEMPLATE("wide sources, several targets, in place, finished or not", T
                                     .some_wide = true,
                                     .ranks = ranks},
                                    from);
+}
+
+TEST_CASE_TEMPLATE("an exchange has the bits of a fold, and puts what comes next in the place that was read",
+                   T, float, double, std::int32_t, std::int64_t, bfloat16, float16) {
+    generator from(5);
+    using update = herring::update::sum;
+    for (std::size_t const count : sizes{0, 1, 31, 200, 1024, 2051})
+        for (std::size_t const refilled : {std::size_t{0}, count / 3, count})
+            for (std::size_t const at : sizes{0, 1}) { // which of the two is in the place
+                buffer place(count * sizeof(T), from() % 33), own(count * sizeof(T), from() % 33),
+                    expected(count * sizeof(T), 0), copy(count * sizeof(T), 0);
+                std::vector<T> next(refilled);
+                for (T& x : next) x = draw<T>(from);
+                for (std::size_t e = 0; e < count; ++e) {
+                    place.set(e, draw<T>(from));
+                    own.set(e, draw<T>(from));
+                }
+                if (count > 0) std::memcpy(copy.data(), place.data(), count * sizeof(T));
+                source const in_place{place.data()}, mine{own.data()};
+                source const sources[] = {at == 0 ? in_place : mine, at == 0 ? mine : in_place};
+                std::array<T*, 1> const target{expected.as<T>()};
+                fold<update, T>(sources, target, count, 2);
+                fold_exchanging<update, T>(sources, own.as<T>(), count, 2, place.as<T>(), next);
+                std::size_t wrong = 0;
+                for (std::size_t e = 0; e < count; ++e) {
+                    wrong += own.get<bits_of<T>>(e) != expected.get<bits_of<T>>(e);
+                    bits_of<T> const kept =
+                        e < refilled ? std::bit_cast<bits_of<T>>(next[e]) : copy.get<bits_of<T>>(e);
+                    wrong += place.get<bits_of<T>>(e) != kept;
+                }
+                INFO("count ", count, " refilled ", refilled, " place ", at);
+                REQUIRE(wrong == 0);
+                REQUIRE(place.guards_intact());
+                REQUIRE(own.guards_intact());
+            }
 }
 
 TEST_CASE("thousands of sources, more than one tile") {
