@@ -2,18 +2,24 @@
 # herring: each header compiles alone and after macros of one letter, reaches nothing that it must not, and looks like the others.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tests/headers/run.sh [compiler ...]      default: those of g++ and clang++ that are installed
+#   tests/headers/run.sh [--short] [compiler ...]      default: those of g++ and clang++ that are installed
+#
+# --short: a header that a unit test includes first has been compiled alone with that test; the macros of one letter come
+# before all headers in one file, and before each alone where that file does not compile.
 #
 # Headers that need MPI or libfabric are left out where that is not installed, with a line that says so; headers of
 # language CUDA (.cuh) are compiled by nvcc where there is one, unless compilers are named, and nvcc is not among them.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
+. tests/remember.sh
 
 flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 export mpi_flags
 mpi_flags=$(mpicxx --showme:compile 2>/dev/null || mpicxx -compile_info 2>/dev/null | grep -oE -- '-I[^ ]+' | tr '\n' ' ')
 
+# twice HEADER ...: a source that includes each twice, after macros of one letter.
+twice() { printf '#define %s 1(\n' {A..Z}; for name in "$@"; do printf '#include "%s"\n#include "%s"\n' "$name" "$name"; done; }
 if [ "${1-}" = --one ] && [ "$2" = nvcc ]; then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
@@ -26,15 +32,16 @@ elif [ "${1-}" = --one ]; then
     # have them (`#define N 1000`, the I of <complex.h>), each of which breaks whatever line has the letter as a name.
     # Casts are spelt out, so that the headers can be included by -I where that is a rule (MPI's macros have old ones).
     [[ $3 == */mpi* ]] || flags+=" -Wold-style-cast"
-    flags+=" ${4-}"
-    [[ $3 != herring/src.hpp ]] || flags+=" -DHERRING_SEPARATE"
+    flags+=" ${MODE-}"
+    [[ $3 != */herring/src.hpp ]] || flags+=" -DHERRING_SEPARATE"
     # shellcheck disable=SC2086
-    out=$({ printf '#define %s 1(\n' {A..Z}; printf '#include "%s"\n#include "%s"\n' "$3" "$3"; } | "$2" $flags $mpi_flags -Iinclude -x c++ - 2>&1) && exit 0
-    printf 'FAILED: %s: %s does not compile alone%s:\n%s\n' "$2" "$3" "${4:+ with $4}" "$(head -n 8 <<<"$out")"
+    out=$(twice "${3#include/}" | "$2" $flags $mpi_flags -Iinclude -x c++ - 2>&1) && remember "$4" && exit 0
+    printf 'FAILED: %s: %s does not compile alone%s:\n%s\n' "$2" "$3" "${MODE:+ with $MODE}" "$(head -n 8 <<<"$out")"
     exit 1
 fi
 
-compilers=() cuda=0
+compilers=() cuda=0 short=0
+[ "${1-}" = --short ] && short=1 && shift
 for compiler in "$@"; do
     if [ "$compiler" = nvcc ]; then cuda=1; else compilers+=("$compiler"); fi
 done
@@ -61,20 +68,37 @@ for header in "${all[@]}"; do
     fi
 done
 
+# alone HEADER: whether nothing else has compiled it alone.
+alone() {
+    local name=${1#herring/}
+    [[ $short = 0 || $1 == */mpi* || $1 == herring/src.hpp ]] || ! grep -m 1 '^#include' "tests/unit/${name%.hpp}_test.cpp" 2>/dev/null | grep -q "[<\"]$1[\">]"
+}
+in_one_file() { # compiler
+    local together=()
+    mapfile -t together < <(printf '%s\n' "${headers[@]}" | grep -vE '/mpi|^herring/src\.hpp')
+    # shellcheck disable=SC2086
+    twice "${together[@]}" | "$1" $flags -Wold-style-cast $mpi_flags -Iinclude -x c++ - 2>/dev/null
+}
+each_alone() { # compiler, what is defined, header ...
+    local changed
+    mapfile -t changed < <(changed "headers-$1$2-$(sha256sum <"$0" | cut -c1-8)" "${@:3}")
+    [ ${#changed[@]} = 0 ] && return
+    printf '%s\n' "${changed[@]}" | MODE=$2 xargs -P "${JOBS:-$(nproc)}" -L 1 "$0" --one "$1" || return
+    echo "headers: $1 $2: ${#changed[@]} headers compile alone, after macros of one letter too"
+}
 for compiler in "${compilers[@]}"; do
-    if printf '%s\n' "${headers[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one "$compiler" {}; then
-        echo "headers: $compiler: ${#headers[@]} headers compile alone, after macros of one letter too"
+    chosen=()
+    if [ $short = 1 ] && in_one_file "$compiler"; then
+        for header in "${headers[@]}"; do alone "$header" && chosen+=("$header"); done
+        echo "headers: $compiler: ${#headers[@]} headers compile in one file, after macros of one letter"
     else
-        result=1
+        chosen=("${headers[@]}")
     fi
+    each_alone "$compiler" "" "${chosen[@]/#/include/}" || result=1
 done
 
 # With set-up code compiled apart headers include less of each other.
-if printf '%s\n' "${headers[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one "${compilers[0]}" {} -DHERRING_SEPARATE; then
-    echo "headers: ${compilers[0]}: the same with HERRING_SEPARATE"
-else
-    result=1
-fi
+each_alone "${compilers[0]}" -DHERRING_SEPARATE "${headers[@]/#/include/}" || result=1
 
 # Builds that cannot be: one sentence, and no page of errors after it. Builds that look as if, and can be.
 refused() { # compiler, flags, sentence
@@ -89,35 +113,45 @@ refused() { # compiler, flags, sentence
         fi
     done
 }
-for compiler in "${compilers[@]}"; do
-    refused "$compiler" -std=c++17 "Herring needs C++20: compile with -std=c++20"
-    refused "$compiler" "-std=c++20 -fno-exceptions" "Herring needs exceptions"
-    # Without RTTI, in GNU mode, with the macros that Qt and others define.
-    for others in -fno-rtti -std=gnu++20 "-Demit= -Dsignals=public -Dslots= -Dforeach=error -Dforever=error"; do
-        # shellcheck disable=SC2086
-        out=$("$compiler" $flags $others -Iinclude tests/consumer/main.cpp 2>&1) ||
-            { printf 'FAILED: %s %s:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
-    done
-done
-
-# What MPI codes include has declarations only: in any language version, with any flags.
-if has mpi.h; then
+builds() {
     for compiler in "${compilers[@]}"; do
-        for others in "-std=c++98 -ffast-math" "-std=c++11 -fno-exceptions -fno-rtti" -std=c++17; do
+        refused "$compiler" -std=c++17 "Herring needs C++20: compile with -std=c++20"
+        refused "$compiler" "-std=c++20 -fno-exceptions" "Herring needs exceptions"
+        # Without RTTI, in GNU mode, with the macros that Qt and others define.
+        for others in -fno-rtti -std=gnu++20 "-Demit= -Dsignals=public -Dslots= -Dforeach=error -Dforever=error"; do
             # shellcheck disable=SC2086
-            out=$(printf '#include "herring/mpi/reduce.hpp"\n' | "$compiler" -fsyntax-only -Wall -Wextra -Werror $others $mpi_flags -Iinclude -x c++ - 2>&1) ||
-                { printf 'FAILED: %s %s: herring/mpi/reduce.hpp:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
+            out=$("$compiler" $flags $others -Iinclude tests/consumer/main.cpp 2>&1) ||
+                { printf 'FAILED: %s %s:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
         done
     done
-    # A loop whose sum is reduced is compiled as it is for MPI_Allreduce, by whose address it is no candidate for vectors.
-    vectors() {
-        printf '#include "herring/mpi/reduce.hpp"\nstruct v { int n; double* x; };\ndouble f(v const& a) { double s = 0, t = 0; for (int i = 0; i < a.n; ++i) s += a.x[i] * a.x[i]; %s; return t; }\n' "$1" |
-            "${compilers[0]}" -O3 -ffast-math $mpi_flags -Iinclude -S -o - -x c++ - | grep -cE '(mul|add)pd|fm(ul|la)[[:space:]]+v'
-    }
-    by_mpi=$(vectors 'MPI_Allreduce(&s, &t, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)')
-    for call in 'herring::mpi::sum(&s, &t)' 't = herring::mpi::sum(s)'; do
-        [ "$(vectors "$call")" = "$by_mpi" ] || { echo "FAILED: $call: the caller's loop is compiled otherwise than with MPI_Allreduce"; result=1; }
-    done
+
+    # What MPI codes include has declarations only: in any language version, with any flags.
+    if has mpi.h; then
+        for compiler in "${compilers[@]}"; do
+            for others in "-std=c++98 -ffast-math" "-std=c++11 -fno-exceptions -fno-rtti" -std=c++17; do
+                # shellcheck disable=SC2086
+                out=$(printf '#include "herring/mpi/reduce.hpp"\n' | "$compiler" -fsyntax-only -Wall -Wextra -Werror $others $mpi_flags -Iinclude -x c++ - 2>&1) ||
+                    { printf 'FAILED: %s %s: herring/mpi/reduce.hpp:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
+            done
+        done
+        # A loop whose sum is reduced is compiled as it is for MPI_Allreduce, by whose address it is no candidate for vectors.
+        vectors() {
+            printf '#include "herring/mpi/reduce.hpp"\nstruct v { int n; double* x; };\ndouble f(v const& a) { double s = 0, t = 0; for (int i = 0; i < a.n; ++i) s += a.x[i] * a.x[i]; %s; return t; }\n' "$1" |
+                "${compilers[0]}" -O3 -ffast-math $mpi_flags -Iinclude -S -o - -x c++ - | grep -cE '(mul|add)pd|fm(ul|la)[[:space:]]+v'
+        }
+        by_mpi=$(vectors 'MPI_Allreduce(&s, &t, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)')
+        for call in 'herring::mpi::sum(&s, &t)' 't = herring::mpi::sum(s)'; do
+            [ "$(vectors "$call")" = "$by_mpi" ] || { echo "FAILED: $call: the caller's loop is compiled otherwise than with MPI_Allreduce"; result=1; }
+        done
+    fi
+}
+key=$(key_of "headers-builds-${compilers[*]}" include/herring/{herring,error,join,launch,intra_node/shared_memory,transport/tcp,mpi/reduce}.hpp tests/consumer/main.cpp tests/headers/run.sh | tr ' ' _)
+if passed_before "$key"; then
+    echo "UNCHANGED: headers: 1 since they passed: builds that cannot be, or look as if"
+elif (result=0; builds; exit $result); then
+    remember "$key"
+else
+    result=1
 fi
 
 if [ $cuda = 0 ]; then

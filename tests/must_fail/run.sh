@@ -11,6 +11,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 nvcc_cases="P01_transport_left_out P02_update_named_twice P03_type_without_axis M01_average_of_integers A01_const_forgotten T02_noexcept_forgotten C02_rule_left_out"
 
+cd "$root" || exit 1
+. tests/remember.sh
+
 host_flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 
 # Compiles what cases begin with once, into $PRELUDE: a third of the time. That is prelude.hpp, or herring.hpp and nothing
@@ -70,7 +73,7 @@ one() {
     fi
 }
 if [ "${1-}" = --one ]; then
-    one "$2" "$3"
+    one "$2" "$(basename "$3" .cpp)" && remember "$4"
     exit
 fi
 
@@ -114,9 +117,13 @@ for compiler in "${compilers[@]}"; do
         for case in "${cases[@]}"; do [[ " $nvcc_cases " == *" $case "* ]] && chosen+=("$case"); done
     fi
     [ ${#chosen[@]} = 0 ] && continue
+    chosen=("${chosen[@]/#/tests/must_fail/}")
+    chosen=("${chosen[@]/%/.cpp}")
+    mapfile -t changed < <(changed "must_fail-$compiler-$(sha256sum <"$here/run.sh" | cut -c1-8)" "${chosen[@]}")
+    [ ${#changed[@]} = 0 ] && continue
     precompile "$compiler" || exit 1
-    if printf '%s\n' "${chosen[@]}" | xargs -P "${JOBS:-$(nproc)}" -I{} "$0" --one "$compiler" {}; then
-        echo "must_fail: $compiler: ${#chosen[@]} slips refused, each with its one sentence; ${#chosen[@]} twins compile"
+    if printf '%s\n' "${changed[@]}" | xargs -P "${JOBS:-$(nproc)}" -L 1 "$0" --one "$compiler"; then
+        echo "must_fail: $compiler: ${#changed[@]} slips refused, each with its one sentence; ${#changed[@]} twins compile"
     else
         result=1
     fi
