@@ -117,7 +117,11 @@ builds() {
     for compiler in "${compilers[@]}"; do
         refused "$compiler" -std=c++17 "Herring needs C++20: compile with -std=c++20"
         refused "$compiler" "-std=c++20 -fno-exceptions" "Herring needs exceptions"
-        # Without RTTI, in GNU mode, with the macros that Qt and others define.
+        out=$(echo '#include "herring/src.hpp"' | "$compiler" -std=c++20 -fsyntax-only -Iinclude -x c++ - 2>&1)
+    if [ "$(grep -c ' error:' <<<"$out")" != 1 ] || ! grep -q 'herring/src.hpp: compile every file of the program with -DHERRING_SEPARATE' <<<"$out"; then
+        printf 'FAILED: %s: herring/src.hpp without HERRING_SEPARATE: one sentence:\n%s\n' "$compiler" "$(head -n 6 <<<"$out")"; result=1
+    fi
+    # Without RTTI, in GNU mode, with the macros that Qt and others define.
         for others in -fno-rtti -std=gnu++20 "-Demit= -Dsignals=public -Dslots= -Dforeach=error -Dforever=error"; do
             # shellcheck disable=SC2086
             out=$("$compiler" $flags $others -Iinclude tests/consumer/main.cpp 2>&1) ||
