@@ -54,7 +54,9 @@ template <class Function> int status_of(Function& function, world& here) {
     }
 }
 
-/// The function that every rank runs, whatever its type. Lifetime: of the function.
+/// The function that every rank runs, whatever its type.
+///
+/// Lifetime: of the function.
 struct rank_function {
     void const* self = nullptr;
     int (*call)(void const* self, world& here) = nullptr; ///< returns the rank's status

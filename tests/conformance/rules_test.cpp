@@ -6,6 +6,9 @@
 #include "herring/transport/inproc.hpp"
 
 #include "doctest/doctest.h"
+#include "sanitizers.hpp"
+
+#include <span>
 
 using namespace rules;
 
@@ -19,10 +22,15 @@ struct small_inproc : transport::inproc {
         .chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000};
 };
 
+// Under a sanitizer those that reach every route: what it looks for does not depend on who is on which node.
+constexpr std::size_t shapes_of_nodes = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 3 : 8;
+
 template <class T, class Update, class... Policies> void every_route() {
-    for (names const& nodes :
-         {names{"a"}, names{"a", "b"}, names{"a", "b", "c", "d"}, names{"a", "a"}, names{"a", "a", "a"},
-          names{"a", "a", "b"}, names{"a", "b", "b", "c", "c", "c"}, names{"a", "a", "b", "b"}}) {
+    names const shapes[] = {
+        names{"a", "a"},      names{"a", "a", "a"},     names{"a", "b", "b", "c", "c", "c"},
+        names{"a"},           names{"a", "b"},          names{"a", "b", "c", "d"},
+        names{"a", "a", "b"}, names{"a", "a", "b", "b"}};
+    for (names const& nodes : std::span(shapes).first(shapes_of_nodes)) {
         launch_options options;
         options.nodes = nodes;
         std::string text;

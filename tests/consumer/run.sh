@@ -7,14 +7,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+log=$work/install.log
 result=0
+declare -A started
 
 failed() {
     echo "FAILED: consumer: $1"
-    sed 's/^/    /' "$work/log" | tail -n 20
+    sed 's/^/    /' "$log" | tail -n 20
     result=1
 }
-quietly() { "$@" >"$work/log" 2>&1; }
+quietly() { "$@" >"$log" 2>&1; }
 expected="herring $(sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' "$root/include/herring/version.hpp"): the average of 0 and 1 is 0.5"
 version=${expected#herring } version=${version%%:*}
 minor=${version%.*}
@@ -23,7 +25,7 @@ prints() { # name, what, command
     local name=$1 wanted=$2 got
     shift 2
     got=$("$@" 2>&1)
-    if [ "$got" = "$wanted" ]; then echo "consumer: $name: builds and runs"; else echo "$got" >"$work/log"; failed "$name: printed something else"; fi
+    if [ "$got" = "$wanted" ]; then echo "consumer: $name: builds and runs"; else echo "$got" >"$log"; failed "$name: printed something else"; fi
 }
 runs() { # name, build folder
     if ! quietly cmake --build "$2"; then failed "$1: does not build"; return; fi
@@ -35,105 +37,130 @@ if ! quietly cmake -S "$root" -B "$work/herring" -DHERRING_BUILD_TESTS=OFF -DHER
     failed "cmake --install"
     exit 1
 fi
-diff <(cd "$root/include" && find . -type f | sort) <(cd "$work/prefix/include" && find . -type f | sort) >"$work/log" ||
+diff <(cd "$root/include" && find . -type f | sort) <(cd "$work/prefix/include" && find . -type f | sort) >"$log" ||
     failed "what is installed is not what is in include/"
+
+# What asks pkg-config finds a prefix that was moved.
+cp -r "$work/prefix" "$work/moved"
+export PKG_CONFIG_PATH="$work/moved/share/pkgconfig"
 
 at() { # name, version, components, what is linked
     quietly cmake -S "$here/find_package" -B "$work/$1" -DCMAKE_PREFIX_PATH="$work/prefix" -DWANTED="$2" -DCOMPONENTS="$3" -DLINKED="$4" "${@:5}"
 }
-if at installed "$minor" tcp tcp; then runs "find_package(herring $minor COMPONENTS tcp)" "$work/installed"; else failed "find_package(herring $minor COMPONENTS tcp)"; fi
-if at any "" "" tcp; then echo "consumer: find_package(herring), herring::tcp linked: found"; else failed "find_package(herring), herring::tcp linked"; fi
-if at no-boost "$minor" tcp tcp -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then echo "consumer: herring::tcp without Boost: found"; else failed "herring::tcp without Boost"; fi
-if at no-asio "$minor" asio asio -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then
-    failed "herring::asio must be refused without Boost"
-elif tr -s '\n ' ' ' <"$work/log" | grep -q "asio: Boost 1.74 headers"; then
-    echo "consumer: herring::asio without Boost: refused by name"
-else
-    failed "the refusal of herring::asio does not name Boost"
-fi
-if ! command -v nvcc >/dev/null; then
-    echo "SKIPPED: consumer: herring::cuda: no CUDA toolkit"
-elif at cuda "$minor" cuda cuda; then
-    echo "consumer: find_package(herring $minor COMPONENTS cuda), herring::cuda linked: found"
-else
-    failed "find_package(herring $minor COMPONENTS cuda)"
-fi
-
+packages() {
+    if at installed "$minor" tcp tcp; then runs "find_package(herring $minor COMPONENTS tcp)" "$work/installed"; else failed "find_package(herring $minor COMPONENTS tcp)"; fi
+    if at any "" "" tcp; then echo "consumer: find_package(herring), herring::tcp linked: found"; else failed "find_package(herring), herring::tcp linked"; fi
+    if at no-boost "$minor" tcp tcp -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then echo "consumer: herring::tcp without Boost: found"; else failed "herring::tcp without Boost"; fi
+    if at no-asio "$minor" asio asio -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then
+        failed "herring::asio must be refused without Boost"
+    elif tr -s '\n ' ' ' <"$log" | grep -q "asio: Boost 1.74 headers"; then
+        echo "consumer: herring::asio without Boost: refused by name"
+    else
+        failed "the refusal of herring::asio does not name Boost"
+    fi
+    if ! command -v nvcc >/dev/null; then
+        echo "SKIPPED: consumer: herring::cuda: no CUDA toolkit"
+    elif at cuda "$minor" cuda cuda; then
+        echo "consumer: find_package(herring $minor COMPONENTS cuda), herring::cuda linked: found"
+    else
+        failed "find_package(herring $minor COMPONENTS cuda)"
+    fi
+}
 # Set-up code compiled apart, as a library and by hand: the same bits as from headers alone; and without it, what is missing
 # is named.
-if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
-mkdir "$work/apart"
-printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
-compile() { # object, flags and source
-    quietly "${CXX:-g++}" -std=c++20 -O1 -Wall -Wextra -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
+set_up_apart() {
+    if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
+    mkdir "$work/apart"
+    printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
+    compile() { # object, flags and source
+        quietly "${CXX:-g++}" -std=c++20 -O1 -Wall -Wextra -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
+    }
+    link() { (cd "$work/apart" && "${CXX:-g++}" -pthread -o "$@"); }
+    compile one "$here/bits.cpp"
+    compile one_second -DSECOND "$here/bits.cpp"
+    compile apart -DHERRING_SEPARATE "$here/bits.cpp"
+    compile apart_second -DHERRING_SEPARATE -DSECOND "$here/bits.cpp"
+    compile src -DHERRING_SEPARATE "$work/apart/src.cpp"
+    if quietly link one one.o one_second.o && quietly link apart apart.o apart_second.o src.o; then
+        prints "set-up code compiled apart, the same bits" "$("$work/apart/one" 2>&1)" "$work/apart/apart"
+    else
+        failed "set-up code compiled apart: does not link"
+    fi
+    if quietly link none apart.o apart_second.o || ! grep -q 'undefined reference to .herring::launch\|undefined reference to .herring::.*launch_processes' "$log"; then
+        failed "without herring/src.hpp: not the linker's error that names herring's functions"
+    else
+        echo "consumer: without herring/src.hpp: the linker names herring's functions"
+    fi
 }
-link() { (cd "$work/apart" && "${CXX:-g++}" -pthread -o "$@"); }
-compile one "$here/bits.cpp"
-compile one_second -DSECOND "$here/bits.cpp"
-compile apart -DHERRING_SEPARATE "$here/bits.cpp"
-compile apart_second -DHERRING_SEPARATE -DSECOND "$here/bits.cpp"
-compile src -DHERRING_SEPARATE "$work/apart/src.cpp"
-if quietly link one one.o one_second.o && quietly link apart apart.o apart_second.o src.o; then
-    prints "set-up code compiled apart, the same bits" "$("$work/apart/one" 2>&1)" "$work/apart/apart"
-else
-    failed "set-up code compiled apart: does not link"
-fi
-if quietly link none apart.o apart_second.o || ! grep -q 'undefined reference to .herring::launch\|undefined reference to .herring::.*launch_processes' "$work/log"; then
-    failed "without herring/src.hpp: not the linker's error that names herring's functions"
-else
-    echo "consumer: without herring/src.hpp: the linker names herring's functions"
-fi
-
-# pkg-config, from a prefix that was moved.
-if ! command -v pkg-config >/dev/null; then
-    echo "SKIPPED: consumer: pkg-config: not installed"
-else
-    cp -r "$work/prefix" "$work/moved"
-    export PKG_CONFIG_PATH="$work/moved/share/pkgconfig"
-    mkdir "$work/pkg"
-    # shellcheck disable=SC2046
-    if [ "$(pkg-config --modversion herring)" = "$version" ] && quietly "${CXX:-g++}" -std=c++20 -Wall -Werror "$here/main.cpp" $(pkg-config --cflags --libs herring) -o "$work/pkg/consumer"; then
-        prints "pkg-config" "$expected" "$work/pkg/consumer"
+# From a prefix that was moved.
+by_pkg_config() {
+    if ! command -v pkg-config >/dev/null; then
+        echo "SKIPPED: consumer: pkg-config: not installed"
     else
-        failed "pkg-config"
+        mkdir "$work/pkg"
+        # shellcheck disable=SC2046
+        if [ "$(pkg-config --modversion herring)" = "$version" ] && quietly "${CXX:-g++}" -std=c++20 -Wall -Werror "$here/main.cpp" $(pkg-config --cflags --libs herring) -o "$work/pkg/consumer"; then
+            prints "pkg-config" "$expected" "$work/pkg/consumer"
+        else
+            failed "pkg-config"
+        fi
     fi
-fi
-
+}
 # MPI programs of C++11 with -ffast-math: what is C++20 is compiled apart.
-mpi_expected="the sum of 0.5 and 1.5 is 2.0"
-two_ranks() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 "$1"; }
-if ! command -v mpirun >/dev/null || ! command -v mpicxx >/dev/null; then
-    echo "SKIPPED: consumer: herring::mpi_reduce: no MPI"
-else
-    if quietly cmake -S "$here/mpi" -B "$work/mpi-sources" -DHERRING_SOURCE="$root"; then echo "consumer: herring::mpi_reduce, not installed: found"; else failed "herring::mpi_reduce, not installed"; fi
-    if quietly cmake -S "$here/mpi" -B "$work/mpi" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" && quietly cmake --build "$work/mpi"; then
-        prints "herring::mpi_reduce, installed" "$mpi_expected" two_ranks "$work/mpi/consumer"
+mpi() {
+    mpi_expected="the sum of 0.5 and 1.5 is 2.0"
+    two_ranks() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 "$1"; }
+    if ! command -v mpirun >/dev/null || ! command -v mpicxx >/dev/null; then
+        echo "SKIPPED: consumer: herring::mpi_reduce: no MPI"
     else
-        failed "herring::mpi_reduce, installed"
+        if quietly cmake -S "$here/mpi" -B "$work/mpi-sources" -DHERRING_SOURCE="$root"; then echo "consumer: herring::mpi_reduce, not installed: found"; else failed "herring::mpi_reduce, not installed"; fi
+        if quietly cmake -S "$here/mpi" -B "$work/mpi" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" && quietly cmake --build "$work/mpi"; then
+            prints "herring::mpi_reduce, installed" "$mpi_expected" two_ranks "$work/mpi/consumer"
+        else
+            failed "herring::mpi_reduce, installed"
+        fi
+        if command -v make >/dev/null && command -v pkg-config >/dev/null; then
+            cp -r "$here/mpi" "$work/make"
+            if quietly make -C "$work/make"; then prints "make and pkg-config, MPI" "$mpi_expected" two_ranks "$work/make/consumer"; else failed "make and pkg-config, MPI"; fi
+        fi
     fi
-    if command -v make >/dev/null && command -v pkg-config >/dev/null; then
-        cp -r "$here/mpi" "$work/make"
-        if quietly make -C "$work/make"; then prints "make and pkg-config, MPI" "$mpi_expected" two_ranks "$work/make/consumer"; else failed "make and pkg-config, MPI"; fi
-    fi
-fi
-for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
-    if at "wrong-$wrong" "$wrong" "" ""; then
-        failed "find_package(herring $wrong) must be refused by version $version"
-    elif grep -q "version: $version" "$work/log"; then
-        echo "consumer: find_package(herring $wrong): refused"
+}
+refused_versions() {
+    for wrong in 0.0 "${minor%.*}.$((${minor#*.} + 1))" 99.0 "$minor.999"; do
+        if at "wrong-$wrong" "$wrong" "" ""; then
+            failed "find_package(herring $wrong) must be refused by version $version"
+        elif grep -q "version: $version" "$log"; then
+            echo "consumer: find_package(herring $wrong): refused"
+        else
+            failed "find_package(herring $wrong) was refused for another reason"
+        fi
+    done
+    if at no-such "$minor" "carrier_pigeon" ""; then
+        failed "a component that does not exist must be refused"
+    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
+        echo "consumer: a component that does not exist: refused by name"
     else
-        failed "find_package(herring $wrong) was refused for another reason"
+        failed "the refusal of a component does not name it"
     fi
-done
-if at no-such "$minor" "carrier_pigeon" ""; then
-    failed "a component that does not exist must be refused"
-elif tr -s '\n ' ' ' <"$work/log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
-    echo "consumer: a component that does not exist: refused by name"
-else
-    failed "the refusal of a component does not name it"
-fi
+}
+sources() {
+    for way in add_subdirectory fetch_content; do
+        if quietly cmake -S "$here/$way" -B "$work/$way" -DHERRING_SOURCE="$root"; then runs "$way" "$work/$way"; else failed "$way: does not configure"; fi
+    done
+}
 
-for way in add_subdirectory fetch_content; do
-    if quietly cmake -S "$here/$way" -B "$work/$way" -DHERRING_SOURCE="$root"; then runs "$way" "$work/$way"; else failed "$way: does not configure"; fi
+# Each by itself, as many at once as there are cores; what they print comes in their order.
+groups=(set_up_apart mpi packages sources by_pkg_config refused_versions)
+for group in "${groups[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n; done
+    (
+        trap - EXIT
+        log=$work/$group.log
+        "$group" >"$work/$group.out" 2>&1
+        exit $result
+    ) &
+    started[$!]=$group
 done
+for process in "${!started[@]}"; do wait "$process" || result=1; done
+for group in "${groups[@]}"; do cat "$work/$group.out"; done
 exit $result

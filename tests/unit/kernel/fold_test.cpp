@@ -18,8 +18,12 @@
 #include "herring/update/max.hpp"
 #include "herring/update/min.hpp"
 #include "herring/update/sum.hpp"
+#include "sanitizers.hpp"
 
 namespace {
+
+// Slow, and after where memory is read and written: that depends on sizes and on how many lists there are, not on the rule.
+constexpr bool sanitized = HERRING_TEST_ASAN || HERRING_TEST_TSAN;
 
 using herring::accumulator;
 using herring::bfloat16;
@@ -213,8 +217,10 @@ template <class Update, class T> void check(rule how, shape s, generator& from) 
 
 template <class T> void check_rules(shape s, generator& from) {
     check<herring::update::sum, T>(rule::sum, s, from);
-    check<herring::update::min, T>(rule::min, s, from);
-    check<herring::update::max, T>(rule::max, s, from);
+    if constexpr (!sanitized) {
+        check<herring::update::min, T>(rule::min, s, from);
+        check<herring::update::max, T>(rule::max, s, from);
+    }
     if constexpr (!std::is_integral_v<T>) check<herring::update::average, T>(rule::average, s, from);
 }
 
@@ -223,7 +229,8 @@ template <class T> void check_rules(shape s, generator& from) {
 TEST_CASE_TEMPLATE("fold is the strict left fold, bit for bit", T, float, double, std::int32_t, std::int64_t,
                    bfloat16, float16) {
     generator from(1);
-    for (std::size_t k = 1; k <= 20; ++k)
+    for (std::size_t k = 1; k <= 20;
+         k += sanitized && k > 4 ? 3 : 1) // four have loops of their own, 16 fit the registers
         for (std::size_t count = 0; count <= 200; count += count < 70 ? 1 : 13)
             check_rules<T>(
                 {.before = k, .group = 0, .after = 0, .count = count, .ranks = static_cast<int>(k)}, from);
