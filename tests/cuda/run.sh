@@ -22,15 +22,41 @@ flags=(-std=c++20 -O2 -gencode "arch=compute_90,code=[sm_90,compute_90]" -Werror
 [ $short = 0 ] || flags=("${flags[@]/code=\[sm_90,compute_90\]/code=compute_90}" -Xcompiler -O0)
 [ -z "${HERRING_DOCTEST_INCLUDE-}" ] || flags+=(-isystem "$HERRING_DOCTEST_INCLUDE")
 link() { nvcc "${flags[@]}" "$out/$1.o" -o "$out/$2" "${@:3}" >"$out/$2.log" 2>&1; } # object, program, what else
-compile() { # source, program
-    if nvcc "${flags[@]}" -c "$1" -o "$out/$2.o" >"$out/$2.log" 2>&1 && link "$2" "$2"; then
+errors_of() { grep -E -A3 'error|warning' "$out/$1.log" | head -n 30; }
+compiles() { # source, program
+    if [ -f "$out/$2.o" ] && link "$2" "$2"; then
         echo "cuda: $1: compiles and links"
     else
         fail "$1 does not compile"
-        grep -E -A3 'error|warning' "$out/$2.log" | head -n 30
+        errors_of "$2"
         return 1
     fi
 }
+
+# Everything is compiled first, as many at once as there are cores; what did not compile leaves no file but its log.
+commands=()
+nvcc_to() { commands+=("rm -f $out/$1; nvcc ${*:2} -o $out/$1 >$out/${1%.*}.log 2>&1 || rm -f $out/$1"); } # file, flags and source
+object() { nvcc_to "$2.o" "${flags[@]@Q}" "${@:3}" -c "$1"; } # source, what its object is called, more flags
+ptx() { nvcc_to "$1.ptx" -std=c++20 -O2 -arch=sm_90 -ptx -Werror all-warnings -Iinclude "${@:2}" tests/cuda/kernels.cu; }
+
+main=nothing # beside examples: gpu_test, on a GPU or on the stand-in for one, or in the short run all headers
+if [ $short = 1 ] && ! nvidia-smi -L >/dev/null 2>&1; then
+    main=headers
+    (cd include && find . -name '*.cuh' | cut -c3- | sort | sed 's/.*/#include "&"/') >"$out/headers.cu"
+    object "$out/headers.cu" headers
+elif echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/null 2>&1; then
+    main=gpu_test
+    object tests/cuda/gpu_test.cu gpu_test
+else
+    echo "SKIPPED: cuda: gpu_test: <doctest/doctest.h> is not found (apt-get install doctest-dev, or HERRING_DOCTEST_INCLUDE)"
+fi
+for example in examples/*/*.cu; do object "$example" "$(basename "$example" .cu)"; done
+object tests/cuda/transports.cu transports
+[ $short = 1 ] || object bench/gpu_bench.cu gpu_bench
+object tests/cuda/stand_in/runtime.cpp stand_in -O1
+ptx kernels
+for control in POINTER SINGLE LOADS STORES FEW; do ptx "control_$control" "-DCONTROL_$control"; done
+printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'
 
 # Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; no kernel calls through a
 # pointer. Inspections read as they come. How many sources there are is in a kernel's name; where they are counted, the
@@ -51,14 +77,13 @@ looked_at() {
         END { print kernels + 0 " sums, each with 128-bit loads of every source and such stores, and " others + 0 " others; none with a call through a pointer"; exit bad || !kernels }
     ' "$1"
 }
-ptx() { nvcc -std=c++20 -O2 -arch=sm_90 -ptx -Werror all-warnings -Iinclude "${@:2}" tests/cuda/kernels.cu -o "$out/$1.ptx" >"$out/$1.log" 2>&1; }
-if ptx kernels; then
+if [ -f "$out/kernels.ptx" ]; then
     if found=$(looked_at "$out/kernels.ptx"); then echo "cuda: k-way sum: $found"; else fail "k-way sum: $found"; fi
     # The test itself: what it looks for is put in on purpose, and found for that reason.
     while read -r control due; do
         if [ "$control" = NOTHING ]; then
             : >"$out/control_NOTHING.ptx"
-        elif ! ptx "control_$control" "-DCONTROL_$control"; then
+        elif [ ! -f "$out/control_$control.ptx" ]; then
             fail "the control with $control does not compile"
             continue
         fi
@@ -79,7 +104,7 @@ NOTHING 0 sums
 TEXT
 else
     fail "tests/cuda/kernels.cu does not compile"
-    grep -E -A3 'error|warning' "$out/kernels.log" | head -n 30
+    errors_of kernels
 fi
 
 # Calls of CUDA's are checked by the program, which goes on where threads get no IPC handle: they are not looked at here.
@@ -111,9 +136,9 @@ control() { # slip, policy: the tests themselves: without what CUDA does, they f
     fi
 }
 stand_in() { # tests: gpu_test, or nothing
-    if ! nvcc "${flags[@]}" -O1 -c tests/cuda/stand_in/runtime.cpp -o "$out/stand_in.o" >"$out/stand_in.log" 2>&1; then
+    if [ ! -f "$out/stand_in.o" ]; then
         fail "the stand-in for CUDA's runtime does not compile"
-        grep -E -A3 'error|warning' "$out/stand_in.log" | head -n 30
+        errors_of stand_in
         return
     fi
     local program seed=${HERRING_STAND_IN_SEED:-2} slip
@@ -147,27 +172,26 @@ stand_in() { # tests: gpu_test, or nothing
 
 examples=()
 for example in examples/*/*.cu; do
-    compile "$example" "$(basename "$example" .cu)" && examples+=("$(basename "$example" .cu)")
+    compiles "$example" "$(basename "$example" .cu)" && examples+=("$(basename "$example" .cu)")
 done
-[ $short = 1 ] || compile bench/gpu_bench.cu gpu_bench
+[ $short = 1 ] || compiles bench/gpu_bench.cu gpu_bench
 # Not run: there is one node here.
-if nvcc "${flags[@]}" -c tests/cuda/transports.cu -o "$out/transports.o" >"$out/transports.log" 2>&1; then
+if [ -f "$out/transports.o" ]; then
     echo "cuda: tests/cuda/transports.cu: compiles"
 else
     fail "tests/cuda/transports.cu does not compile"
-    grep -E -A3 'error|warning' "$out/transports.log" | head -n 30
+    errors_of transports
 fi
-if [ $short = 1 ] && ! nvidia-smi -L >/dev/null 2>&1; then
-    (cd include && find . -name '*.cuh' | cut -c3- | sort | sed 's/.*/#include "&"/') >"$out/headers.cu"
-    if nvcc "${flags[@]}" -c "$out/headers.cu" -o "$out/headers.o" >"$out/headers.log" 2>&1; then
+if [ $main = headers ]; then
+    if [ -f "$out/headers.o" ]; then
         echo "cuda: $(wc -l <"$out/headers.cu") headers compile in one file"
     else
         fail "the headers of language CUDA do not compile"
-        grep -E -A3 'error|warning' "$out/headers.log" | head -n 30
+        errors_of headers
     fi
     stand_in
-elif echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/null 2>&1; then
-    if compile tests/cuda/gpu_test.cu gpu_test; then
+elif [ $main = gpu_test ]; then
+    if compiles tests/cuda/gpu_test.cu gpu_test; then
         # It says itself, in a line with SKIPPED, when there is no device.
         "$out/gpu_test" || fail "gpu_test"
         if "$out/gpu_test" --no-device; then
@@ -193,7 +217,5 @@ elif echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/n
             echo "SKIPPED: cuda: compute-sanitizer is not installed"
         fi
     fi
-else
-    echo "SKIPPED: cuda: gpu_test: <doctest/doctest.h> is not found (apt-get install doctest-dev, or HERRING_DOCTEST_INCLUDE)"
 fi
 exit $result

@@ -36,9 +36,14 @@ merged() {
 
 for compiler in "${compilers[@]}"; do
     flags=(-std=c++20 -Wall -Wextra -Werror -Iinclude -Itests)
-    "$compiler" "${flags[@]}" -O2 -c tests/flags/plain.cpp -o "$work/plain.o" &&
-        "$compiler" "${flags[@]}" -O2 -mavx2 -mfma -c tests/flags/fast.cpp -o "$work/fast.o" &&
-        "$compiler" "${flags[@]}" -O2 -c tests/flags/main.cpp -o "$work/main.o" || { fail "$compiler: does not compile"; continue; }
+    rm -f "$work"/*.o
+    for source in plain fast main; do
+        own=()
+        [ $source = fast ] && own=(-mavx2 -mfma)
+        "$compiler" "${flags[@]}" -O2 "${own[@]}" -c tests/flags/$source.cpp -o "$work/$source.o" &
+    done
+    wait
+    ls "$work"/{plain,fast,main}.o >/dev/null || { fail "$compiler: does not compile"; continue; }
     found=$(merged "$work/plain.o" "$work/fast.o")
     [ -z "$found" ] || fail "$compiler: $(wc -l <<<"$found") functions of Herring have one name with both flags, the first: $(head -n 1 <<<"$found")"
     for order in "plain fast" "fast plain"; do
