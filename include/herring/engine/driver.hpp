@@ -20,6 +20,7 @@
 #include <sched.h>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -38,10 +39,10 @@ inline constexpr std::chrono::milliseconds longest_sleep{50};
 ///
 /// It tells the world whom this rank waits for. At the deadline, or when a peer is lost, it accuses that rank and goes
 /// on waiting: the verdict comes as a failure of the world, and may name the rank that the accused waits for.
-template <class Engine, class Waiting> class patience {
+template <class Core, class Waiting> class patience {
   public:
-    patience(Engine& moved, world& ranks, bool crowded, long_wait* listed = nullptr) noexcept
-        : engine_(moved), ranks_(ranks), crowded_(crowded), listed_(listed) {}
+    patience(Core& moved, world& ranks, bool crowded, long_wait* listed = nullptr) noexcept
+        : core_(moved), ranks_(ranks), crowded_(crowded), listed_(listed) {}
     patience(patience const&) = delete;
     patience& operator=(patience const&) = delete;
     ~patience() { rest(); }
@@ -59,8 +60,10 @@ template <class Engine, class Waiting> class patience {
         question_ = 0;
     }
 
-    /// One round of doing nothing. Ends the engine with an error when a rank failed or `deadline` has passed.
-    void wait(time_point deadline) noexcept {
+    /// One round of doing nothing. Ends the engine with an error when a rank failed or `deadline` has passed. Returns until when
+    /// the driver has to have the engine sleep, and to look around then; or time_point{}: not.
+    [[nodiscard]] time_point wait(time_point deadline) noexcept {
+        time_point asleep{};
         // Reading the clock costs as much as a few polls: not in every round.
         if (rounds_ % 8 == 0) look_around(deadline);
         switch (policy_.next(rounds_, spent_.count(), crowded_)) {
@@ -74,11 +77,37 @@ template <class Engine, class Waiting> class patience {
             if (rounds_ % 8 != 0) look_around(deadline);
             break;
         case wait_action::sleep:
-            engine_.sleep(wake_up(deadline));
-            look_around(deadline);
+            asleep = wake_up(deadline);
             break;
         }
         ++rounds_;
+        return asleep;
+    }
+
+    /// Tells the world whom this rank waits for, and takes what it says; at the deadline, accuses.
+    void look_around(time_point deadline) noexcept {
+        time_point const now = clock::now();
+        if (rounds_ == 0) {
+            last_ = now;
+            spent_ = {};
+        }
+        std::uint32_t const question = ranks_.question();
+        blame const who = core_.waiting_for();
+        ranks_.waits_for(who.rank, question);
+        core_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
+        // What took longer was somebody else's turn on this core, or sleep.
+        spent_ += std::min<clock::duration>(now - last_, longest_look);
+        last_ = now;
+        if (looked_ == time_point{}) looked_ = now;
+        clock::duration const between = now - looked_;
+        looked_ = now;
+        // This process was stopped or starved: the others could do nothing for it meanwhile.
+        if (between > times.beat && excused_ < ranks_.peer_timeout()) excused_ += between;
+        if (failure const* const why = ranks_.failed())
+            return core_.end(as_seen_by(*why, ranks_.rank()), false);
+        if (listed_ != nullptr) listed_->look(now, core_.released.load(std::memory_order_acquire));
+        if (core_.suspicion.what != errc::ok || who.gone || now - excused_ >= deadline)
+            accuse(who, awake(between));
     }
 
   private:
@@ -91,36 +120,11 @@ template <class Engine, class Waiting> class patience {
         return now < deadline ? std::min(deadline, now + longest_sleep) : now + std::chrono::milliseconds(10);
     }
 
-    void look_around(time_point deadline) noexcept {
-        time_point const now = clock::now();
-        if (rounds_ == 0) {
-            last_ = now;
-            spent_ = {};
-        }
-        std::uint32_t const question = ranks_.question();
-        blame const who = engine_.waiting_for();
-        ranks_.waits_for(who.rank, question);
-        engine_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
-        // What took longer was somebody else's turn on this core, or sleep.
-        spent_ += std::min<clock::duration>(now - last_, longest_look);
-        last_ = now;
-        if (looked_ == time_point{}) looked_ = now;
-        clock::duration const between = now - looked_;
-        looked_ = now;
-        // This process was stopped or starved: the others could do nothing for it meanwhile.
-        if (between > times.beat && excused_ < ranks_.peer_timeout()) excused_ += between;
-        if (failure const* const why = ranks_.failed())
-            return engine_.fail(as_seen_by(*why, ranks_.rank()), false);
-        if (listed_ != nullptr) listed_->look(now, engine_.released());
-        if (engine_.suspicion().what != errc::ok || who.gone || now - excused_ >= deadline)
-            accuse(who, awake(between));
-    }
-
     HERRING_SETUP void accuse(blame const& who, clock::duration waited) noexcept {
         accusation of;
         of.certain = true;
-        if (engine_.suspicion().what != errc::ok) {
-            of.why = engine_.suspicion();
+        if (core_.suspicion.what != errc::ok) {
+            of.why = core_.suspicion;
         } else if (who.gone) {
             of.why =
                 failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
@@ -142,12 +146,12 @@ template <class Engine, class Waiting> class patience {
         ranks_.accuse(of);
         question_ = of.question;
         if (failure const* const why = ranks_.failed())
-            engine_.fail(as_seen_by(*why, ranks_.rank()), false);
+            core_.end(as_seen_by(*why, ranks_.rank()), false);
         else if (question_ == 0 || waited_ > times.verdict) // nobody was asked, or nobody told
-            engine_.fail(of.why);
+            core_.end(of.why);
     }
 
-    Engine& engine_;
+    Core& core_;
     world& ranks_;
     bool crowded_;
     long_wait* const listed_; // nullptr: it is not the program's thread that waits
@@ -160,6 +164,18 @@ template <class Engine, class Waiting> class patience {
     std::uint32_t question_ = 0;         // that was asked because of this wait; 0: none
     std::chrono::nanoseconds waited_{0}; // for the verdict
 };
+
+/// What of an engine is the same for all types of elements.
+template <class Engine> using core_of = std::remove_reference_t<decltype(std::declval<Engine&>().core())>;
+
+/// A round of waiting, with the engine asleep if that is its turn.
+template <class Patience, class Engine>
+void wait_with(Patience& patient, Engine& engine, time_point deadline) noexcept {
+    time_point const until = patient.wait(deadline);
+    if (until == time_point{}) return;
+    engine.sleep(until);
+    patient.look_around(deadline);
+}
 
 /// progress::caller: the engine moves when the caller calls.
 template <class Engine, class Waiting> class caller_driver {
@@ -174,12 +190,12 @@ template <class Engine, class Waiting> class caller_driver {
     /// Returns when `count` executions are released, or the engine has failed.
     void until(std::uint64_t count, time_point deadline) noexcept {
         long_wait listed(ranks_.state(), channel_);
-        patience<Engine, Waiting> patient(engine_, ranks_, crowded_, &listed);
+        patience<core_of<Engine>, Waiting> patient(engine_.core(), ranks_, crowded_, &listed);
         while (engine_.released() < count && engine_.failed() == nullptr) {
             if (engine_.poll() > 0)
                 patient.reset();
             else
-                patient.wait(deadline);
+                wait_with(patient, engine_, deadline);
         }
     }
 
@@ -260,7 +276,7 @@ template <class Engine, class Waiting> class thread_driver {
     static constexpr std::int64_t never = time_point::max().time_since_epoch().count();
 
     void run() noexcept {
-        patience<Engine, Waiting> patient(engine_, ranks_, crowded_);
+        patience<core_of<Engine>, Waiting> patient(engine_.core(), ranks_, crowded_);
         bool asleep = false;
         std::uint64_t told = 0; // released, as of the last look at who waits for it
         while (true) {
@@ -285,7 +301,7 @@ template <class Engine, class Waiting> class thread_driver {
                 patient.rest();
                 futex_wait(work_, heard, std::chrono::seconds(1));
             } else {
-                patient.wait(time_point(clock::duration(deadline_.load())));
+                wait_with(patient, engine_, time_point(clock::duration(deadline_.load())));
             }
         }
     }

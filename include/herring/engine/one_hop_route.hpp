@@ -30,19 +30,6 @@ template <class Context> class one_hop_route {
 
     std::size_t step() noexcept { return send() + sum() + (owing_ ? repost() : 0); }
 
-    /// A part has come in.
-    void arrived(peer& p, std::size_t slot, arrival const& what) noexcept {
-        p.hop_arrivals[slot] = what;
-        news_ = true;
-    }
-    /// A part of this node's has left the memory that it was sent from.
-    void sent(std::size_t slot) noexcept { --unsent_[slot]; }
-
-    /// The rank whose part is missing, or −1.
-    int awaited() const noexcept { return awaited_; }
-    /// The execution that it is missing in.
-    std::uint64_t awaited_in() const noexcept { return summing_.at; }
-
   private:
     static constexpr std::uint32_t window = plan::one_hop_window();
     static constexpr std::uint32_t half = plan::one_hop_stages();
@@ -59,10 +46,10 @@ template <class Context> class one_hop_route {
                 if (n == shared_.my_node) continue;
                 std::size_t const to = shared_.handler(n, sending_.k);
                 peer& p = shared_.peers[to];
-                ++unsent_[slot];
+                ++shared_.unsent[slot];
                 if (!shared_.send(to, message::hop, p.hops_out, shared_.part(e, c, shared_.hop_stage(slot)),
                                   slot, sending_.at)) {
-                    --unsent_[slot];
+                    --shared_.unsent[slot];
                     return progress;
                 }
                 ++p.hops_out;
@@ -77,10 +64,10 @@ template <class Context> class one_hop_route {
 
     std::size_t sum() noexcept {
         std::size_t progress = 0;
-        awaited_ = -1;
+        shared_.parts_in.missing = -1;
         while (shared_.seek(summing_, route::one_hop)) {
             // The sum goes where the part lies: the part must be out first.
-            if (summed_ >= sent_ || unsent_[summed_ % half] > 0) return progress;
+            if (summed_ >= sent_ || shared_.unsent[summed_ % half] > 0) return progress;
             execution& e = shared_.at(summing_.at);
             chunk const c = summing_.here(e);
             for (int n = 0; n < shared_.map.nodes(); ++n) {
@@ -88,11 +75,12 @@ template <class Context> class one_hop_route {
                 peer& p = shared_.peers[shared_.handler(n, summing_.k)];
                 arrival const& got = p.hop_arrivals[p.hops_in % window];
                 if (!got.here) {
-                    awaited_ = p.rank;
+                    shared_.parts_in.missing = p.rank;
+                    shared_.parts_in.missing_in = summing_.at;
                     shared_.need(p);
                     return progress;
                 }
-                if (!shared_.fits(p.rank, got, e, c.elements * shared_.partial_bytes())) return progress;
+                if (!shared_.fits(p.rank, got, e, c.elements * shared_.partial_bytes)) return progress;
             }
             shared_.fold_all(e, c, summing_.k, [](peer& p) { return p.hop_slot(p.hops_in); });
             for (int n = 0; n < shared_.map.nodes(); ++n) {
@@ -113,9 +101,9 @@ template <class Context> class one_hop_route {
 
     // A part may lie here for an execution that took another route on this rank.
     void find_passed() noexcept {
-        if (looked_ == summing_.at && !news_) return;
+        if (looked_ == summing_.at && !shared_.parts_in.news) return;
         looked_ = summing_.at;
-        news_ = false;
+        shared_.parts_in.news = false;
         for (peer& p : shared_.peers)
             if (shared_.passed(p, p.hop_arrivals[p.hops_in % window], looked_)) return;
     }
@@ -149,11 +137,8 @@ template <class Context> class one_hop_route {
     std::uint64_t sent_ = 0;   // parts that are posted to all
     std::uint64_t summed_ = 0; // parts that are summed
     int to_ = 0;               // nodes that the next part is posted to, counted from this one
-    std::uint32_t unsent_[half] = {};
-    bool owing_ = false; // a receive could not be posted yet
-    int awaited_ = -1;
+    bool owing_ = false;       // a receive could not be posted yet
     std::uint64_t looked_ = 0; // where the sum was when parts that nobody will sum were looked for
-    bool news_ = false;        // a part has come in since
 };
 
 } // namespace HERRING_NAMESPACE::detail

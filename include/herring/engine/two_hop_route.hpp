@@ -38,33 +38,10 @@ template <class Context> class two_hop_route {
         return serve() + push();
     }
 
-    /// A push has come in.
-    void pushed(peer& p, std::size_t slot, arrival const& what) noexcept {
-        p.arrivals[slot] = what;
-        news_ = true;
-    }
-
-    /// A result has come in, to where it belongs.
-    void returned(peer& p, std::size_t slot, arrival const& what) noexcept {
-        flight& back = p.flights[slot];
-        execution& e = shared_.at(back.execution);
-        if (!shared_.fits(p.rank, what, e, shared_.bytes(e, back.what).size())) return;
-        shared_.spread(e, back.what);
-        back.returned = true;
-        --e.open;
-        for (; p.oldest < p.pushed && p.flights[p.oldest % shared_.window].returned; ++p.oldest)
-            p.flights[p.oldest % shared_.window].returned = false;
-    }
-
-    /// The rank whose push is missing, or −1.
-    int awaited() const noexcept { return awaited_; }
-    /// The execution that it is missing in.
-    std::uint64_t awaited_in() const noexcept { return serving_.at; }
-
   private:
     std::size_t serve() noexcept {
         std::size_t progress = 0;
-        awaited_ = -1;
+        shared_.pushes_in.missing = -1;
         while (shared_.seek(serving_, route::two_hop)) {
             execution& e = shared_.at(serving_.at);
             chunk const c = serving_.here(e);
@@ -92,9 +69,9 @@ template <class Context> class two_hop_route {
 
     // A push may lie here for an execution that took another route on this rank.
     void find_passed() noexcept {
-        if (searched_ == serving_.at && !news_) return;
+        if (searched_ == serving_.at && !shared_.pushes_in.news) return;
         searched_ = serving_.at;
-        news_ = false;
+        shared_.pushes_in.news = false;
         for (peer& p : shared_.peers)
             if (shared_.passed(p, p.arrivals[p.served % shared_.window], searched_)) return;
     }
@@ -106,11 +83,12 @@ template <class Context> class two_hop_route {
             peer& p = shared_.peers[shared_.handler(looked_at_, serving_.k)];
             arrival const& got = p.arrivals[p.served % shared_.window];
             if (!got.here) {
-                awaited_ = p.rank;
+                shared_.pushes_in.missing = p.rank;
+                shared_.pushes_in.missing_in = serving_.at;
                 shared_.need(p);
                 return false;
             }
-            if (!shared_.fits(p.rank, got, e, c.elements * shared_.partial_bytes())) return false;
+            if (!shared_.fits(p.rank, got, e, c.elements * shared_.partial_bytes)) return false;
         }
         return true;
     }
@@ -172,7 +150,7 @@ template <class Context> class two_hop_route {
         std::size_t const slot = p.pushed % shared_.window;
         if (!p.prepared) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
-            std::span<std::byte> into = std::as_writable_bytes(shared_.elements(e, c));
+            std::span<std::byte> into = shared_.bytes(e, c);
             if constexpr (Context::parts_on_device) into = shared_.node.on_device(into);
             if (!shared_.receive(to, message::result, p.pushed, into, slot)) {
                 shared_.need(p);
@@ -195,13 +173,11 @@ template <class Context> class two_hop_route {
     Context& shared_;
     std::size_t first_ = 0; // the peer to begin with
     chunk_cursor serving_;
-    bool summed_ = false; // the chunk under the cursor
-    int answered_ = 0;    // nodes, counted from this one
-    int looked_at_ = 0;   // nodes whose part is here
-    int awaited_ = -1;
+    bool summed_ = false;        // the chunk under the cursor
+    int answered_ = 0;           // nodes, counted from this one
+    int looked_at_ = 0;          // nodes whose part is here
     bool owing_ = false;         // receives of the first window could not be posted yet
     std::uint64_t searched_ = 0; // where the service was when pushes that nobody will sum were looked for
-    bool news_ = false;          // a push has come in since
 };
 
 } // namespace HERRING_NAMESPACE::detail

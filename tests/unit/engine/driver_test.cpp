@@ -12,24 +12,28 @@ using namespace herring;
 namespace {
 // An engine that waits for whom it is told to, for ever or until a number of polls.
 struct stand_in {
-    blame who{.rank = 3, .gone = false, .text = "it has not submitted this operation"};
-    failure suspected{};
-    failure ended{};
-    int polls_to_go = 1 << 30;
-    std::uint64_t done = 0;
-    int sleeps = 0;
+    struct parts {
+        blame who{.rank = 3, .gone = false, .text = "it has not submitted this operation"};
+        failure suspicion{};
+        failure ended{};
+        std::atomic<std::uint64_t> released{0};
 
+        blame waiting_for() noexcept { return who; }
+        void charge(int, std::uint64_t) noexcept {}
+        void end(failure const& why, bool = true) noexcept { ended = why; }
+    };
+    int polls_to_go = 1 << 30;
+    int sleeps = 0;
+    parts own{};
+
+    parts& core() noexcept { return own; }
     std::size_t poll() noexcept {
         if (--polls_to_go > 0) return 0;
-        ++done;
+        ++own.released;
         return 1;
     }
-    std::uint64_t released() const noexcept { return done; }
-    failure const* failed() const noexcept { return ended.what == errc::ok ? nullptr : &ended; }
-    void fail(failure const& why, bool = true) noexcept { ended = why; }
-    failure const& suspicion() const noexcept { return suspected; }
-    blame waiting_for() noexcept { return who; }
-    void charge(int, std::uint64_t) noexcept {}
+    std::uint64_t released() const noexcept { return own.released; }
+    failure const* failed() const noexcept { return own.ended.what == errc::ok ? nullptr : &own.ended; }
     void sleep(time_point) noexcept { ++sleeps; }
 };
 
@@ -75,7 +79,7 @@ TEST_CASE("driver: ends when the engine is done") {
     world alone;
     stand_in engine{.polls_to_go = 1000};
     wait_for<waiting::block>(engine, alone, std::chrono::seconds(60));
-    CHECK(engine.done == 1);
+    CHECK(engine.released() == 1);
     CHECK(engine.failed() == nullptr);
     CHECK(engine.sleeps > 900);
 }
@@ -85,8 +89,8 @@ TEST_CASE("driver: at the deadline it names who is missing") {
     stand_in engine;
     wait_for<waiting::adaptive>(engine, alone, std::chrono::milliseconds(10));
     REQUIRE(engine.failed() != nullptr);
-    CHECK(engine.ended.what == errc::timeout);
-    CHECK(engine.ended.peer == 3);
+    CHECK(engine.own.ended.what == errc::timeout);
+    CHECK(engine.own.ended.peer == 3);
 }
 
 TEST_CASE(
@@ -104,7 +108,7 @@ TEST_CASE(
     detail::testimony const said = detail::testimony::read(world_of_judge.said_when_asked, 7);
     CHECK(said.how == detail::standing::waiting);
     CHECK(said.awaits == 3);
-    CHECK(engine.ended.peer == 2);
+    CHECK(engine.own.ended.peer == 2);
     // And it waits no more.
     CHECK(world_of_judge.says.load() == detail::testimony::in_no_call);
 }
@@ -116,8 +120,8 @@ TEST_CASE("driver: without a verdict it ends by itself, and a deadline in the fa
     stand_in engine;
     wait_for<waiting::block>(engine, here, std::chrono::milliseconds(0));
     REQUIRE(engine.failed() != nullptr);
-    CHECK(engine.ended.peer == 3);
-    CHECK(engine.ended.what == errc::timeout);
+    CHECK(engine.own.ended.peer == 3);
+    CHECK(engine.own.ended.what == errc::timeout);
 
     world alone;
     stand_in patient{.polls_to_go = 100};
@@ -134,8 +138,8 @@ TEST_CASE("driver: where nobody can be asked, it ends at the deadline by itself"
     stand_in engine{.polls_to_go = 1'000'000}; // without the end, it returns after so many polls
     wait_for<waiting::block>(engine, deaf, std::chrono::milliseconds(10));
     REQUIRE(engine.failed() != nullptr);
-    CHECK(engine.ended.what == errc::timeout);
-    CHECK(engine.ended.peer == 3);
+    CHECK(engine.own.ended.what == errc::timeout);
+    CHECK(engine.own.ended.peer == 3);
 }
 
 TEST_CASE("driver: a peer that is lost or gone is a certain accusation, at once") {
@@ -143,23 +147,24 @@ TEST_CASE("driver: a peer that is lost or gone is a certain accusation, at once"
         judge world_of_judge;
         world here = world_of_judge.make();
         stand_in engine;
-        engine.who.gone = gone;
-        if (!gone) engine.suspected = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
+        engine.own.who.gone = gone;
+        if (!gone)
+            engine.own.suspicion = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
         wait_for<waiting::block>(engine, here, std::chrono::seconds(60));
         CHECK(world_of_judge.heard.certain);
         CHECK(world_of_judge.heard.why.what == errc::peer_lost);
         CHECK(world_of_judge.heard.why.peer == (gone ? 3 : 5));
-        CHECK(engine.ended.peer == 2);
+        CHECK(engine.own.ended.peer == 2);
     }
 }
 
 TEST_CASE("driver: a lost peer ends the wait after a short while, with the reason") {
     world alone;
     stand_in engine;
-    engine.suspected = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
+    engine.own.suspicion = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
     auto const start = clock::now();
     wait_for<waiting::adaptive>(engine, alone, std::chrono::seconds(60));
     REQUIRE(engine.failed() != nullptr);
-    CHECK(engine.ended.peer == 5);
+    CHECK(engine.own.ended.peer == 5);
     CHECK(clock::now() - start < std::chrono::seconds(10));
 }

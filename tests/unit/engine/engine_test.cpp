@@ -53,7 +53,7 @@ TEST_CASE("engine: every shape, every route, any order of messages, refusals, ra
                           }));
             for (auto const& r : all.ranks) {
                 CHECK(r->runs->counters().operations == 60);
-                CHECK(r->runs->waiting_for().rank == -1);
+                CHECK(r->runs->core().waiting_for().rank == -1);
             }
             if (refusals == 0) CHECK(all.net.early() == 0); // every receive stands before its message is sent
             // What the reducer tells the transport to be ready for.
@@ -143,19 +143,19 @@ TEST_CASE("engine: whom it waits for") {
     // Ranks 0 and 2 share a node.
     REQUIRE(all.map.node_of == std::vector<int>{0, 1, 0});
     auto& first = *all.ranks[0];
-    CHECK(first.runs->waiting_for().rank == -1);
+    CHECK(first.runs->core().waiting_for().rank == -1);
     all.submit(first, 0);
     for (int i = 0; i < 100; ++i) first.runs->poll();
-    CHECK(first.runs->waiting_for().rank == 2);
+    CHECK(first.runs->core().waiting_for().rank == 2);
     all.submit(*all.ranks[2], 0);
     for (int i = 0; i < 100; ++i)
         for (auto& r : all.ranks) r->runs->poll();
-    CHECK(first.runs->waiting_for().rank == 1);
+    CHECK(first.runs->core().waiting_for().rank == 1);
     CHECK(first.runs->released() == 0);
     all.submit(*all.ranks[1], 0);
     for (int i = 0; i < 1000; ++i)
         for (auto& r : all.ranks) r->runs->poll();
-    CHECK(first.runs->waiting_for().rank == -1);
+    CHECK(first.runs->core().waiting_for().rank == -1);
     CHECK(first.runs->released() == 1);
 }
 
@@ -167,11 +167,11 @@ TEST_CASE(
     for (auto* r : {&first, all.ranks[2].get()}) all.submit(*r, 1);
     for (int i = 0; i < 100; ++i)
         for (auto& r : all.ranks) r->runs->poll();
-    CHECK(first.runs->waiting_for().rank == 1);
+    CHECK(first.runs->core().waiting_for().rank == 1);
     all.submit(first, 0);
     for (int i = 0; i < 100; ++i)
         for (auto& r : all.ranks) r->runs->poll();
-    CHECK(first.runs->waiting_for().rank == 1);
+    CHECK(first.runs->core().waiting_for().rank == 1);
 }
 
 TEST_CASE("engine: a lost peer is a suspicion as soon as it is needed, and not before") {
@@ -180,12 +180,12 @@ TEST_CASE("engine: a lost peer is a suspicion as soon as it is needed, and not b
         all.net.lose(2);
         for (int i = 0; i < 100; ++i)
             for (int r : {0, 1}) all.ranks[static_cast<std::size_t>(r)]->runs->poll();
-        CHECK(all.ranks[0]->runs->suspicion().what == herring::errc::ok);
+        CHECK(all.ranks[0]->runs->core().suspicion.what == herring::errc::ok);
         for (int r : {0, 1}) all.submit(*all.ranks[static_cast<std::size_t>(r)], bucket);
         for (int i = 0; i < 1000; ++i)
             for (int r : {0, 1}) all.ranks[static_cast<std::size_t>(r)]->runs->poll();
         for (int r : {0, 1}) {
-            herring::failure const& why = all.ranks[static_cast<std::size_t>(r)]->runs->suspicion();
+            herring::failure const& why = all.ranks[static_cast<std::size_t>(r)]->runs->core().suspicion;
             CHECK(why.what == herring::errc::peer_lost);
             CHECK(why.peer == 2);
             CHECK(why.text == std::string("the mesh lost it"));
@@ -237,10 +237,10 @@ TEST_CASE("engine: the account of one wait") {
     mesh::world_of<float> all({1, 1, 1}, {16}, mesh::small_tuning(), 1, 0);
     auto& e = *all.ranks[0]->runs;
     CHECK(e.counters().slowest_rank == -1);
-    e.charge(1, 100);
-    e.charge(2, 300);
-    e.charge(1, 150);
-    e.charge(-1, 1000);
+    e.core().charge(1, 100);
+    e.core().charge(2, 300);
+    e.core().charge(1, 150);
+    e.core().charge(-1, 1000);
     e.settle_account();
     CHECK(e.counters().slowest_rank == 2);
     CHECK(e.counters().slowest_ns == 300);

@@ -17,7 +17,7 @@ TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more bef
     CHECK(first.runs->counters().messages_sent ==
           2 * 3); // both servers take them in, and wait for the others
     CHECK(first.runs->counters().messages_received == 0);
-    CHECK(first.runs->waiting_for().rank > 0);
+    CHECK(first.runs->core().waiting_for().rank > 0);
     for (int r : {1, 2}) all.submit(*all.ranks[static_cast<std::size_t>(r)], 0);
     for (int i = 0; i < 5000; ++i)
         for (auto& r : all.ranks) r->runs->poll();

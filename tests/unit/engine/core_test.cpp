@@ -1,6 +1,6 @@
-// herring: tests of engine/context.hpp.
+// herring: tests of engine/core.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/context.hpp"
+#include "herring/engine/core.hpp"
 
 #include "doctest/doctest.h"
 
@@ -11,7 +11,7 @@ using herring::detail::message;
 using herring::detail::tag_of;
 using herring::detail::token;
 
-TEST_CASE("context: a token comes back as it was") {
+TEST_CASE("core: a token comes back as it was") {
     std::size_t const most = token::low;
     for (message const what : {message::push, message::result, message::hop})
         for (std::size_t const peer : {std::size_t{0}, std::size_t{1}, std::size_t{511}, most})
@@ -25,7 +25,7 @@ TEST_CASE("context: a token comes back as it was") {
                 }
 }
 
-TEST_CASE("context: tags of different kinds never meet") {
+TEST_CASE("core: tags of different kinds never meet") {
     std::set<std::uint64_t> tags;
     for (message const what : {message::push, message::result, message::hop})
         for (std::uint64_t const number : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 28) - 1})
