@@ -85,6 +85,7 @@ template <class Element, class Transport, class IntraNode, class Update, class T
     failure const* failed() const noexcept { return shared_.failed_as(); }
     /// Ends everything with this failure, here and, if `announce`, on every rank.
     void fail(failure const& why, bool announce = true) noexcept { shared_.end(why, announce); }
+
     /// What does not depend on the type of elements: whom this rank waits for, and who it suspects.
     ///
     /// Threads: of the one that polls.
