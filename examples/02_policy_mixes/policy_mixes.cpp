@@ -16,7 +16,7 @@
 
 using namespace herring::literals;
 
-// What a rank measured with a mix; plain bytes, so that it can be gathered.
+// What a rank measured with a mix; plain bytes, so that it can be gather_result.
 struct row {
     double us_per_step;
     std::uint64_t bytes_sent; ///< a step

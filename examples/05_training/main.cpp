@@ -140,7 +140,8 @@ bool same_on_every_rank(herring::world& world, std::uint64_t mine) {
         std::memcpy(&theirs, all[rank].data(), sizeof theirs);
         same = same && theirs == mine;
         if (world.rank() == 0)
-            std::printf("  rank %zu on node %d: %016llx\n", rank, world.map().node(static_cast<int>(rank)),
+            std::printf("  rank %zu on node %d: %016llx\n", rank,
+                        world.topology().node(static_cast<int>(rank)),
                         static_cast<unsigned long long>(theirs));
     }
     return same;
@@ -185,7 +186,7 @@ int run(std::string const& data_file, std::string const& folder, std::size_t epo
                                 "multi-layer perceptron 64-512-512-512-512-10 on the digits data, " +
                                     setting + ", batches of " + std::to_string(batch_size) + " images");
         training::step_record const step = training::median_step(recorded);
-        training::draw_step(folder + "/step.svg", step, world.map().node_of,
+        training::draw_step(folder + "/step.svg", step, world.topology().node_of,
                             "step " + std::to_string(step.step + 1) + " of epoch " + std::to_string(epochs) +
                                 ", the one of median length; " + setting +
                                 ", TCP between nodes, shared memory within");

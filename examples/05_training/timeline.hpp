@@ -3,7 +3,7 @@
 #ifndef HERRING_EXAMPLES_TRAINING_TIMELINE_HPP
 #define HERRING_EXAMPLES_TRAINING_TIMELINE_HPP
 
-#include <herring/gathered.hpp>
+#include <herring/gather_result.hpp>
 #include <herring/trace/trace.hpp>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ struct step_record {
 };
 
 /// Picks, of all the steps that the ranks recorded, the one of median length.
-inline step_record median_step(herring::gathered const& from_ranks) {
+inline step_record median_step(herring::gather_result const& from_ranks) {
     std::vector<step_record> steps;
     for (std::span<std::byte const> const bytes : from_ranks)
         for (std::size_t at = 0; at + sizeof(interval) <= bytes.size(); at += sizeof(interval)) {

@@ -3,7 +3,7 @@
 #ifndef HERRING_COMPLEX_HPP
 #define HERRING_COMPLEX_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 #include "herring/update/update.hpp"
 

@@ -3,7 +3,7 @@
 #ifndef HERRING_DEVICE_SPAN_HPP
 #define HERRING_DEVICE_SPAN_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <cstddef>
 #include <span>

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/float_bits.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/float_bits.hpp"
 #include "herring/policy.hpp"
 
 namespace HERRING_NAMESPACE {

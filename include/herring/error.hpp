@@ -3,8 +3,8 @@
 #ifndef HERRING_ERROR_HPP
 #define HERRING_ERROR_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
 
 #include <cstddef>
 #include <cstdio>
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-// In `herring` itself, not in the namespace of the translation unit's flags (detail/target.hpp): these types are thrown and
+// In `herring` itself, not in the namespace of the translation unit's flags (base/target.hpp): these types are thrown and
 // returned across translation units, and `catch (herring::error const&)` is to catch what code with other flags threw. What
 // has more than a few instructions is a template over those flags, which linkers keep apart, or inlined.
 namespace herring {
@@ -76,17 +76,17 @@ constexpr char const* to_string(errc c) noexcept {
 /// Lifetime: trivially copyable, owns nothing; texts longer than its fields are cut.
 struct failure {
     errc what = errc::ok;
-    int local_rank = -1;     ///< rank that found it (rank in the world, not on the node); -1: not known
+    int reporter = -1;       ///< rank that found it (rank in the world, not on the node); -1: not known
     int peer = -1;           ///< rank that is missing, differs or misbehaved; -1: none
     char operation[48] = {}; ///< what was being done, e.g. "all_reduce", "join"
     char text[416] = {};     ///< what happened and what to do about it
 
     template <class Target = detail::target>
-    HERRING_SETUP static failure make(errc what, int local_rank, int peer, std::string_view operation,
+    HERRING_SETUP static failure make(errc what, int reporter, int peer, std::string_view operation,
                                       std::string_view text) noexcept {
         failure made;
         made.what = what;
-        made.local_rank = local_rank;
+        made.reporter = reporter;
         made.peer = peer;
         copy(made.operation, operation);
         copy(made.text, text);
@@ -94,12 +94,12 @@ struct failure {
     }
     /// The text in pieces: `{"it sent ", n, " bytes"}`.
     template <class Target = detail::target>
-    HERRING_SETUP static failure make(errc what, int local_rank, int peer, std::string_view operation,
-                                      std::initializer_list<detail::piece> text) noexcept {
-        failure made = make(what, local_rank, peer, operation, std::string_view());
+    HERRING_SETUP static failure make(errc what, int reporter, int peer, std::string_view operation,
+                                      std::initializer_list<detail::text_part> text) noexcept {
+        failure made = make(what, reporter, peer, operation, std::string_view());
         std::size_t used = 0;
         char digits[24];
-        for (detail::piece const& p : text)
+        for (detail::text_part const& p : text)
             for (char const c : detail::as_text(p, digits))
                 if (used < sizeof made.text - 1) made.text[used++] = c;
         return made;
@@ -108,7 +108,7 @@ struct failure {
     /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
     template <class Target = detail::target> HERRING_SETUP std::string message() const {
         std::string out = "herring: ";
-        if (local_rank >= 0) detail::append(out, {"rank ", local_rank, ": "});
+        if (reporter >= 0) detail::append(out, {"rank ", reporter, ": "});
         if (operation[0] != 0) detail::append(out, {operation, ": "});
         detail::append(out, {to_string(what)});
         if (peer >= 0) detail::append(out, {" (rank ", peer, ")"});
@@ -130,20 +130,19 @@ class error : public std::exception {
     template <class Target = detail::target>
     HERRING_SETUP explicit error(failure const& made) : failure_(made), message_(made.message()) {}
     template <class Target = detail::target>
-    HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
-                        std::string_view text)
-        : error(failure::make(what, local_rank, peer, operation, text)) {}
+    HERRING_SETUP error(errc what, int reporter, int peer, std::string_view operation, std::string_view text)
+        : error(failure::make(what, reporter, peer, operation, text)) {}
     /// The text in pieces: `{"there is no tensor ", i}`.
     template <class Target = detail::target>
-    HERRING_SETUP error(errc what, int local_rank, int peer, std::string_view operation,
-                        std::initializer_list<detail::piece> text)
-        : error(failure::make(what, local_rank, peer, operation, text)) {}
+    HERRING_SETUP error(errc what, int reporter, int peer, std::string_view operation,
+                        std::initializer_list<detail::text_part> text)
+        : error(failure::make(what, reporter, peer, operation, text)) {}
 
     HERRING_ALWAYS_INLINE error(error const&) = default;
     HERRING_ALWAYS_INLINE error& operator=(error const&) = default;
 
     errc code() const noexcept { return failure_.what; }
-    int local_rank() const noexcept { return failure_.local_rank; }
+    int reported_by() const noexcept { return failure_.reporter; }
     int peer() const noexcept { return failure_.peer; }
     char const* operation() const noexcept { return failure_.operation; }
     failure const& why() const noexcept { return failure_; }

@@ -3,7 +3,7 @@
 #ifndef HERRING_INDEXED_HPP
 #define HERRING_INDEXED_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 
 #include <cstdint>

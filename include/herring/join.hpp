@@ -3,7 +3,7 @@
 #ifndef HERRING_JOIN_HPP
 #define HERRING_JOIN_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/join_options.hpp"
 #include "herring/world.hpp"
 

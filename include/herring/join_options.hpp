@@ -3,9 +3,9 @@
 #ifndef HERRING_JOIN_OPTIONS_HPP
 #define HERRING_JOIN_OPTIONS_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/failure_handler.hpp"
-#include "herring/detail/liveness.hpp"
+#include "herring/base/config.hpp"
+#include "herring/control/failure/failure_handler.hpp"
+#include "herring/control/failure/liveness.hpp"
 
 #include <chrono>
 #include <string>

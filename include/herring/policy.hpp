@@ -3,7 +3,7 @@
 #ifndef HERRING_POLICY_HPP
 #define HERRING_POLICY_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <cstddef>
 #include <initializer_list>
@@ -102,7 +102,7 @@ template <class Axis, class Policy> struct check {
     using axis_header_left_out = void;
 };
 
-/// Which of the policies that `herring/detail/names.hpp` declares it is, -1 for all others. A policy that is only declared
+/// Which of the policies that `herring/policy/names.hpp` declares it is, -1 for all others. A policy that is only declared
 /// is refused with the name of its header.
 template <class Policy> inline constexpr int declared_name = -1;
 

@@ -3,7 +3,7 @@
 #ifndef HERRING_PROVIDER_HPP
 #define HERRING_PROVIDER_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/units.hpp"

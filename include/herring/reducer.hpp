@@ -3,17 +3,11 @@
 #ifndef HERRING_REDUCER_HPP
 #define HERRING_REDUCER_HPP
 
-#include "herring/detail/call_forms.hpp"
-#include "herring/detail/call_mark.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/construction.hpp"
-#include "herring/detail/cores.hpp"
-#include "herring/detail/defaults.hpp"
-#include "herring/detail/late.hpp"
-#include "herring/detail/memory_check.hpp"
-#include "herring/detail/names.hpp"
-#include "herring/detail/pile.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/append_buffer.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/cores.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/manual_lifetime.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/agreement.hpp"
 #include "herring/engine/driver.hpp"
@@ -21,6 +15,12 @@
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
+#include "herring/policy/defaults.hpp"
+#include "herring/policy/names.hpp"
+#include "herring/session/construction.hpp"
+#include "herring/session/memory_check.hpp"
+#include "herring/step/call_forms.hpp"
+#include "herring/step/call_mark.hpp"
 #include "herring/update/update.hpp"
 #include "herring/world.hpp"
 
@@ -166,7 +166,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     template <class... TransportArguments>
     basic_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
         : ranks_(ranks, detail::for_reducer{}), layout_(std::move(tensors)),
-          map_(IntraNode::joins_ranks ? ranks_.map() : ranks_.map().flat()) {
+          map_(IntraNode::joins_ranks ? ranks_.topology() : ranks_.topology().flat()) {
         try {
             plan_ = make();
             construct(std::forward<TransportArguments>(arguments)...);
@@ -566,7 +566,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
                 each_in(b, [&](std::size_t, std::size_t, std::size_t) { ++parts; });
                 most_parts_ = std::max(most_parts_, parts);
             }
-            parts_ = detail::table<lent_part>(ring_pieces * most_parts_);
+            parts_ = detail::fixed_array<lent_part>(ring_pieces * most_parts_);
         }
         // Alike on all ranks, so that all ask or none does.
         if (plan_.tensor_bytes() >= detail::memory_worth_asking_for)
@@ -594,11 +594,11 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
         scratch_.reserve(static_cast<std::size_t>(plan_.nodes) + 8);
         if (piece_ > 0) divide(piece_, whole_piece_, piece_shards_);
-        is_ready_ = detail::table<std::uint8_t>(size());
-        callers_ = detail::table<tensor_span>(size());
-        borrowed_ = detail::pile<std::size_t>(size());
+        is_ready_ = detail::fixed_array<std::uint8_t>(size());
+        callers_ = detail::fixed_array<tensor_span>(size());
+        borrowed_ = detail::append_buffer<std::size_t>(size());
         if constexpr (on_device) copies_ = decltype(copies_)(size());
-        missing_ = detail::table<std::uint32_t>(plan_.buckets.size());
+        missing_ = detail::fixed_array<std::uint32_t>(plan_.buckets.size());
         start_step();
         auto const mine = detail::cores_of_rank::here(background ? 2 : 1);
         bool const crowded = detail::crowded(mine, ranks_.all_gather(mine.bytes())); // a barrier as well
@@ -610,7 +610,7 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
 
     /// A misuse of this rank's. It is kept: should it end this rank, the others are told it.
     [[noreturn]] HERRING_SETUP void refuse(errc what, char const* operation,
-                                           std::initializer_list<detail::piece> text) {
+                                           std::initializer_list<detail::text_part> text) {
         error const misuse(what, ranks_.rank(), -1, operation, text);
         misuse_ = misuse.why();
         throw misuse;
@@ -1037,16 +1037,16 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     herring::plan plan_;
     [[no_unique_address]] Trace trace_{};
     detail::private_memory staging_;
-    detail::late<IntraNode> node_;
-    detail::late<Transport> transport_;
-    detail::late<engine_type> engine_;
-    detail::late<driver_type> driver_;
+    detail::manual_lifetime<IntraNode> node_;
+    detail::manual_lifetime<Transport> transport_;
+    detail::manual_lifetime<engine_type> engine_;
+    detail::manual_lifetime<driver_type> driver_;
 
     detail::call_mark in_call_;
 
     // the step
-    detail::table<std::uint8_t> is_ready_;
-    detail::table<std::uint32_t> missing_; // tensors of a bucket that are not ready
+    detail::fixed_array<std::uint8_t> is_ready_;
+    detail::fixed_array<std::uint32_t> missing_; // tensors of a bucket that are not ready
     std::size_t ready_ = 0;
     std::size_t next_bucket_ = 0;
     std::uint64_t step_end_ = 0;
@@ -1055,25 +1055,25 @@ class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement,
     std::size_t next_out_ = 0; // bucket whose result is to be copied out, if it is to
     std::uint64_t taken_ = 0;  // executions, of buckets before that one
     std::size_t ring_in_ = 0, ring_out_ = 0;
-    detail::table<tensor_span> callers_;
-    detail::pile<std::size_t> borrowed_;
-    detail::table<typename detail::tensor_memory<Element, IntraNode>::copy> copies_;
+    detail::fixed_array<tensor_span> callers_;
+    detail::append_buffer<std::size_t> borrowed_;
+    detail::fixed_array<typename detail::tensor_memory<Element, IntraNode>::copy> copies_;
     [[no_unique_address]] stream stream_{}; // of tensors that are ready and whose bucket has not left
     bool untold_ = false;                   // the node has not been told of it
     failure misuse_{};                      // the last one
 
     // all_reduce
     std::byte* ring_ = nullptr;
-    slot_place slots_[ring_pieces];  // of the ring; where two ranks exchange, some in the other's region
-    std::size_t most_parts_ = 1;     // of the caller's memory in a bucket
-    detail::table<lent_part> parts_; // of each slot
-    std::size_t piece_ = 0;          // elements
-    std::size_t slot_ = 0;           // room for one, or for a bucket that goes through the ring
-    std::size_t ring_at_ = 0;        // of tensors on a device: where the ring begins among them
+    slot_place slots_[ring_pieces]; // of the ring; where two ranks exchange, some in the other's region
+    std::size_t most_parts_ = 1;    // of the caller's memory in a bucket
+    detail::fixed_array<lent_part> parts_; // of each slot
+    std::size_t piece_ = 0;                // elements
+    std::size_t slot_ = 0;                 // room for one, or for a bucket that goes through the ring
+    std::size_t ring_at_ = 0;              // of tensors on a device: where the ring begins among them
     bucket whole_piece_;
     std::vector<shard> piece_shards_;
     std::vector<shard> scratch_;
-    detail::late<detail::registration> registration_; // the first to go: it refers to the engine
+    detail::manual_lifetime<detail::registration> registration_; // the first to go: it refers to the engine
 };
 
 /// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes

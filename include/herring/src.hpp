@@ -10,13 +10,13 @@
 #error "herring/src.hpp: compile every file of the program with -DHERRING_SEPARATE, or do without this header"
 #endif
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include "herring/impl/agreement.hpp"
 #include "herring/impl/construction.hpp"
 #include "herring/impl/control.hpp"
 #include "herring/impl/cores.hpp"
-#include "herring/impl/gathered.hpp"
+#include "herring/impl/gather_result.hpp"
 #include "herring/impl/join.hpp"
 #include "herring/impl/launch.hpp"
 #include "herring/impl/layout.hpp"

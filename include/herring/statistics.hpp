@@ -3,7 +3,7 @@
 #ifndef HERRING_STATISTICS_HPP
 #define HERRING_STATISTICS_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #ifndef HERRING_UNITS_HPP
 #define HERRING_UNITS_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <cstddef>
 

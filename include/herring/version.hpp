@@ -3,7 +3,7 @@
 #ifndef HERRING_VERSION_HPP
 #define HERRING_VERSION_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #define HERRING_VERSION_MAJOR 0
 #define HERRING_VERSION_MINOR 1

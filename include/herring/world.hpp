@@ -3,14 +3,14 @@
 #ifndef HERRING_WORLD_HPP
 #define HERRING_WORLD_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/control.hpp"
-#include "herring/detail/failure_handler.hpp"
-#include "herring/detail/identity.hpp"
-#include "herring/detail/liveness.hpp"
-#include "herring/detail/world_state.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure/failure_handler.hpp"
+#include "herring/control/failure/liveness.hpp"
+#include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
-#include "herring/gathered.hpp"
+#include "herring/gather_result.hpp"
 #include "herring/plan/topology.hpp"
 
 #include <chrono>
@@ -77,14 +77,15 @@ class world {
     // What follows is for authors of policies.
 
     /// Which rank is on which node.
-    topology const& map() const noexcept { return is().map; }
+    herring::topology const& topology() const noexcept { return is().map; }
 
     /// Gathers the bytes of every rank on every rank; lengths may differ and may be zero.
     ///
     /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
     /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
-    HERRING_SEPARABLE gathered all_gather(std::span<std::byte const> mine);
-    HERRING_SEPARABLE gathered all_gather(std::span<std::byte const> mine, std::chrono::milliseconds timeout);
+    HERRING_SEPARABLE gather_result all_gather(std::span<std::byte const> mine);
+    HERRING_SEPARABLE gather_result all_gather(std::span<std::byte const> mine,
+                                               std::chrono::milliseconds timeout);
 
     /// The first failure that any rank announced, or nullptr.
     ///

@@ -21,7 +21,7 @@ template <class P> struct intra_node_cases {
     static int local(stage& on) noexcept { return P::joins_ranks ? on.ranks.local_rank() : 0; }
     /// Of these, the one with a number.
     static int rank_of(stage& on, int l) noexcept {
-        return P::joins_ranks ? on.ranks.map().rank_of(on.ranks.node(), l) : on.rank();
+        return P::joins_ranks ? on.ranks.topology().rank_of(on.ranks.node(), l) : on.rank();
     }
     static std::uint64_t seed(int rank, std::uint64_t n) noexcept {
         return static_cast<std::uint64_t>(rank) * 1'000'003 + n;
@@ -92,7 +92,7 @@ template <class P> struct intra_node_cases {
         int const all = locals(on);
         std::uint64_t e = 0;
         for (int round = 0; round < 3; ++round)
-            for (int late = 0; late < on.ranks.map().largest_node();
+            for (int late = 0; late < on.ranks.topology().largest_node();
                  ++late, ++e) { // another one is late each time
                 bool const early = local(on) != late;
                 if (early) node.arrive(e);
@@ -133,7 +133,7 @@ template <class P> struct intra_node_cases {
         P node(on.ranks, 4096);
         int const all = locals(on);
         std::uint64_t e = 0;
-        for (int late = 0; late < on.ranks.map().largest_node(); ++late, e += 3) {
+        for (int late = 0; late < on.ranks.topology().largest_node(); ++late, e += 3) {
             for (std::uint64_t i = 0; i < 3; ++i) node.arrive(e + i);
             until(
                 on, [&] { return node.absent(e + 2) < 0; }, "arrival of all");

@@ -161,7 +161,7 @@ template <class T, class Update> T due(topology const& map, std::size_t i, int s
 template <class T, class Update, class Transport, class... Policies> void work(world& ranks) {
     using reducing = reducer<T, Update, Transport, Policies...>;
     bool const joins = (std::is_same_v<Policies, shared> || ...);
-    topology const map = joins ? ranks.map() : ranks.map().flat();
+    topology const map = joins ? ranks.topology() : ranks.topology().flat();
     auto const check = [&](std::span<T const> got, int step, char const* what) {
         for (std::size_t i = 0; i < got.size(); ++i)
             if (!same(got[i], due<T, Update>(map, i, step)))

@@ -182,7 +182,7 @@ TEST_CASE("bad input: a sharding policy that leaves elements without a server is
             auto const& one = seen.ranks[static_cast<std::size_t>(r)];
             CHECK(one.how == state::error);
             CHECK(one.why.what == errc::bad_argument);
-            CHECK(one.why.local_rank == r);
+            CHECK(one.why.reporter == r);
             std::string const text = one.why.message();
             CHECK(text.find("sharding policy 'absent_server', bucket 0 of 200016 elements") !=
                   std::string::npos);

@@ -91,7 +91,7 @@ class misled_world {
         auto* const self = new misled_world{&real, std::move(change), std::move(first)};
         herring::detail::membership made;
         made.rank = real.rank();
-        made.map = real.map();
+        made.map = real.topology();
         made.job = real.job();
         made.local_address = real.local_address();
         made.ranks_on_this_machine = real.ranks_on_this_machine();
@@ -105,13 +105,13 @@ class misled_world {
             auto const all =
                 m.real_->all_gather(mine, std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
             std::vector<std::string> said;
-            herring::detail::table<std::size_t> sizes(all.size());
+            herring::detail::fixed_array<std::size_t> sizes(all.size());
             for (std::size_t r = 0; r < all.size(); ++r) {
                 std::string const was(reinterpret_cast<char const*>(all[r].data()), all[r].size());
                 said.push_back(m.change_(static_cast<int>(r), was));
                 sizes[r] = said[r].size();
             }
-            herring::gathered changed(std::move(sizes));
+            herring::gather_result changed(std::move(sizes));
             for (std::size_t r = 0; r < said.size(); ++r)
                 if (!said[r].empty()) std::memcpy(changed[r].data(), said[r].data(), said[r].size());
             return changed;

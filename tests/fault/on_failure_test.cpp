@@ -130,7 +130,7 @@ TEST_CASE("on_failure: each of several threads that are ranks is told") {
     std::atomic<int> calls{0};
     herring::launch_options options;
     options.on_failure = [&](failure const& why) {
-        calls.fetch_add(why.peer == 1 || why.local_rank == 1 ? 1 : 100);
+        calls.fetch_add(why.peer == 1 || why.reporter == 1 ? 1 : 100);
     };
     try {
         herring::launch_threads(

@@ -10,7 +10,7 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/detail/address.hpp"
+#include "herring/base/address.hpp"
 #include "sanitizers.hpp"
 
 #include <algorithm>

@@ -180,15 +180,13 @@ for header in "${all[@]}" $(cd include && find . -name '*.cuh' | cut -c3-); do
     head -n 1 "include/$header" | grep -q '^// herring: ' || { echo "FAILED: $header: its first line is not '// herring: <what it is for>'"; result=1; }
     sed -n 2p "include/$header" | grep -qx "// SPDX-License-Identifier: Apache-2.0" || { echo "FAILED: $header: its second line is not the licence"; result=1; }
     grep -qx "#ifndef $guard" "include/$header" || { echo "FAILED: $header: its guard is not $guard"; result=1; }
-    if [[ $header != herring/detail/* ]]; then
-        # Documentation: a label (Shape: Cost: Errors: ...) begins a line, for that is how readers and tools find it.
-        found=$(grep -nE "^ *///? ?.*[^ /-] +($labels): " "include/$header") &&
-            { printf 'FAILED: %s: a label of the documentation that does not begin its line:\n%s\n' "$header" "$found"; result=1; }
-        found=$(grep -nE '^ *///$' -A 1 "include/$header" | grep -E '^[0-9]+-( *///)?$') &&
-            { printf 'FAILED: %s: documentation with an empty line too many:\n%s\n' "$header" "$found"; result=1; }
-    fi
-    [[ $header =~ ^herring/(error|mpi/reduce|mpi/src)\.hpp$ ]] || ! grep -nE '^namespace herring\b' "include/$header" || { echo "FAILED: $header: its namespace is not HERRING_NAMESPACE (detail/target.hpp says why)"; result=1; }
-    if [[ $header != herring/detail/* ]] && grep -qE '#include <(iostream|regex|functional|ranges|thread)>' "include/$header"; then
+    # Documentation: a label (Shape: Cost: Errors: ...) begins a line, for that is how readers and tools find it.
+    found=$(grep -nE "^ *///? ?.*[^ /-] +($labels): " "include/$header") &&
+        { printf 'FAILED: %s: a label of the documentation that does not begin its line:\n%s\n' "$header" "$found"; result=1; }
+    found=$(grep -nE '^ *///$' -A 1 "include/$header" | grep -E '^[0-9]+-( *///)?$') &&
+        { printf 'FAILED: %s: documentation with an empty line too many:\n%s\n' "$header" "$found"; result=1; }
+    [[ $header =~ ^herring/(error|mpi/reduce|mpi/src)\.hpp$ ]] || ! grep -nE '^namespace herring\b' "include/$header" || { echo "FAILED: $header: its namespace is not HERRING_NAMESPACE (base/target.hpp says why)"; result=1; }
+    if grep -qE '#include <(iostream|regex|functional|ranges|thread)>' "include/$header"; then
         echo "FAILED: $header includes what costs too much: $(grep -oE '<(iostream|regex|functional|ranges|thread)>' "include/$header" | paste -sd' ')"; result=1
     fi
 done

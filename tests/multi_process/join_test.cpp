@@ -3,7 +3,7 @@
 #include "herring/join.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/detail/join_as.hpp"
+#include "herring/control/join_as.hpp"
 #include "herring/launch.hpp"
 
 #include <algorithm>
@@ -94,7 +94,7 @@ void expect(herring::failure const& why, errc code, int local_rank, int peer,
             std::vector<std::string> const& parts) {
     std::string const text = why.message();
     require(why.what == code, std::string("code ") + herring::to_string(code) + " in: " + text);
-    require(why.local_rank == local_rank, "local rank " + std::to_string(local_rank) + " in: " + text);
+    require(why.reporter == local_rank, "local rank " + std::to_string(local_rank) + " in: " + text);
     require(why.peer == peer, "peer " + std::to_string(peer) + " in: " + text);
     for (std::string const& part : parts)
         require(text.find(part) != std::string::npos, "'" + part + "' in: " + text);
@@ -574,7 +574,7 @@ TEST_CASE("join: different collectives at once, and announced failures, end ever
                           w.all_gather({}, plenty);
                       w.barrier(plenty);
                   });
-                  require(why.what == errc::mismatch && why.local_rank == l.rank(), why.message());
+                  require(why.what == errc::mismatch && why.reporter == l.rank(), why.message());
                   l.barrier(plenty);
               }
               world w = herring::join(as(l.rank(), 3, address));

@@ -1,6 +1,6 @@
 // herring: the mapping of a node between real processes: shared, bounded, and gone when they are.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/detail/shared_mapping.hpp"
+#include "herring/intra_node/shared_mapping.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -81,8 +81,8 @@ void share(world& all) {
     made.prefault(bytes.size() + 1, 100);
     all.barrier();
     for (std::size_t i = 0; i < bytes.size(); ++i)
-        require(bytes[i] ==
-                    static_cast<std::byte>(all.map().rank_of(all.node(), static_cast<int>(i % locals)) + 1),
+        require(bytes[i] == static_cast<std::byte>(
+                                all.topology().rank_of(all.node(), static_cast<int>(i % locals)) + 1),
                 "what each rank of the node wrote is there");
     all.barrier();
 }
@@ -165,7 +165,7 @@ TEST_CASE("a failure of one rank is an error that names it, on every rank, and l
                   } catch (herring::error const& why) {
                       std::string const text = why.what();
                       if (all.rank() == 2) {
-                          require(why.code() == errc::no_resources && why.local_rank() == 2, text);
+                          require(why.code() == errc::no_resources && why.reported_by() == 2, text);
                           require(text.find("ulimit -f") != std::string::npos, text);
                       } else {
                           require(why.code() == errc::peer_failed && why.peer() == 2, text);
@@ -206,7 +206,7 @@ TEST_CASE("too little address space, or no descriptor, on one rank" * doctest::s
                   require(false, "an error");
               } catch (herring::error const& why) {
                   require(std::string(why.what()).find("ulimit -v") != std::string::npos, why.what());
-                  require(all.rank() == 1 ? why.local_rank() == 1 : why.peer() == 1, why.what());
+                  require(all.rank() == 1 ? why.reported_by() == 1 : why.peer() == 1, why.what());
               }
               ::setrlimit(RLIMIT_AS, &old);
           }) == 0);
@@ -220,7 +220,7 @@ TEST_CASE("too little address space, or no descriptor, on one rank" * doctest::s
                   shared_mapping const made(all, 4096);
                   require(false, "an error");
               } catch (herring::error const& why) {
-                  require(all.rank() == 1 ? why.local_rank() == 1 : why.peer() == 1, why.what());
+                  require(all.rank() == 1 ? why.reported_by() == 1 : why.peer() == 1, why.what());
                   require(std::string(why.what()).find("ulimit -n") != std::string::npos, why.what());
               }
               ::setrlimit(RLIMIT_NOFILE, &old);

@@ -3,7 +3,7 @@
 #include "herring/policy.hpp"
 
 #ifdef HERRING_TWIN
-#include "herring/detail/defaults.hpp"
+#include "herring/policy/defaults.hpp"
 #endif
 
 struct line {

@@ -7,8 +7,8 @@
 #ifndef HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
 #define HERRING_TESTS_MUST_FAIL_PRELUDE_HPP
 
-#include "herring/detail/defaults.hpp"
 #include "herring/policy.hpp"
+#include "herring/policy/defaults.hpp"
 
 /// A pack as a user names it.
 template <class T, class... Policies> using pack = herring::resolve_t<T, Policies...>;

@@ -38,7 +38,7 @@ TEST_CASE("error: a message leaves out what is not known") {
 TEST_CASE("error: carries the failure") {
     error const thrown(errc::mismatch, 1, 0, "construction", "tensors differ");
     CHECK(thrown.code() == errc::mismatch);
-    CHECK(thrown.local_rank() == 1);
+    CHECK(thrown.reported_by() == 1);
     CHECK(thrown.peer() == 0);
     CHECK(thrown.operation() == std::string("construction"));
     CHECK(thrown.what() == thrown.why().message());

@@ -3,8 +3,8 @@
 #include "herring/join.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/detail/environment.hpp"
-#include "herring/detail/join_as.hpp"
+#include "herring/control/environment.hpp"
+#include "herring/control/join_as.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -418,7 +418,7 @@ TEST_CASE("join: failures cross the wire") {
     herring::failure heard;
     REQUIRE(star::read_failure(bytes, heard));
     CHECK(heard.what == why.what);
-    CHECK(heard.local_rank == -1);
+    CHECK(heard.reporter == -1);
     CHECK(heard.peer == 3);
     CHECK(std::string(heard.operation) == "barrier");
     CHECK(std::string(heard.text) == "gone");

@@ -77,7 +77,7 @@ template <class Function> int throws(Function&& f, errc code, int peer, int loca
     } catch (herring::error const& why) {
         if (why.code() != code) return 11;
         if (why.peer() != peer) return 12;
-        if (why.local_rank() != local_rank) return 13;
+        if (why.reported_by() != local_rank) return 13;
         return 0;
     }
     return 10;
@@ -325,7 +325,7 @@ TEST_CASE("launch: worlds of threads may be kept and given away") {
     REQUIRE(worlds.size() == 2);
     worlds[1].fail(herring::failure::make(errc::device, 1, -1, "test", "on purpose"));
     REQUIRE(worlds[0].failed() != nullptr);
-    CHECK(worlds[0].failed()->local_rank == 1);
+    CHECK(worlds[0].failed()->reporter == 1);
     worlds.pop_back();
     CHECK(worlds[0].failed() != nullptr);
 }

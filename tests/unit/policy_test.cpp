@@ -2,7 +2,7 @@
 // tests/must_fail. SPDX-License-Identifier: Apache-2.0
 #include "herring/policy.hpp"
 
-#include "herring/detail/defaults.hpp"
+#include "herring/policy/defaults.hpp"
 #include "herring/update/sum.hpp"
 #include "herring/waiting/spin.hpp"
 

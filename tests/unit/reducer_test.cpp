@@ -95,7 +95,7 @@ TEST_CASE("reducer: a waiting policy that decides for what there is not is refus
                   std::string const text = why.what();
                   require(why.code() == errc::bad_argument, text);
                   require(text.find("waiting policy 'no_decision'") != std::string::npos, text);
-                  require(why.local_rank() == w.rank(), text);
+                  require(why.reported_by() == w.rank(), text);
               }
           }) == 0);
 }

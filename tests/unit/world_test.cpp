@@ -52,7 +52,7 @@ TEST_CASE("world: the first announced failure stays, and ends collectives") {
         FAIL("a failed world has no barrier");
     } catch (herring::error const& why) {
         CHECK(why.code() == errc::device);
-        CHECK(why.local_rank() == 0);
+        CHECK(why.reported_by() == 0);
     }
     CHECK_THROWS_AS(alone.all_gather({}), herring::error);
 }
@@ -83,12 +83,12 @@ TEST_CASE("world: a failure is told in the words of each rank") {
     failure const lost = failure::make(errc::peer_lost, 2, 3, "wait", "its connection closed");
     failure const at_0 = herring::detail::as_seen_by(lost, 0);
     CHECK(at_0.what == errc::peer_lost);
-    CHECK(at_0.local_rank == 0);
+    CHECK(at_0.reporter == 0);
     CHECK(at_0.peer == 3);
     failure const at_3 = herring::detail::as_seen_by(lost, 3);
     CHECK(at_3.peer == 3);
     CHECK(std::string(at_3.text).find("rank 2 gave this rank up") == 0);
-    CHECK(herring::detail::as_seen_by(lost, 2).local_rank == 2);
+    CHECK(herring::detail::as_seen_by(lost, 2).reporter == 2);
     // Rank 1 had an error of its own: the others blame rank 1.
     failure const own = failure::make(errc::bad_argument, 1, -1, "ready", "index 9 of 4");
     failure const other = herring::detail::as_seen_by(own, 0);

@@ -3,8 +3,8 @@
 #ifndef HERRING_ENGINE_AGREEMENT_HPP
 #define HERRING_ENGINE_AGREEMENT_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -22,7 +22,8 @@ namespace HERRING_NAMESPACE::detail {
 /// Facts with names, as text: what one rank is about to run.
 class declaration {
   public:
-    HERRING_SEPARABLE void add(std::initializer_list<piece> field, std::initializer_list<piece> value);
+    HERRING_SEPARABLE void add(std::initializer_list<text_part> field,
+                               std::initializer_list<text_part> value);
     std::string const& text() const noexcept { return text_; }
 
     /// The first line in which two declarations differ, from either side.

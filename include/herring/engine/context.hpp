@@ -3,8 +3,8 @@
 #ifndef HERRING_ENGINE_CONTEXT_HPP
 #define HERRING_ENGINE_CONTEXT_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/core.hpp"
 #include "herring/kernel/fold.hpp"
@@ -123,9 +123,9 @@ struct engine_context : engine_core<Transport, IntraNode> {
     }
 
     // Room for one call of the kernel.
-    table<source> group;
-    table<source> remote;
-    table<Element*> targets;
+    fixed_array<source> group;
+    fixed_array<source> remote;
+    fixed_array<Element*> targets;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -3,8 +3,8 @@
 #ifndef HERRING_ENGINE_CORE_HPP
 #define HERRING_ENGINE_CORE_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/counters.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/peer.hpp"
@@ -386,15 +386,15 @@ template <class Transport, class IntraNode> struct engine_core {
     std::uint32_t const window;
 
     std::uint64_t const ring_mask;
-    table<execution> ring;
+    fixed_array<execution> ring;
     std::atomic<std::uint64_t> requested{0}; ///< executions; written by the thread that submits
     std::atomic<std::uint64_t> released{0};  ///< written by the thread that polls
     std::uint64_t submitted = 0;             ///< `requested`, as of the last poll
     std::uint64_t arrived = 0;
     std::uint64_t gathered = 0; ///< executions that all local ranks have arrived at
 
-    table<std::size_t> index; ///< rank → place in peers; only of those that are
-    table<peer> peers;
+    fixed_array<std::size_t> index; ///< rank → place in peers; only of those that are
+    fixed_array<peer> peers;
 
     bool failing = false; ///< `failed_with` is set; for the thread that polls
     std::atomic<bool> failed{false};
@@ -426,10 +426,10 @@ template <class Transport, class IntraNode> struct engine_core {
             p.flights[p.oldest % window].returned = false;
     }
 
-    table<std::ptrdiff_t> apart_;
+    fixed_array<std::ptrdiff_t> apart_;
     std::byte* hop_stages_ = nullptr; // plan::one_hop_stages() of them, if `staged`
     std::size_t hop_stage_size_ = 0;
-    table<std::uint64_t> lateness_; // rank → ns in the current wait
+    fixed_array<std::uint64_t> lateness_; // rank → ns in the current wait
     tally messages_sent_, messages_received_, bytes_sent_, bytes_received_, waited_, slowest_rank_,
         slowest_ns_;
 };

@@ -3,7 +3,7 @@
 #ifndef HERRING_ENGINE_COUNTERS_HPP
 #define HERRING_ENGINE_COUNTERS_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -3,12 +3,12 @@
 #ifndef HERRING_ENGINE_DRIVER_HPP
 #define HERRING_ENGINE_DRIVER_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/futex.hpp"
-#include "herring/detail/judgement.hpp"
-#include "herring/detail/liveness.hpp"
-#include "herring/detail/start_thread.hpp"
-#include "herring/detail/world_state.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/futex.hpp"
+#include "herring/base/start_thread.hpp"
+#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/world_state.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/waiting/waiting.hpp"
 

@@ -3,8 +3,8 @@
 #ifndef HERRING_ENGINE_ENGINE_HPP
 #define HERRING_ENGINE_ENGINE_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/context.hpp"
 #include "herring/engine/counters.hpp"
 #include "herring/engine/local_routes.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_ENGINE_EXECUTION_HPP
 #define HERRING_ENGINE_EXECUTION_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 #ifndef HERRING_ENGINE_ONE_HOP_ROUTE_HPP
 #define HERRING_ENGINE_ONE_HOP_ROUTE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/engine/context.hpp"
 
 #include <cstddef>

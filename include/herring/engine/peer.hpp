@@ -3,8 +3,8 @@
 #ifndef HERRING_ENGINE_PEER_HPP
 #define HERRING_ENGINE_PEER_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/error.hpp"
 
@@ -74,9 +74,9 @@ struct peer {
     std::uint64_t hops_in = 0;
     std::uint64_t hops_posted = 0;
 
-    table<arrival> arrivals; // slot → the peer's push
-    table<flight> flights;   // slot → this rank's push
-    table<arrival> hop_arrivals;
+    fixed_array<arrival> arrivals; // slot → the peer's push
+    fixed_array<flight> flights;   // slot → this rank's push
+    fixed_array<arrival> hop_arrivals;
 
   private:
     static std::byte* take(std::span<std::byte>& memory, std::size_t bytes) noexcept {

@@ -3,7 +3,7 @@
 #ifndef HERRING_FUSION_BALANCED_BUFFER_HPP
 #define HERRING_FUSION_BALANCED_BUFFER_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/fusion/fusion.hpp"
 #include "herring/units.hpp"
 

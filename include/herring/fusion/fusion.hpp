@@ -3,7 +3,7 @@
 #ifndef HERRING_FUSION_FUSION_HPP
 #define HERRING_FUSION_FUSION_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

@@ -3,7 +3,7 @@
 #ifndef HERRING_FUSION_WHOLE_MODEL_HPP
 #define HERRING_FUSION_WHOLE_MODEL_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/fusion/fusion.hpp"
 
 namespace HERRING_NAMESPACE::fusion {

@@ -3,8 +3,8 @@
 #ifndef HERRING_GPU_COPY_LISTS_HPP
 #define HERRING_GPU_COPY_LISTS_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/gpu/runtime.hpp"
 
 #include <algorithm>
@@ -103,8 +103,8 @@ template <class Runtime> class copy_lists {
 
     Runtime& device_;
     std::size_t copies_;
-    herring::detail::table<copy_item> written_; // what is in the lists
-    herring::detail::table<which> parts_;
+    herring::detail::fixed_array<copy_item> written_; // what is in the lists
+    herring::detail::fixed_array<which> parts_;
     typename Runtime::batch lists_;
     std::vector<event> used_; // of part p: 2 p and 2 p + 1
 };

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_CUDA_DEVICE_CUH
 #define HERRING_GPU_CUDA_DEVICE_CUH
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/sharing.hpp"
 #include "herring/world.hpp"

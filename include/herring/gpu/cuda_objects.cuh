@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_CUDA_OBJECTS_CUH
 #define HERRING_GPU_CUDA_OBJECTS_CUH
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/cuda_device.cuh"
 #include "herring/gpu/kernels.cuh"
 #include "herring/gpu/runtime.hpp"

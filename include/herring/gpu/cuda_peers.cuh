@@ -3,8 +3,8 @@
 #ifndef HERRING_GPU_CUDA_PEERS_CUH
 #define HERRING_GPU_CUDA_PEERS_CUH
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/identity.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
 #include "herring/gpu/cuda_objects.cuh"
 #include "herring/gpu/reach.hpp"
 

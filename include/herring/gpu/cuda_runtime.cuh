@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_CUDA_RUNTIME_CUH
 #define HERRING_GPU_CUDA_RUNTIME_CUH
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/cuda_device.cuh"
 #include "herring/gpu/cuda_objects.cuh"
 #include "herring/gpu/cuda_peers.cuh"

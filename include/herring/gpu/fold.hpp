@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_FOLD_HPP
 #define HERRING_GPU_FOLD_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/slices.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_HOST_DEVICE_HPP
 #define HERRING_GPU_HOST_DEVICE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/host_machine.hpp"
 #include "herring/gpu/sharing.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_HOST_QUEUE_HPP
 #define HERRING_GPU_HOST_QUEUE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/runtime.hpp"
 
 #include <atomic>

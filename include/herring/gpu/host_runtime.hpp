@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_HOST_RUNTIME_HPP
 #define HERRING_GPU_HOST_RUNTIME_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/host_device.hpp"
 #include "herring/gpu/host_machine.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_INSPECTION_HPP
 #define HERRING_GPU_INSPECTION_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/runtime.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_KERNELS_CUH
 #define HERRING_GPU_KERNELS_CUH
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/fold.hpp"
 #include "herring/gpu/inspection.hpp"
 #include "herring/gpu/runtime.hpp"

@@ -3,15 +3,15 @@
 #ifndef HERRING_GPU_PEER_SUMS_HPP
 #define HERRING_GPU_PEER_SUMS_HPP
 
-#include "herring/detail/all_or_none.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/names.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/policy/names.hpp"
 #include "herring/units.hpp"
 
 #include <atomic>
@@ -219,7 +219,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         put(mine, device_.exported(base::owned_tensors()));
         for (event const& e : base::all_done()) put(mine, device_.exported(e));
         for (event const& e : base::all_produced()) put(mine, device_.exported(e));
-        gathered const all = ranks_.all_gather(mine);
+        gather_result const all = ranks_.all_gather(mine);
         try {
             (void)herring::detail::all_or_none(
                 ranks_.rank(), "construction",
@@ -231,17 +231,17 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         }
     }
 
-    HERRING_SETUP void open(gathered const& all) {
+    HERRING_SETUP void open(gather_result const& all) {
         if (size_ > most_buffers)
             throw error(errc::unsupported, ranks_.rank(), -1, "construction",
                         {size_, " ranks on this node: a kernel sums at most ", most_buffers,
                          "; use fewer a node, or intra_node::pcie_staging"});
-        bases_ = herring::detail::table<std::byte*>(at(size_));
+        bases_ = herring::detail::fixed_array<std::byte*>(at(size_));
         bases_[at(local_)] = base::tensors();
         others_.reserve(at(size_));
         for (int l = 0; l < size_; ++l) {
             if (l == local_) continue;
-            int const rank = ranks_.map().rank_of(ranks_.node(), l);
+            int const rank = ranks_.topology().rank_of(ranks_.node(), l);
             std::byte const* from = all[at(rank)].data();
             std::size_t const due =
                 sizeof(memory_export) +
@@ -324,7 +324,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     std::vector<event> summed_; // of execution e: number e mod slots
     std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
-    herring::detail::table<std::byte*> bases_; // local rank → its tensors, as this device sees them
+    herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
 
     std::uint64_t launched_ = 0;     // executions whose sums are in the queue
     std::uint64_t stored_count_ = 0; // executions whose results are

@@ -3,8 +3,8 @@
 #ifndef HERRING_GPU_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/device_span.hpp"
 #include "herring/gpu/copy_lists.hpp"
 #include "herring/gpu/recording.hpp"
@@ -122,7 +122,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
 
   protected:
     using event = typename Runtime::event;
-    using recordings = herring::detail::table<recording<Runtime>>;
+    using recordings = herring::detail::fixed_array<recording<Runtime>>;
     struct job {
         std::size_t offset = 0;
         std::size_t bytes = 0;
@@ -195,7 +195,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     typename Runtime::memory const& owned_tensors() const noexcept { return tensors_; }
 
   private:
-    herring::detail::table<job> jobs_; // of execution e: number e mod executions
+    herring::detail::fixed_array<job> jobs_; // of execution e: number e mod executions
     std::vector<event> produced_, done_;
     std::size_t loads_ = 0;
     event now_, taken_;

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_REACH_HPP
 #define HERRING_GPU_REACH_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/error.hpp"
 
 #include <string_view>

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_RECORDING_HPP
 #define HERRING_GPU_RECORDING_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/runtime.hpp"
 
 namespace HERRING_NAMESPACE::gpu {

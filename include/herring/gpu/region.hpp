@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_REGION_HPP
 #define HERRING_GPU_REGION_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 
@@ -78,8 +78,8 @@ template <class Runtime> class region {
     // Local ranks find each other's slots by their own.
     HERRING_SETUP world& alike(world& ranks) const {
         std::uint64_t const mine[] = {slots_at_, slot_bytes_, slots_};
-        gathered const all = ranks.all_gather(std::as_bytes(std::span(mine)));
-        for (int const rank : ranks.map().members(ranks.node())) {
+        gather_result const all = ranks.all_gather(std::as_bytes(std::span(mine)));
+        for (int const rank : ranks.topology().members(ranks.node())) {
             auto const theirs = all[static_cast<std::size_t>(rank)];
             if (theirs.size() != sizeof mine || std::memcmp(theirs.data(), mine, sizeof mine) != 0)
                 throw error(

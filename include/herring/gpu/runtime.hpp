@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_RUNTIME_HPP
 #define HERRING_GPU_RUNTIME_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/slices.hpp"

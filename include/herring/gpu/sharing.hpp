@@ -3,8 +3,8 @@
 #ifndef HERRING_GPU_SHARING_HPP
 #define HERRING_GPU_SHARING_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/gathered.hpp"
+#include "herring/base/config.hpp"
+#include "herring/gather_result.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -41,9 +41,9 @@ HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) 
 /// `device`, `text`: its number here and its name; `name`: the bytes by which all processes of the node tell it apart.
 HERRING_SETUP inline bool tell_if_shared(world& ranks, std::span<std::byte const> name, int device,
                                          char const* text) {
-    gathered const all = ranks.all_gather(name);
+    gather_result const all = ranks.all_gather(name);
     int sharing = 0, first = -1;
-    for (int const rank : ranks.map().members(ranks.node())) {
+    for (int const rank : ranks.topology().members(ranks.node())) {
         auto const theirs = all[static_cast<std::size_t>(rank)];
         if (theirs.size() != name.size() || std::memcmp(theirs.data(), name.data(), name.size()) != 0)
             continue;

@@ -3,7 +3,7 @@
 #ifndef HERRING_GPU_SLICES_HPP
 #define HERRING_GPU_SLICES_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,12 +3,12 @@
 #ifndef HERRING_GPU_STAGING_HPP
 #define HERRING_GPU_STAGING_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/names.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/policy/names.hpp"
 #include "herring/units.hpp"
 
 #include <cstddef>

@@ -3,9 +3,9 @@
 #ifndef HERRING_IMPL_AGREEMENT_HPP
 #define HERRING_IMPL_AGREEMENT_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/digest.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/digest.hpp"
+#include "herring/base/text.hpp"
 #include "herring/engine/agreement.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
@@ -35,8 +35,8 @@ HERRING_SETUP inline std::string_view first_line(std::string_view& text) noexcep
     return first;
 }
 
-HERRING_SEPARABLE void declaration::add(std::initializer_list<piece> field,
-                                        std::initializer_list<piece> value) {
+HERRING_SEPARABLE void declaration::add(std::initializer_list<text_part> field,
+                                        std::initializer_list<text_part> value) {
     append(text_, field);
     append(text_, {"="});
     append(text_, value);

@@ -3,14 +3,14 @@
 #ifndef HERRING_IMPL_CONSTRUCTION_HPP
 #define HERRING_IMPL_CONSTRUCTION_HPP
 
-#include "herring/detail/call_mark.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/construction.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/plan/topology.hpp"
+#include "herring/session/construction.hpp"
+#include "herring/step/call_mark.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -25,7 +25,7 @@ HERRING_SEPARABLE void tell_and_rethrow(world& ranks) {
         throw;
     } catch (error const& failed) {
         failure why = failed.why();
-        if (why.local_rank < 0) why.local_rank = ranks.rank(); // of a plan, which is the same on every rank
+        if (why.reporter < 0) why.reporter = ranks.rank(); // of a plan, which is the same on every rank
         ranks.fail(why);
         throw error(why);
     } catch (std::bad_alloc const&) {
@@ -57,8 +57,8 @@ HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, int rank) {
     return peers;
 }
 
-HERRING_SEPARABLE table<std::size_t> counts_of(layout const& tensors, std::size_t most, int rank) {
-    table<std::size_t> counts(tensors.size());
+HERRING_SEPARABLE fixed_array<std::size_t> counts_of(layout const& tensors, std::size_t most, int rank) {
+    fixed_array<std::size_t> counts(tensors.size());
     for (std::size_t i = 0; i < counts.size(); ++i) {
         counts[i] = tensors[i].elements;
         if (counts[i] > most)

@@ -3,9 +3,9 @@
 #ifndef HERRING_IMPL_CONTROL_HPP
 #define HERRING_IMPL_CONTROL_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/control.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/control/control.hpp"
 #include "herring/error.hpp"
 
 #include <chrono>
@@ -18,23 +18,23 @@
 namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_view operation) noexcept {
-    if (why.local_rank == rank) return why;
+    if (why.reporter == rank) return why;
     failure seen = why;
-    seen.local_rank = rank;
-    if (why.local_rank < 0 && !operation.empty())
+    seen.reporter = rank;
+    if (why.reporter < 0 && !operation.empty())
         seen = failure::make(why.what, rank, why.peer, operation, why.text);
     char text[sizeof seen.text + 96];
     if (why.peer == rank) {
-        if (why.local_rank >= 0)
-            std::snprintf(text, sizeof text, "rank %d gave this rank up: %s", why.local_rank, why.text);
+        if (why.reporter >= 0)
+            std::snprintf(text, sizeof text, "rank %d gave this rank up: %s", why.reporter, why.text);
         else
             std::snprintf(text, sizeof text, "this rank was given up: %s", why.text);
         return failure::make(why.what, rank, rank, why.operation, text);
     }
-    if (why.peer < 0 && why.local_rank >= 0) {
-        std::snprintf(text, sizeof text, "rank %d ended with: %s: %s", why.local_rank, to_string(why.what),
+    if (why.peer < 0 && why.reporter >= 0) {
+        std::snprintf(text, sizeof text, "rank %d ended with: %s: %s", why.reporter, to_string(why.what),
                       why.text);
-        return failure::make(errc::peer_failed, rank, why.local_rank, why.operation, text);
+        return failure::make(errc::peer_failed, rank, why.reporter, why.operation, text);
     }
     return seen;
 }

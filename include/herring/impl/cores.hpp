@@ -3,10 +3,10 @@
 #ifndef HERRING_IMPL_CORES_HPP
 #define HERRING_IMPL_CORES_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/cores.hpp"
-#include "herring/detail/identity.hpp"
-#include "herring/gathered.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/cores.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/gather_result.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -27,7 +27,7 @@ HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
     return made;
 }
 
-HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gathered const& ranks) noexcept {
+HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gather_result const& ranks) noexcept {
     for (::cpu_set_t set = mine.cores;;) {
         ::cpu_set_t wider = set, common;
         std::int64_t threads = 0;

@@ -3,9 +3,9 @@
 #ifndef HERRING_IMPL_JOIN_HPP
 #define HERRING_IMPL_JOIN_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/environment.hpp"
-#include "herring/detail/join_as.hpp"
+#include "herring/base/config.hpp"
+#include "herring/control/environment.hpp"
+#include "herring/control/join_as.hpp"
 #include "herring/join.hpp"
 
 #include <cstdlib>

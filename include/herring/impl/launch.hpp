@@ -3,12 +3,12 @@
 #ifndef HERRING_IMPL_LAUNCH_HPP
 #define HERRING_IMPL_LAUNCH_HPP
 
-#include "herring/detail/blocked_threads.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/control_shared.hpp"
-#include "herring/detail/liveness.hpp"
-#include "herring/detail/text.hpp"
-#include "herring/detail/timeouts.hpp"
+#include "herring/base/blocked_threads.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/control/failure/liveness.hpp"
+#include "herring/control/shared/shared_control.hpp"
+#include "herring/control/timeouts.hpp"
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
 #include "herring/plan/topology.hpp"

@@ -3,7 +3,7 @@
 #ifndef HERRING_IMPL_LAYOUT_HPP
 #define HERRING_IMPL_LAYOUT_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
 

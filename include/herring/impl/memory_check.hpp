@@ -3,13 +3,13 @@
 #ifndef HERRING_IMPL_MEMORY_CHECK_HPP
 #define HERRING_IMPL_MEMORY_CHECK_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/control.hpp"
-#include "herring/detail/free_memory.hpp"
-#include "herring/detail/memory_check.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/free_memory.hpp"
+#include "herring/control/control.hpp"
 #include "herring/error.hpp"
-#include "herring/gathered.hpp"
+#include "herring/gather_result.hpp"
+#include "herring/session/memory_check.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -38,8 +38,8 @@ HERRING_SEPARABLE failure memory_failure(std::span<memory_need const> all, int m
 
 HERRING_SEPARABLE void check_memory(world& ranks, std::size_t bytes) {
     memory_need const mine{bytes, memory_group(), free_memory()};
-    gathered const said = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
-    table<memory_need> all(said.size());
+    gather_result const said = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
+    fixed_array<memory_need> all(said.size());
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (said[r].size() != sizeof mine)
             throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",

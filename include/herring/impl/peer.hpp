@@ -3,7 +3,7 @@
 #ifndef HERRING_IMPL_PEER_HPP
 #define HERRING_IMPL_PEER_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/engine/peer.hpp"
 #include "herring/plan/plan.hpp"
 

@@ -3,8 +3,8 @@
 #ifndef HERRING_IMPL_PLAN_HPP
 #define HERRING_IMPL_PLAN_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 
@@ -29,7 +29,7 @@ HERRING_SEPARABLE void shard_check::refuse(std::string_view policy, division con
                  " and name a server of 0 to ", servers_ - 1});
 }
 
-HERRING_SEPARABLE void refuse_plan(std::initializer_list<piece> what) {
+HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what) {
     throw error(errc::bad_argument, -1, -1, "make_plan", what);
 }
 

@@ -3,8 +3,8 @@
 #ifndef HERRING_IMPL_PRIVATE_MEMORY_HPP
 #define HERRING_IMPL_PRIVATE_MEMORY_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/private_memory.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/private_memory.hpp"
 #include "herring/error.hpp"
 
 #include <cerrno>

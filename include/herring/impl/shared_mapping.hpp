@@ -3,15 +3,15 @@
 #ifndef HERRING_IMPL_SHARED_MAPPING_HPP
 #define HERRING_IMPL_SHARED_MAPPING_HPP
 
-#include "herring/detail/all_or_none.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/descriptor.hpp"
-#include "herring/detail/free_memory.hpp"
-#include "herring/detail/identity.hpp"
-#include "herring/detail/memory_check.hpp"
-#include "herring/detail/shared_mapping.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/free_memory.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/control/all_or_none.hpp"
 #include "herring/error.hpp"
+#include "herring/intra_node/shared_mapping.hpp"
+#include "herring/session/memory_check.hpp"
 #include "herring/world.hpp"
 
 #include <cerrno>
@@ -66,8 +66,8 @@ struct shared_mapping::building {
                                                          if (all.local_size() > 1) open_socket(me.random);
                                                      }),
                                           std::as_bytes(std::span(&me, 1)));
-        table<memory_need> needs(answers.size());
-        table<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // request of a node
+        fixed_array<memory_need> needs(answers.size());
+        fixed_array<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // request of a node
         for (int rank = 0; rank < all.size(); ++rank) {
             auto const said = answers[static_cast<std::size_t>(rank)];
             if (said.size() != sizeof(introduction))
@@ -76,18 +76,18 @@ struct shared_mapping::building {
                          "order"});
             introduction theirs;
             std::memcpy(static_cast<void*>(&theirs), said.data(), sizeof theirs);
-            std::uint64_t& most = largest[static_cast<std::size_t>(all.map().node(rank))];
+            std::uint64_t& most = largest[static_cast<std::size_t>(all.topology().node(rank))];
             if (theirs.bytes > most) most = theirs.bytes;
             needs[static_cast<std::size_t>(rank)] = theirs.memory;
-            if (all.map().node(rank) == all.node()) randoms.push_back(theirs.random);
+            if (all.topology().node(rank) == all.node()) randoms.push_back(theirs.random);
         }
         bytes = largest[static_cast<std::size_t>(all.node())];
         // Each fills its share. The kernel would not refuse what it does not have: it would kill somebody.
         for (int rank = 0; rank < all.size(); ++rank) {
-            int const node = all.map().node(rank);
+            int const node = all.topology().node(rank);
             needs[static_cast<std::size_t>(rank)].bytes =
                 largest[static_cast<std::size_t>(node)] /
-                static_cast<std::size_t>(all.map().local_size(node));
+                static_cast<std::size_t>(all.topology().local_size(node));
         }
         failure const poor =
             memory_failure({needs.data(), needs.size()}, all.rank(), "shared_mapping", "shared memory");
@@ -103,14 +103,15 @@ struct shared_mapping::building {
                            });
     }
 
-    [[noreturn]] HERRING_SETUP void give_up(errc what, int peer, std::initializer_list<piece> text) const {
+    [[noreturn]] HERRING_SETUP void give_up(errc what, int peer,
+                                            std::initializer_list<text_part> text) const {
         throw error(what, all.rank(), peer, "shared_mapping", text);
     }
     [[noreturn]] HERRING_SETUP void give_up_errno(char const* call,
-                                                  std::initializer_list<piece> advice) const {
+                                                  std::initializer_list<text_part> advice) const {
         give_up(errc::no_resources, -1, {call, ": ", std::strerror(errno), "; ", text(advice)});
     }
-    int first_rank() const { return all.map().members(all.node())[0]; }
+    int first_rank() const { return all.topology().members(all.node())[0]; }
 
     // An abstract name: bound to no file, gone with the socket.
     HERRING_SETUP socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
@@ -194,10 +195,10 @@ struct shared_mapping::building {
         do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
         while (sent < 0 && errno == EINTR);
         if (sent < 0 && errno == ECONNREFUSED) // nobody holds the socket that it announced
-            give_up(errc::peer_lost, all.map().rank_of(all.node(), local_rank),
+            give_up(errc::peer_lost, all.topology().rank_of(all.node(), local_rank),
                     {"it died, or left, before the shared memory could be handed to it"});
         if (sent != static_cast<ssize_t>(sizeof token))
-            give_up(errc::unreachable, all.map().rank_of(all.node(), local_rank),
+            give_up(errc::unreachable, all.topology().rank_of(all.node(), local_rank),
                     {"could not hand it the shared memory: ", std::strerror(errno),
                      "; the limit of descriptors in flight may be reached (ulimit -n)"});
     }

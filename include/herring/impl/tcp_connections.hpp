@@ -3,9 +3,9 @@
 #ifndef HERRING_IMPL_TCP_CONNECTIONS_HPP
 #define HERRING_IMPL_TCP_CONNECTIONS_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/tcp_connect.hpp"
-#include "herring/detail/tcp_connections.hpp"
+#include "herring/base/config.hpp"
+#include "herring/transport/tcp/connect.hpp"
+#include "herring/transport/tcp/connections.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE tcp_connections connect_all(world& ranks, std::span<int const> peers, int lanes,
                                               std::uint32_t incarnation, std::chrono::milliseconds timeout) {
     tcp_connector connector(ranks, peers, lanes, incarnation, timeout);
-    tcp_connections made{table<tcp_connection>(peers.size() * static_cast<std::size_t>(lanes)),
+    tcp_connections made{fixed_array<tcp_connection>(peers.size() * static_cast<std::size_t>(lanes)),
                          connector.strangers()};
     std::size_t at = 0;
     for (int const peer : peers)

@@ -3,8 +3,8 @@
 #ifndef HERRING_IMPL_TEXT_HPP
 #define HERRING_IMPL_TEXT_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
 
 #include <cstddef>
 #include <initializer_list>
@@ -13,9 +13,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-HERRING_SEPARABLE std::string_view as_text(piece const& p, char (&digits)[24]) noexcept {
-    bool const negative = p.from == piece::negative;
-    if (p.from != piece::number && !negative) return {p.from, p.size};
+HERRING_SEPARABLE std::string_view as_text(text_part const& p, char (&digits)[24]) noexcept {
+    bool const negative = p.from == text_part::negative;
+    if (p.from != text_part::number && !negative) return {p.from, p.size};
     char* const end = digits + sizeof digits;
     char* first = end;
     for (std::size_t left = negative ? 0 - p.size : p.size; left != 0 || first == end; left /= 10)
@@ -24,12 +24,12 @@ HERRING_SEPARABLE std::string_view as_text(piece const& p, char (&digits)[24]) n
     return {first, static_cast<std::size_t>(end - first)};
 }
 
-HERRING_SEPARABLE void append(std::string& to, std::initializer_list<piece> pieces) {
+HERRING_SEPARABLE void append(std::string& to, std::initializer_list<text_part> pieces) {
     char digits[24];
-    for (piece const& p : pieces) to += as_text(p, digits);
+    for (text_part const& p : pieces) to += as_text(p, digits);
 }
 
-HERRING_SEPARABLE std::string text(std::initializer_list<piece> pieces) {
+HERRING_SEPARABLE std::string text(std::initializer_list<text_part> pieces) {
     std::string made;
     append(made, pieces);
     return made;

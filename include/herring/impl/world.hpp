@@ -3,13 +3,13 @@
 #ifndef HERRING_IMPL_WORLD_HPP
 #define HERRING_IMPL_WORLD_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/control.hpp"
-#include "herring/detail/control_alone.hpp"
-#include "herring/detail/identity.hpp"
-#include "herring/detail/world_state.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/control/alone.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
-#include "herring/gathered.hpp"
+#include "herring/gather_result.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -35,12 +35,12 @@ HERRING_SEPARABLE void world::barrier(std::chrono::milliseconds timeout) {
     is().by.barrier(is().by.self, "barrier", detail::deadline_in(timeout));
 }
 
-HERRING_SEPARABLE gathered world::all_gather(std::span<std::byte const> mine) {
+HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> mine) {
     return all_gather(mine, default_timeout());
 }
 
-HERRING_SEPARABLE gathered world::all_gather(std::span<std::byte const> mine,
-                                             std::chrono::milliseconds timeout) {
+HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> mine,
+                                                  std::chrono::milliseconds timeout) {
     usable("all_gather");
     detail::collective_wait const here(*state_);
     return is().by.all_gather(is().by.self, "all_gather", mine, detail::deadline_in(timeout));

@@ -3,12 +3,12 @@
 #ifndef HERRING_IMPL_WORLD_STATE_HPP
 #define HERRING_IMPL_WORLD_STATE_HPP
 
-#include "herring/detail/blocked_threads.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/control.hpp"
-#include "herring/detail/monitor.hpp"
-#include "herring/detail/standstill.hpp"
-#include "herring/detail/world_state.hpp"
+#include "herring/base/blocked_threads.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/monitor.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure/standstill.hpp"
+#include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
 
 #include <atomic>

@@ -3,7 +3,7 @@
 #ifndef HERRING_INTRA_NODE_INTRA_NODE_HPP
 #define HERRING_INTRA_NODE_INTRA_NODE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 #include "herring/world.hpp"
 

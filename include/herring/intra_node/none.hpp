@@ -3,8 +3,8 @@
 #ifndef HERRING_INTRA_NODE_NONE_HPP
 #define HERRING_INTRA_NODE_NONE_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/private_memory.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/private_memory.hpp"
 #include "herring/intra_node/intra_node.hpp"
 
 namespace HERRING_NAMESPACE::intra_node {

@@ -3,7 +3,7 @@
 #ifndef HERRING_INTRA_NODE_NVLINK_CUH
 #define HERRING_INTRA_NODE_NVLINK_CUH
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/gpu/cuda_runtime.cuh"
 #include "herring/gpu/peer_sums.hpp"
 

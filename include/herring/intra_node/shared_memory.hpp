@@ -3,13 +3,13 @@
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/futex.hpp"
-#include "herring/detail/names.hpp"
-#include "herring/detail/shared_mapping.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/futex.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/intra_node/shared_mapping.hpp"
 #include "herring/intra_node/shared_memory_tuning.hpp"
+#include "herring/policy/names.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -139,7 +139,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     detail::shared_mapping mapping_;
     cell* cells_;
     std::byte* regions_;
-    detail::table<seen> seen_;
+    detail::fixed_array<seen> seen_;
 };
 
 /// Shared memory with the settings that suit two to eight ranks.

@@ -3,7 +3,7 @@
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_TUNING_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_TUNING_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/units.hpp"
 
 #include <cstddef>

@@ -3,11 +3,11 @@
 #ifndef HERRING_JOIN_MPI_HPP
 #define HERRING_JOIN_MPI_HPP
 
-#include "herring/detail/all_or_none.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/environment.hpp"
-#include "herring/detail/join_as.hpp"
-#include "herring/gathered.hpp"
+#include "herring/base/config.hpp"
+#include "herring/control/all_or_none.hpp"
+#include "herring/control/environment.hpp"
+#include "herring/control/join_as.hpp"
+#include "herring/gather_result.hpp"
 #include "herring/join.hpp"
 
 // The C++ bindings that MPI-3 removed would bring virtual functions and warnings.
@@ -40,19 +40,19 @@ HERRING_SETUP inline void mpi_check(int rc, int rank, char const* call) {
 }
 
 /// An all_gather by MPI.
-HERRING_SETUP inline gathered mpi_gather(MPI_Comm communicator, int rank, int size,
-                                         std::span<std::byte const> mine) {
-    table<int> counts(static_cast<std::size_t>(size)), begins(static_cast<std::size_t>(size));
+HERRING_SETUP inline gather_result mpi_gather(MPI_Comm communicator, int rank, int size,
+                                              std::span<std::byte const> mine) {
+    fixed_array<int> counts(static_cast<std::size_t>(size)), begins(static_cast<std::size_t>(size));
     int const count = static_cast<int>(mine.size());
     mpi_check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, communicator), rank,
               "MPI_Allgather");
-    table<std::size_t> sizes(counts.size());
+    fixed_array<std::size_t> sizes(counts.size());
     int begin = 0;
     for (std::size_t r = 0; r < sizes.size(); ++r) {
         sizes[r] = static_cast<std::size_t>(counts[r]);
         begins[r] = std::exchange(begin, begin + counts[r]);
     }
-    gathered all(std::move(sizes));
+    gather_result all(std::move(sizes));
     mpi_check(MPI_Allgatherv(mine.data(), count, MPI_BYTE, all[0].data(), counts.data(), begins.data(),
                              MPI_BYTE, communicator),
               rank, "MPI_Allgatherv");
@@ -91,7 +91,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
                : nearby               ? std::string("127.0.0.1")
                                       : outward_address();
     std::string why;
-    table<endpoint> const at = resolve(who.host, 0, deadline, why);
+    fixed_array<endpoint> const at = resolve(who.host, 0, deadline, why);
     int const socket = at.empty() ? -1 : listen_on(at[0]);
     if (socket < 0)
         throw error(errc::unreachable, 0, -1, "join",

@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 #include "herring/kernel/lanes.hpp"
 #include "herring/update/update.hpp"

@@ -14,8 +14,8 @@
 #include <emmintrin.h>
 #endif
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/float_bits.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/float_bits.hpp"
 #include "herring/element.hpp"
 
 // With -ffast-math (or -Ofast) the compiler may add in another order here than there, and take no number for a NaN: other

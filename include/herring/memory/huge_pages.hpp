@@ -3,7 +3,7 @@
 #ifndef HERRING_MEMORY_HUGE_PAGES_HPP
 #define HERRING_MEMORY_HUGE_PAGES_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <cstddef>
 #include <cstdint>

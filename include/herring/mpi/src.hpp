@@ -6,10 +6,10 @@
 #ifndef HERRING_MPI_SRC_HPP
 #define HERRING_MPI_SRC_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/mpi/reduce.hpp"
 
-#include "herring/detail/late.hpp"
+#include "herring/base/manual_lifetime.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join/mpi.hpp"
 #include "herring/reducer.hpp"
@@ -143,7 +143,7 @@ class mpi_group {
     }
 
     template <class Reducer>
-    Reducer& made(MPI_Comm of, late<Reducer>& one, std::chrono::milliseconds timeout) {
+    Reducer& made(MPI_Comm of, manual_lifetime<Reducer>& one, std::chrono::milliseconds timeout) {
         if (one) return *one;
         wait_for_all(of, timeout);
         return one.emplace(ranks_);
@@ -221,10 +221,10 @@ class mpi_group {
     std::string name_; // empty: MPI_COMM_WORLD's
     world ranks_;
     std::vector<std::int64_t> words_;
-    late<mpi_reducer<float, update::sum>> float_sums_;
-    late<mpi_reducer<double, update::sum>> double_sums_;
-    late<mpi_reducer<std::int64_t, update::sum>> integer_sums_;
-    late<mpi_reducer<std::int64_t, update::max>> greatest_;
+    manual_lifetime<mpi_reducer<float, update::sum>> float_sums_;
+    manual_lifetime<mpi_reducer<double, update::sum>> double_sums_;
+    manual_lifetime<mpi_reducer<std::int64_t, update::sum>> integer_sums_;
+    manual_lifetime<mpi_reducer<std::int64_t, update::max>> greatest_;
 };
 
 /// The groups of a process, each an attribute of its communicator.

@@ -3,7 +3,7 @@
 #ifndef HERRING_PLACEMENT_COLOCATED_HPP
 #define HERRING_PLACEMENT_COLOCATED_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/placement/placement.hpp"
 
 namespace HERRING_NAMESPACE::placement {

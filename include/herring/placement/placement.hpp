@@ -3,7 +3,7 @@
 #ifndef HERRING_PLACEMENT_PLACEMENT_HPP
 #define HERRING_PLACEMENT_PLACEMENT_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

@@ -3,9 +3,9 @@
 #ifndef HERRING_PLAN_PLAN_HPP
 #define HERRING_PLAN_PLAN_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/digest.hpp"
-#include "herring/detail/text.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/digest.hpp"
+#include "herring/base/text.hpp"
 #include "herring/error.hpp"
 #include "herring/fusion/fusion.hpp"
 #include "herring/plan/topology.hpp"
@@ -258,7 +258,7 @@ class shard_check {
     int server_ = 0;
 };
 
-[[noreturn]] HERRING_SEPARABLE void refuse_plan(std::initializer_list<piece> what);
+[[noreturn]] HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what);
 
 /// Fills in route, shards and chunks of one bucket; appends to `shards`. Throws `bad_argument` when the sharding policy
 /// does not give every element one server.

@@ -3,7 +3,7 @@
 #ifndef HERRING_PLAN_TOPOLOGY_HPP
 #define HERRING_PLAN_TOPOLOGY_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 
 #include <bit>
 #include <cstddef>

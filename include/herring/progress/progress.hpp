@@ -3,7 +3,7 @@
 #ifndef HERRING_PROGRESS_PROGRESS_HPP
 #define HERRING_PROGRESS_PROGRESS_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

@@ -3,7 +3,7 @@
 #ifndef HERRING_PROGRESS_THREAD_HPP
 #define HERRING_PROGRESS_THREAD_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/progress/progress.hpp"
 
 namespace HERRING_NAMESPACE::progress {

@@ -3,7 +3,7 @@
 #ifndef HERRING_SHARDING_BALANCED_HPP
 #define HERRING_SHARDING_BALANCED_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/sharding/sharding.hpp"
 
 namespace HERRING_NAMESPACE::sharding {

@@ -3,7 +3,7 @@
 #ifndef HERRING_SHARDING_SHARDING_HPP
 #define HERRING_SHARDING_SHARDING_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

@@ -3,7 +3,7 @@
 #ifndef HERRING_SYNC_EVERY_STEP_HPP
 #define HERRING_SYNC_EVERY_STEP_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/sync/sync.hpp"
 
 namespace HERRING_NAMESPACE::sync {

@@ -3,7 +3,7 @@
 #ifndef HERRING_SYNC_SYNC_HPP
 #define HERRING_SYNC_SYNC_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

@@ -3,7 +3,7 @@
 #ifndef HERRING_TRACE_OFF_HPP
 #define HERRING_TRACE_OFF_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/trace/trace.hpp"
 
 namespace HERRING_NAMESPACE::trace {

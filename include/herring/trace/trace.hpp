@@ -3,7 +3,7 @@
 #ifndef HERRING_TRACE_TRACE_HPP
 #define HERRING_TRACE_TRACE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

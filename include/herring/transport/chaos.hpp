@@ -3,10 +3,10 @@
 #ifndef HERRING_TRANSPORT_CHAOS_HPP
 #define HERRING_TRANSPORT_CHAOS_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/environment.hpp"
-#include "herring/detail/pile.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/append_buffer.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/control/environment.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
 
@@ -132,9 +132,9 @@ class draws {
 };
 
 /// A pile whose values come out in another order than they went in.
-template <class Value> class bag : public pile<Value> {
+template <class Value> class bag : public append_buffer<Value> {
   public:
-    using pile<Value>::pile;
+    using append_buffer<Value>::pile;
     std::size_t size() const noexcept { return this->size_; }
     bool full() const noexcept { return this->size_ == this->room_.size(); }
     Value& operator[](std::size_t i) noexcept { return this->room_[i]; }
@@ -341,15 +341,15 @@ class chaos : public detail::chaos_same_host<Inner> {
         std::memcpy(&seed_, all[0].data(), std::min(all[0].size(), sizeof seed_));
         random_ = detail::draws(detail::draws::mixed(seed_) + static_cast<std::uint64_t>(ranks.rank()));
 
-        links_ = detail::table<link>(wanted.peers.size());
+        links_ = detail::fixed_array<link>(wanted.peers.size());
         for (std::size_t i = 0; i < links_.size(); ++i) {
             links_[i].peer = wanted.peers[i];
             index_[static_cast<std::size_t>(wanted.peers[i])] = i;
         }
         std::size_t const receives = links_.size() * wanted.receives_per_peer;
         std::size_t const sends = links_.size() * wanted.sends_per_peer;
-        receipts_ = detail::table<receipt>(receives);
-        free_ = detail::table<std::size_t>(receives);
+        receipts_ = detail::fixed_array<receipt>(receives);
+        free_ = detail::fixed_array<std::size_t>(receives);
         for (; free_receipts_ < receives; ++free_receipts_) free_[free_receipts_] = free_receipts_;
         late_ = detail::bag<late_send>(sends);
         held_ = detail::bag<held_completion>(receives + sends + links_.size());
@@ -507,8 +507,8 @@ class chaos : public detail::chaos_same_host<Inner> {
 
     Inner inner_;
     std::size_t largest_;
-    detail::table<std::size_t> index_; // rank → place in links_; only of those that are peers
-    detail::table<link> links_;
+    detail::fixed_array<std::size_t> index_; // rank → place in links_; only of those that are peers
+    detail::fixed_array<link> links_;
     std::uint64_t seed_ = 0;
     detail::draws random_;
     std::uint64_t trace_ = 0;
@@ -518,8 +518,8 @@ class chaos : public detail::chaos_same_host<Inner> {
     bool stopped_ = false;
     bool refused_ = false; // something since the last poll
 
-    detail::table<receipt> receipts_;
-    detail::table<std::size_t> free_; // the first free_receipts_: places without a receive
+    detail::fixed_array<receipt> receipts_;
+    detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
     std::size_t free_receipts_ = 0;
     detail::bag<late_send> late_; // posted, and not handed over
     detail::bag<held_completion> held_;

@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_INPROC_HPP
 #define HERRING_TRANSPORT_INPROC_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -197,7 +197,7 @@ class inproc {
                 "it names a hub that this world does not have; see that every rank runs the same build");
         return told;
     }
-    template <class Value> static Value read(gathered const& all, int rank) noexcept {
+    template <class Value> static Value read(gather_result const& all, int rank) noexcept {
         Value theirs{};
         auto const bytes = all[static_cast<std::size_t>(rank)];
         std::memcpy(&theirs, bytes.data(),

@@ -3,9 +3,9 @@
 #ifndef HERRING_TRANSPORT_OFI_HPP
 #define HERRING_TRANSPORT_OFI_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/ofi_messenger.hpp"
+#include "herring/base/config.hpp"
 #include "herring/provider.hpp"
+#include "herring/transport/ofi/messenger.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace HERRING_NAMESPACE::transport {
 /// Interface: providers with IP addresses bind to `world.local_address()`: what routes to the peers, or
 ///            HERRING_INTERFACE.
 /// Threads:   one at a time (FI_THREAD_DOMAIN); `wake` from any. Without the tag's always_returns one more looks
-///            on, which may signal the one that calls (detail/way_out.hpp).
+///            on, which may signal the one that calls (transport/ofi/way_out.hpp).
 /// Progress:  manual, which one that is automatic satisfies: bytes move in `poll`, `wait` and the posts.
 /// Memory:    registered once where the provider asks for it (FI_MR_LOCAL), until the transport goes; no cache of the
 ///            provider's is relied upon. 192 bytes a post and 400 a peer of its own.

@@ -3,16 +3,16 @@
 #ifndef HERRING_TRANSPORT_TCP_HPP
 #define HERRING_TRANSPORT_TCP_HPP
 
-#include "herring/detail/config.hpp"
-#include "herring/detail/descriptor.hpp"
-#include "herring/detail/match_table.hpp"
-#include "herring/detail/names.hpp"
-#include "herring/detail/outer_loop.hpp"
-#include "herring/detail/pile.hpp"
-#include "herring/detail/table.hpp"
-#include "herring/detail/tcp_connections.hpp"
-#include "herring/detail/tcp_link.hpp"
-#include "herring/detail/timespec.hpp"
+#include "herring/base/append_buffer.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/timespec.hpp"
+#include "herring/policy/names.hpp"
+#include "herring/transport/tcp/connections.hpp"
+#include "herring/transport/tcp/link.hpp"
+#include "herring/transport/tcp/match_table.hpp"
+#include "herring/transport/tcp/outer_loop.hpp"
 #include "herring/transport/tcp_tuning.hpp"
 #include "herring/transport/transport.hpp"
 #include "herring/units.hpp"
@@ -203,7 +203,7 @@ template <tcp_tuning Tuning> class basic_tcp {
     static constexpr std::size_t unexpected_cost = 128;
     struct unexpected_message {
         std::uint64_t tag = 0;
-        detail::table<std::byte> bytes;
+        detail::fixed_array<std::byte> bytes;
         bool complete = false;
     };
     struct lane {
@@ -216,14 +216,14 @@ template <tcp_tuning Tuning> class basic_tcp {
         std::size_t bytes = 0;
         enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
         unexpected_message* early = nullptr;
-        detail::table<std::byte> bin;
+        detail::fixed_array<std::byte> bin;
     };
     struct peer_state {
         int rank = -1;
         bool is_lost = false;
         std::uint32_t incarnation = 0; // that its frames must come from
         std::size_t next_lane = 0;
-        detail::table<lane> lanes;
+        detail::fixed_array<lane> lanes;
         detail::match_table posted;
         std::list<unexpected_message> unexpected;
         char reason[200] = "";
@@ -247,18 +247,18 @@ template <tcp_tuning Tuning> class basic_tcp {
         dropped_ = made.strangers;
         take_over(made, wanted);
         std::size_t const most = peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1);
-        done_ = detail::double_pile<completion>(most);
+        done_ = detail::drain_buffer<completion>(most);
         ranks.barrier(wanted.timeout);
     }
 
     HERRING_SETUP void take_over(detail::tcp_connections& made, transport_needs const& wanted) {
-        peers_ = detail::table<peer_state>(wanted.peers.size());
+        peers_ = detail::fixed_array<peer_state>(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
             peer.rank = wanted.peers[i];
             index_[static_cast<std::size_t>(peer.rank)] = static_cast<int>(i);
             peer.posted = detail::match_table(wanted.receives_per_peer);
-            peer.lanes = detail::table<lane>(static_cast<std::size_t>(Tuning.connections));
+            peer.lanes = detail::fixed_array<lane>(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
                 lane& l = peer.lanes[static_cast<std::size_t>(n)];
                 l.at = i * peer.lanes.size() + static_cast<std::size_t>(n);
@@ -417,7 +417,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         }
         if (unexpected_bytes_ + l.bytes + unexpected_cost > Tuning.unexpected_bytes)
             return nullptr; // left in the socket for now
-        detail::table<std::byte> bytes;
+        detail::fixed_array<std::byte> bytes;
         if (!room(peer, bytes, l.bytes)) return nullptr;
         try {
             l.early = &peer.unexpected.emplace_back();
@@ -432,9 +432,10 @@ template <tcp_tuning Tuning> class basic_tcp {
     }
 
     /// Makes `to` a table of so many bytes. False: there is no memory, and the peer is lost.
-    HERRING_SETUP bool room(peer_state& peer, detail::table<std::byte>& to, std::size_t bytes) noexcept {
+    HERRING_SETUP bool room(peer_state& peer, detail::fixed_array<std::byte>& to,
+                            std::size_t bytes) noexcept {
         try {
-            to = detail::table<std::byte>(bytes);
+            to = detail::fixed_array<std::byte>(bytes);
             return true;
         } catch (std::bad_alloc const&) {
             out_of_memory(peer, bytes);
@@ -517,10 +518,10 @@ template <tcp_tuning Tuning> class basic_tcp {
     std::uint64_t job_;
     std::uint32_t const incarnation_ = static_cast<std::uint32_t>(detail::random_bits());
     std::size_t largest_;
-    detail::table<int> index_; // rank → place in peers_; only of those that are
-    detail::table<peer_state> peers_;
-    detail::table<pollfd> polled_;
-    detail::double_pile<completion> done_;
+    detail::fixed_array<int> index_; // rank → place in peers_; only of those that are
+    detail::fixed_array<peer_state> peers_;
+    detail::fixed_array<pollfd> polled_;
+    detail::drain_buffer<completion> done_;
     std::size_t unexpected_bytes_ = 0;
     std::uint64_t dropped_ = 0;
     std::byte nothing_{};

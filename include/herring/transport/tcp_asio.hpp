@@ -3,13 +3,13 @@
 #ifndef HERRING_TRANSPORT_TCP_ASIO_HPP
 #define HERRING_TRANSPORT_TCP_ASIO_HPP
 
-#include "herring/detail/asio.hpp"
-#include "herring/detail/config.hpp"
-#include "herring/detail/late.hpp"
-#include "herring/detail/outer_loop.hpp"
-#include "herring/detail/table.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/manual_lifetime.hpp"
 #include "herring/error.hpp"
 #include "herring/transport/tcp.hpp"
+#include "herring/transport/tcp/asio.hpp"
+#include "herring/transport/tcp/outer_loop.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -47,7 +47,7 @@ class asio_loop : public outer_loop {
         using boost::asio::posix::basic_descriptor<boost::asio::io_context::executor_type>::basic_descriptor;
     };
     struct place {
-        late<waitable> socket;
+        manual_lifetime<waitable> socket;
         bool pending[2] = {}; // to read, to write
         handler_memory memory[2];
     };
@@ -94,7 +94,7 @@ class asio_loop : public outer_loop {
 
     HERRING_SETUP static void watch_in(outer_loop& loop, std::size_t at, int descriptor, int rank) {
         try {
-            late<waitable>& socket = self(loop).places_[at].socket;
+            manual_lifetime<waitable>& socket = self(loop).places_[at].socket;
             socket.emplace(self(loop).context_);
             socket->assign(descriptor);
         } catch (boost::system::system_error const& failed) { // Asio's own descriptors
@@ -141,7 +141,7 @@ class asio_loop : public outer_loop {
     }
 
     HERRING_SETUP static void forget_in(outer_loop& loop, std::size_t at) noexcept {
-        late<waitable>& socket = self(loop).places_[at].socket;
+        manual_lifetime<waitable>& socket = self(loop).places_[at].socket;
         if (socket && socket->is_open()) (void)socket->release();
     }
 
@@ -177,7 +177,7 @@ class asio_loop : public outer_loop {
     }
 
     boost::asio::io_context& context_;
-    table<place> places_;
+    fixed_array<place> places_;
     std::size_t armed_ = 0;
     handler_memory wake_memory_;
     std::atomic<bool> waking_{false};

@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_TCP_TUNING_HPP
 #define HERRING_TRANSPORT_TCP_TUNING_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/units.hpp"
 
 #include <cstddef>

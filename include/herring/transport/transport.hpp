@@ -3,7 +3,7 @@
 #ifndef HERRING_TRANSPORT_TRANSPORT_HPP
 #define HERRING_TRANSPORT_TRANSPORT_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/world.hpp"

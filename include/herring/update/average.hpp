@@ -3,7 +3,7 @@
 #ifndef HERRING_UPDATE_AVERAGE_HPP
 #define HERRING_UPDATE_AVERAGE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/update/sum.hpp"
 #include "herring/update/update.hpp"
 

@@ -3,7 +3,7 @@
 #ifndef HERRING_UPDATE_MAX_HPP
 #define HERRING_UPDATE_MAX_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/update/update.hpp"
 
 namespace HERRING_NAMESPACE::update {

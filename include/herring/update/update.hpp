@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/element.hpp"
 #include "herring/policy.hpp"
 

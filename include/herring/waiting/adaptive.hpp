@@ -3,7 +3,7 @@
 #ifndef HERRING_WAITING_ADAPTIVE_HPP
 #define HERRING_WAITING_ADAPTIVE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
 #include <string>

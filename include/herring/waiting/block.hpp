@@ -3,7 +3,7 @@
 #ifndef HERRING_WAITING_BLOCK_HPP
 #define HERRING_WAITING_BLOCK_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
 namespace HERRING_NAMESPACE::waiting {

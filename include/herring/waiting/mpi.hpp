@@ -3,7 +3,7 @@
 #ifndef HERRING_WAITING_MPI_HPP
 #define HERRING_WAITING_MPI_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/waiting/waiting.hpp"
 
 // The C++ bindings that MPI-3 removed would bring virtual functions and warnings.

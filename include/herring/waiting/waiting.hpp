@@ -3,7 +3,7 @@
 #ifndef HERRING_WAITING_WAITING_HPP
 #define HERRING_WAITING_WAITING_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

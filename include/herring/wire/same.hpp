@@ -3,7 +3,7 @@
 #ifndef HERRING_WIRE_SAME_HPP
 #define HERRING_WIRE_SAME_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/wire/wire.hpp"
 
 namespace HERRING_NAMESPACE::wire {

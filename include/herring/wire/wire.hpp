@@ -3,7 +3,7 @@
 #ifndef HERRING_WIRE_WIRE_HPP
 #define HERRING_WIRE_WIRE_HPP
 
-#include "herring/detail/config.hpp"
+#include "herring/base/config.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>

@@ -228,7 +228,7 @@ template <class T, class Update = herring::update::sum> class world_of {
     /// `nodes[n]` ranks on node n; tensors of these many elements, each a bucket.
     world_of(std::vector<int> const& nodes, std::vector<std::size_t> const& tensors,
              herring::exchange_tuning const& tuning, std::uint32_t seed, int refusals_in_100)
-        : net(total(nodes), seed), worlds(make_worlds(nodes)), map(worlds[0].map()),
+        : net(total(nodes), seed), worlds(make_worlds(nodes)), map(worlds[0].topology()),
           made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced>(
               tensors, map, sizeof(T), sizeof(herring::accumulator<T>), tuning)) {
         std::size_t const tensor_bytes = made.tensor_bytes();

@@ -26,6 +26,6 @@ TEST_CASE("host_device: the first failure stays, with the rank and the device") 
     device.refuse("two");
     REQUIRE(device.failed() != nullptr);
     CHECK(std::string_view(device.failed()->text) == "device 0: one");
-    CHECK(device.failed()->local_rank == 0);
+    CHECK(device.failed()->reporter == 0);
     CHECK(device.refused());
 }

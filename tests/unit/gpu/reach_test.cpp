@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/gpu/reach.hpp"
 
-#include "herring/detail/control.hpp"
+#include "herring/control/control.hpp"
 
 #include "doctest/doctest.h"
 
@@ -29,7 +29,7 @@ template <class Check> void as_told(failure const& why, Check&& check) {
 TEST_CASE("reach: a pair that does not reach each other, by rank, number and name") {
     failure const why = gpu::out_of_reach({5, 0, "0000:1B:00.0"}, {12, 7, "0000:DB:00.0"});
     CHECK(why.what == errc::unsupported);
-    CHECK(why.local_rank == 5);
+    CHECK(why.reporter == 5);
     CHECK(why.peer == 12);
     as_told(why, [](std::string const& text) {
         CHECK(has(text, "device 0 (0000:1B:00.0) of rank 5 cannot reach device 7 (0000:DB:00.0) of rank 12"));

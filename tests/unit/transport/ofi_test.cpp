@@ -267,7 +267,7 @@ TEST_CASE(
                 FAIL("it was registered");
             } catch (error const& why) {
                 CHECK(why.code() == errc::no_resources);
-                CHECK(why.why().local_rank == 5);
+                CHECK(why.why().reporter == 5);
                 CHECK_MESSAGE(contains(why.what(), "cannot register 32 bytes"), why.what());
                 CHECK_MESSAGE(contains(why.what(), "ulimit -l"), why.what());
             }
@@ -324,7 +324,7 @@ TEST_CASE("ofi: an address vector that is full, and the rank that it does not ta
             FAIL("it was taken");
         } catch (error const& why) {
             CHECK(why.code() == errc::no_resources);
-            CHECK(why.why().local_rank == 2);
+            CHECK(why.why().reporter == 2);
             CHECK(why.why().peer == one.named);
             CHECK_MESSAGE(contains(why.what(), one.says), why.what());
         }

@@ -1,0 +1,54 @@
+// herring: whether the ranks of a machine have a core each, whatever cores a launcher bound them to.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_BASE_CORES_HPP
+#define HERRING_BASE_CORES_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/gather_result.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <sched.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a rank tells the others: its machine, how many of its threads wait for messages, and on which cores these may run.
+struct cores_of_rank {
+    std::uint64_t machine = 0;
+    std::int64_t threads = 1;
+    ::cpu_set_t cores{};
+
+    /// Without the cores behind the last: 16 bytes, and one for eight cores.
+    std::span<std::byte const> bytes() const noexcept {
+        auto const* const all = reinterpret_cast<std::byte const*>(this);
+        std::size_t size = sizeof *this;
+        while (size > 16 && all[size - 1] == std::byte{0}) --size;
+        return {all, size};
+    }
+    static cores_of_rank from(std::span<std::byte const> bytes) noexcept {
+        cores_of_rank made;
+        std::memcpy(static_cast<void*>(&made), bytes.data(), std::min(bytes.size(), sizeof made));
+        return made;
+    }
+    /// Of the calling thread.
+    HERRING_SEPARABLE static cores_of_rank here(int threads);
+};
+
+/// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the
+/// threads that may run nowhere else. The same is asked of its cores with those of all ranks that may run on one of them, and so
+/// on, until no rank is left that may.
+///
+/// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
+HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gather_result const& ranks) noexcept;
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/cores.hpp"
+#endif
+
+#endif // HERRING_BASE_CORES_HPP

@@ -1,0 +1,28 @@
+// herring: integers as little-endian bytes and back, whatever the machine.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_BASE_LITTLE_ENDIAN_HPP
+#define HERRING_BASE_LITTLE_ENDIAN_HPP
+
+#include "herring/base/config.hpp"
+
+#include <cstddef>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Compilers make one store of it.
+template <class Integer> constexpr void put(std::byte* to, Integer value) noexcept {
+    for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+/// Compilers make one load of it.
+template <class Integer> constexpr Integer get(std::byte const* from) noexcept {
+    Integer value = 0;
+    for (std::size_t i = 0; i < sizeof(Integer); ++i)
+        value =
+            static_cast<Integer>(value | static_cast<Integer>(std::to_integer<Integer>(from[i]) << (8 * i)));
+    return value;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_BASE_LITTLE_ENDIAN_HPP

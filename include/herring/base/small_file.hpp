@@ -1,0 +1,31 @@
+// herring: small files of /proc and /sys, as text.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_BASE_SMALL_FILE_HPP
+#define HERRING_BASE_SMALL_FILE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// A small file of /proc or /sys as text; empty if it cannot be read.
+HERRING_SETUP inline std::string small_file(std::string const& path) {
+    std::string text;
+    descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return text;
+    char part[4096];
+    for (ssize_t got = 0; (got = ::read(file.get(), part, sizeof part)) > 0 || (got < 0 && errno == EINTR);)
+        if (got > 0) text.append(part, static_cast<std::size_t>(got));
+    return text;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_BASE_SMALL_FILE_HPP

@@ -1,0 +1,266 @@
+// herring: which rank of what size this process is and where rank 0 listens, from options and variables.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_ENVIRONMENT_HPP
+#define HERRING_CONTROL_ENVIRONMENT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/base/text.hpp"
+#include "herring/control/failure/failure_handler.hpp"
+#include "herring/control/timeouts.hpp"
+#include "herring/error.hpp"
+#include "herring/join_options.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace HERRING_NAMESPACE {
+
+namespace detail {
+
+inline constexpr int most_ranks = 1 << 20;
+
+/// Where this process belongs, before anyone was asked.
+struct rendezvous {
+    int rank = 0;
+    int size = 1;
+    std::string host{}; // of rank 0; empty where nobody said it
+    std::uint16_t port = 0;
+    std::string node{}, secret{}, interface {};
+    std::string source = "no launcher"; // who said the rank
+    timeouts times{};
+    failure_handler on_failure{};
+};
+
+struct host_and_port {
+    std::string host;
+    std::uint16_t port = 0;
+};
+
+[[noreturn]] HERRING_SETUP inline void bad_setting(std::initializer_list<text_part> text) {
+    throw error(errc::bad_argument, -1, -1, "join", text);
+}
+
+/// A decimal number from `least` to `most`; -1 when it is not one.
+constexpr long long number_in(std::string_view text, long long least, long long most) noexcept {
+    if (text.empty() || text.size() > 18) return -1;
+    long long value = 0;
+    for (char const c : text) {
+        if (c < '0' || c > '9') return -1;
+        value = value * 10 + (c - '0');
+    }
+    return value < least || value > most ? -1 : value;
+}
+
+/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name` is who said it, for the error.
+HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name) {
+    auto const refuse = [&](std::string_view why) { bad_setting({name, " is '", text, "'", why}); };
+    std::string_view host, port;
+    if (!text.empty() && text[0] == '[') {
+        std::size_t const end = text.find(']');
+        if (end == std::string_view::npos || end + 1 >= text.size() || text[end + 1] != ':')
+            refuse(", which is not [ipv6]:port; write for example [::1]:4711");
+        host = text.substr(1, end - 1);
+        port = text.substr(end + 2);
+    } else {
+        std::size_t const colon = text.rfind(':');
+        if (colon == std::string_view::npos)
+            refuse(", which has no port; write host:port, for example 10.0.0.1:4711");
+        host = text.substr(0, colon);
+        port = text.substr(colon + 1);
+        if (host.find(':') != std::string_view::npos)
+            refuse("; put an IPv6 address in brackets, for example [::1]:4711");
+    }
+    if (host.empty()) refuse(", which has no host; write host:port, for example 10.0.0.1:4711");
+    long long const number = number_in(port, 1, 65535);
+    if (number < 0)
+        bad_setting({name, " is '", text, "', whose port '", port, "' is not a number from 1 to 65535"});
+    return {std::string(host), static_cast<std::uint16_t>(number)};
+}
+
+/// The first host of a Slurm node list: "gpu[07-09,12],login" → "gpu07"; empty when it is not one.
+HERRING_SETUP inline std::string first_host(std::string_view list) {
+    std::string host;
+    for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
+        if (list[i] != '[') {
+            host += list[i];
+            continue;
+        }
+        std::size_t const close = list.find(']', i);
+        if (close == std::string_view::npos) return {};
+        for (++i; i < close && list[i] != '-' && list[i] != ','; ++i) host += list[i];
+        i = close;
+    }
+    return host;
+}
+
+/// A port that ranks of one job agree on without talking: below the range that Linux hands out by itself.
+HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
+    return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
+}
+
+/// Where variables are looked up: the process's own, or a test's.
+struct variables {
+    char const* (*look_up)(void const* self, char const* name); // nullptr: there is none
+    void const* self = nullptr;
+
+    /// An empty text is as good as none.
+    HERRING_SETUP std::string_view text(char const* name) const {
+        char const* const found = look_up(self, name);
+        return found == nullptr ? std::string_view() : std::string_view(found);
+    }
+    bool has(char const* name) const { return !text(name).empty(); }
+    HERRING_SETUP int number(char const* name, long long least, long long most) const {
+        long long const value = number_in(text(name), least, most);
+        if (value < 0)
+            bad_setting({name, " is '", text(name), "', which is not a number from ", least, " to ", most});
+        return static_cast<int>(value);
+    }
+};
+
+/// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
+/// of them.
+///
+/// `parent` names the process that started the ranks, for launchers on one machine that say no job's name.
+/// Errors: `bad_argument` naming the variable and its value.
+HERRING_SETUP inline rendezvous read_environment(join_options const& options, variables const& from,
+                                                 long long parent) {
+    rendezvous found;
+    auto const option = [&](std::string const& given, char const* name) {
+        return given.empty() ? from.text(name) : std::string_view(given);
+    };
+    found.node = option(options.node, "HERRING_NODE");
+    found.secret = option(options.secret, "HERRING_SECRET");
+    found.interface = option(options.interface, "HERRING_INTERFACE");
+    found.on_failure = options.on_failure;
+    found.times = read_timeouts(
+        options.peer_timeout, options.default_timeout,
+        [&](char const* name) { return from.look_up(from.self, name); }, "join_options", "join");
+
+    std::string_view const address = option(options.address, "HERRING_ADDR");
+    char const* const address_from = options.address.empty() ? "HERRING_ADDR" : "join_options::address";
+
+    // Both or neither; returns whether they are there.
+    auto const rank_and_size = [&](char const* source, char const* rank, char const* size) {
+        if (!from.has(rank) && !from.has(size)) return false;
+        if (!from.has(rank) || !from.has(size)) {
+            char const* const there = from.has(rank) ? rank : size;
+            char const* const lacks = from.has(rank) ? size : rank;
+            bad_setting({there, " is '", from.text(there), "' but ", lacks,
+                         " is not set; set both, or neither to run alone"});
+        }
+        found.size = from.number(size, 1, most_ranks);
+        found.rank = from.number(rank, 0, most_ranks - 1);
+        found.source = source;
+        return true;
+    };
+
+    std::string job; // a name that all ranks of the job know
+    bool one_machine = false;
+    bool slurm = false;
+    if (options.rank >= most_ranks || options.size > most_ranks)
+        bad_setting({"join_options say rank ", options.rank, " of ", options.size, "; at most ", most_ranks,
+                     " ranks join"});
+    if (options.rank >= 0 || options.size >= 0) {
+        found.source = "join_options";
+        if (options.size >= 0)
+            found.size = options.size;
+        else if (from.has("HERRING_SIZE"))
+            found.size = from.number("HERRING_SIZE", 1, most_ranks);
+        else
+            bad_setting({"join_options::rank is ", options.rank,
+                         " but neither join_options::size nor HERRING_SIZE is set; set one of them"});
+        if (options.rank >= 0)
+            found.rank = options.rank;
+        else if (from.has("HERRING_RANK"))
+            found.rank = from.number("HERRING_RANK", 0, most_ranks - 1);
+        else
+            bad_setting({"join_options::size is ", options.size,
+                         " but neither join_options::rank nor HERRING_RANK is set; set one of them"});
+    } else if (rank_and_size("HERRING_RANK and HERRING_SIZE", "HERRING_RANK", "HERRING_SIZE")) {
+    } else if (rank_and_size("torchrun (RANK and WORLD_SIZE)", "RANK", "WORLD_SIZE")) {
+        job = from.text("TORCHELASTIC_RUN_ID");
+    } else if (rank_and_size("Open MPI (OMPI_COMM_WORLD_RANK and _SIZE)", "OMPI_COMM_WORLD_RANK",
+                             "OMPI_COMM_WORLD_SIZE")) {
+        one_machine = from.has("OMPI_COMM_WORLD_LOCAL_SIZE") &&
+                      from.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, most_ranks) == found.size;
+        job = from.text("PMIX_NAMESPACE");
+        if (job.empty()) job = from.text("OMPI_MCA_ess_base_jobid");
+    } else if (rank_and_size("MPICH (PMI_RANK and PMI_SIZE)", "PMI_RANK", "PMI_SIZE")) {
+        one_machine =
+            from.has("MPI_LOCALNRANKS") && from.number("MPI_LOCALNRANKS", 1, most_ranks) == found.size;
+        slurm = !one_machine && from.has("SLURM_JOB_ID"); // srun --mpi=pmi2 sets the same two variables
+    } else if (from.has("SLURM_PROCID") && (from.has("SLURM_STEP_NUM_TASKS") || from.has("SLURM_NTASKS"))) {
+        // Only srun sets both; a batch script or a shell in an allocation runs alone.
+        rank_and_size("Slurm (SLURM_PROCID and SLURM_NTASKS)", "SLURM_PROCID",
+                      from.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
+        slurm = true;
+    } else if (!address.empty()) {
+        bad_setting({address_from, " is '", address,
+                     "' but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
+                     "torchrun, mpirun or srun"});
+    } else {
+        return found; // alone
+    }
+
+    if (found.size < 1 || found.rank >= found.size)
+        bad_setting({"rank ", found.rank, " of ", found.size, " (from ", found.source,
+                     ") is out of range; ranks go from 0 to ", found.size - 1});
+    if (found.size == 1) return found;
+
+    if (!address.empty()) {
+        host_and_port const at = split_address(address, address_from);
+        found.host = at.host;
+        found.port = at.port;
+        return found;
+    }
+    bool const own = found.source == "join_options" || found.source.starts_with("HERRING_");
+    bool const torchrun = found.source.starts_with("torchrun");
+    if (slurm) {
+        job = text({"slurm ", from.text("SLURM_JOB_ID"), ".",
+                    from.text(from.has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID")});
+        char const* const nodes = from.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+        char const* const list = from.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
+        one_machine = from.has(nodes) && from.number(nodes, 1, most_ranks) == 1;
+        if (!one_machine && from.has(list)) {
+            found.host = first_host(from.text(list));
+            if (found.host.empty())
+                bad_setting({list, " is '", from.text(list),
+                             "', which is not a node list; set HERRING_ADDR=host:port of rank 0"});
+        }
+    }
+    if (!own && found.host.empty() && from.has("MASTER_ADDR")) {
+        found.host = from.text("MASTER_ADDR");
+        // torchrun's own store listens on MASTER_PORT.
+        if (from.has("MASTER_PORT"))
+            found.port = static_cast<std::uint16_t>(from.number("MASTER_PORT", 1, 65534) + 1);
+    } else if (!own && found.host.empty() && one_machine) {
+        found.host = "127.0.0.1";
+    }
+    if (found.host.empty())
+        bad_setting({found.source, own ? " say" : " says", " rank ", found.rank, " of ", found.size,
+                     ", but nothing says where rank 0 is",
+                     own ? "" : " and the ranks are not known to be on one machine",
+                     torchrun ? "; set MASTER_ADDR and MASTER_PORT (torchrun does), or "
+                     : slurm  ? "; start the program by srun, which sets SLURM_STEP_NODELIST, or set "
+                              : "; set ",
+                     "HERRING_ADDR=host:port, an address of rank 0's machine and a free port there"});
+    if (found.port == 0) {
+        if (job.empty()) {
+            if (!one_machine)
+                bad_setting({"MASTER_ADDR is '", found.host,
+                             "' but MASTER_PORT is not set; set it, or HERRING_ADDR=host:port"});
+            job = text({"parent ", parent});
+        }
+        found.port = port_for(job);
+    }
+    return found;
+}
+
+} // namespace detail
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_CONTROL_ENVIRONMENT_HPP

@@ -1,0 +1,104 @@
+// herring: which ranks can never go on, because each waits for a call that another one of them has not made. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_FAILURE_STANDSTILL_HPP
+#define HERRING_CONTROL_FAILURE_STANDSTILL_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Where a rank stands that can do nothing but wait: all threads of its process wait in calls of Herring.
+///
+/// A channel is a sequence of operations that all ranks run in one order: 0 are the world's collectives, n the executions
+/// of the reducer that was constructed as the n-th. An operation needs every rank.
+/// Shape:    words, all of them, so that it can lie in memory that others read.
+struct wait_report {
+    static constexpr std::size_t most_waits = 4, most_channels = 28;
+    struct entry {
+        std::uint64_t channel = 0;
+        std::uint64_t number = 0;
+        friend bool operator==(entry const&, entry const&) = default;
+    };
+
+    std::uint64_t waits = 0; ///< 0: the rank says nothing
+    std::uint64_t channels = 0;
+    std::uint64_t waits_of_process = 0;
+    entry waiting[most_waits]{};  ///< a thread each: not before this operation is complete
+    entry begun[most_channels]{}; ///< how many operations of this channel the rank has begun
+
+    bool sound() const noexcept { return waits <= most_waits && channels <= most_channels; }
+    /// Whether the rank is known not to have begun this operation.
+    bool lacks(entry const& operation) const noexcept {
+        for (std::size_t i = 0; i < channels; ++i)
+            if (begun[i].channel == operation.channel) return begun[i].number <= operation.number;
+        return false;
+    }
+    friend bool operator==(wait_report const&, wait_report const&) = default;
+};
+
+/// A rank that never goes on, and one that it waits for in vain.
+struct standstill {
+    int rank = -1; ///< −1: none is proven
+    int other = -1;
+    std::uint64_t channel = 0, other_channel = 0; ///< that they wait in
+};
+
+/// Finds ranks that can never go on. `all`: rank → its last report, however old. `one_process`: all are threads of one.
+// The largest set of ranks each of whose waits is for an operation that another rank of the set has not begun.
+// Correctness: docs/design.md, Crossed calls.
+HERRING_SETUP inline standstill find_standstill(std::span<wait_report const> all, bool one_process) {
+    fixed_array<bool> stuck(all.size());
+    for (std::size_t r = 0; r < all.size(); ++r)
+        stuck[r] = all[r].waits > 0 && (one_process || all[r].waits == all[r].waits_of_process);
+    auto const awaited = [&](wait_report::entry const& wait) {
+        std::size_t p = 0;
+        while (p < all.size() && !(stuck[p] && all[p].lacks(wait))) ++p;
+        return p;
+    };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t r = 0; r < all.size(); ++r)
+            for (std::size_t w = 0; stuck[r] && w < all[r].waits; ++w)
+                if (awaited(all[r].waiting[w]) == all.size()) {
+                    stuck[r] = false;
+                    changed = true;
+                }
+    }
+    std::uint64_t waits = 0;
+    for (std::size_t r = 0; r < all.size(); ++r) waits += stuck[r] ? all[r].waits : 0;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (!stuck[r] || (one_process && waits != all[r].waits_of_process)) continue;
+        std::size_t const other = awaited(all[r].waiting[0]);
+        return {static_cast<int>(r), static_cast<int>(other), all[r].waiting[0].channel,
+                all[other].waiting[0].channel};
+    }
+    return {};
+}
+
+/// It in words, in the name of the rank.
+HERRING_SETUP inline failure sentence(standstill const& found) noexcept {
+    char digits[2][32];
+    auto const place = [&](int which, std::uint64_t channel) -> char const* {
+        if (channel == 0) return "a barrier or a construction";
+        std::snprintf(digits[which], sizeof digits[which], "reducer %llu",
+                      static_cast<unsigned long long>(channel));
+        return digits[which];
+    };
+    return failure::make(
+        errc::mismatch, found.rank, found.other, "wait",
+        {"rank ", found.rank, " waits in ", place(0, found.channel), " for rank ", found.other,
+         ", which has not made that call and waits in ", place(1, found.other_channel),
+         " (reducers in order of construction): calls in crossed order, neither can go on; let all "
+         "ranks make the same calls in the same order"});
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_CONTROL_FAILURE_STANDSTILL_HPP

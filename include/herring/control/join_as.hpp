@@ -1,0 +1,143 @@
+// herring: joins a world once it is known which rank this is and where rank 0 listens.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_JOIN_AS_HPP
+#define HERRING_CONTROL_JOIN_AS_HPP
+
+#include "herring/base/address.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/base/text.hpp"
+#include "herring/base/timespec.hpp"
+#include "herring/control/alone.hpp"
+#include "herring/control/environment.hpp"
+#include "herring/control/rendezvous/rendezvous.hpp"
+#include "herring/error.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <time.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SETUP inline void rest(std::chrono::milliseconds time) noexcept {
+    timespec const span = timespec_of(time);
+    ::nanosleep(&span, nullptr);
+}
+
+/// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2
+/// s.
+HERRING_SETUP inline fixed_array<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
+    time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(2));
+    std::string why;
+    while (true) {
+        fixed_array<endpoint> found = resolve(who.host, who.port, deadline, why);
+        if (!found.empty()) return found;
+        if (clock::now() + std::chrono::milliseconds(200) >= patience) break;
+        rest(std::chrono::milliseconds(200));
+    }
+    throw error(errc::unreachable, who.rank, -1, "join",
+                {"the host '", who.host, "' of rank 0's address does not resolve: ", why,
+                 "; set HERRING_ADDR to a name or an IP address that every rank can resolve"});
+}
+
+/// Rank 0: sockets on exactly the addresses given.
+HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const& at, rendezvous const& who,
+                                                    time_point deadline) {
+    for (endpoint const& e : at)
+        if (e.wildcard())
+            throw error(
+                errc::bad_argument, 0, -1, "join",
+                {"rank 0's address is ", who.host, ":", who.port,
+                 ", which means every interface, and no other rank could connect to it; name one address "
+                 "of rank 0's machine: ",
+                 interfaces_text(interfaces())});
+    // The last job's process may be about to give the port back.
+    time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
+    while (true) {
+        std::vector<int> made;
+        int why = 0;
+        for (endpoint const& e : at) {
+            int const socket = listen_on(e);
+            if (socket >= 0) {
+                made.push_back(socket);
+                continue;
+            }
+            if (why != EADDRINUSE) why = errno;
+        }
+        if (!made.empty() && why != EADDRINUSE) return made;
+        for (int const socket : made) ::close(socket);
+        if (why == EADDRINUSE && clock::now() < patience) {
+            rest(std::chrono::milliseconds(50));
+            continue;
+        }
+        if (why == EADDRINUSE)
+            throw error(errc::no_resources, 0, -1, "join",
+                        {"port ", who.port, " of ", who.host,
+                         " is in use by another process; choose another port in HERRING_ADDR, the same on "
+                         "every rank, "
+                         "or end that process (ss -ltnp shows it)"});
+        if (why == EADDRNOTAVAIL)
+            throw error(errc::unreachable, 0, -1, "join",
+                        {"rank 0 cannot listen on ", who.host, ":", who.port,
+                         ", which is not an address of its machine; set HERRING_ADDR to one of: ",
+                         interfaces_text(interfaces())});
+        throw error(errc::unreachable, 0, -1, "join",
+                    {"rank 0 cannot listen on ", who.host, ":", who.port, ": ", std::strerror(why),
+                     "; set HERRING_ADDR to an address and a free port above 1023 of rank 0's machine"});
+    }
+}
+
+/// The rest of joining, once it is known who this is; `listeners` where rank 0 listens already.
+HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
+                                   std::vector<int> listeners = {}) {
+    if (who.node.size() > 512)
+        bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
+    if (who.size == 1) {
+        membership alone;
+        if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
+        alone.job = random_bits();
+        alone.peer_timeout = who.times.peer;
+        alone.default_timeout = who.times.call;
+        alone.by = control_alone::make(who.on_failure);
+        return world(std::move(alone));
+    }
+    time_point const deadline = deadline_in(timeout);
+    star::settings made;
+    made.rank = who.rank;
+    made.size = who.size;
+    bool const v6 = who.host.find(':') != std::string::npos;
+    made.hub_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
+    made.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
+    made.boot = boot_id();
+    made.secret = star::secret_check(who.secret);
+    made.listeners = std::move(listeners);
+    if (made.listeners.empty()) {
+        made.hub = resolve_hub(who, deadline);
+        // An interface that does not exist is said before anyone is kept waiting.
+        if (!who.interface.empty()) interface_address_of(who.interface, made.hub[0].family());
+        if (who.rank == 0) made.listeners = listen_on_all(made.hub, who, deadline);
+    }
+    int const family = made.listeners.empty() ? made.hub[0].family() : local_end(made.listeners[0]).family();
+    std::string const own =
+        who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
+    made.deadline = deadline;
+    made.timeout = timeout;
+    made.asked = who.times;
+    made.on_failure = who.on_failure;
+    made.times = liveness::of(who.times.peer);
+    membership told = star::join_star(std::move(made));
+    if (!own.empty()) told.local_address = own;
+    return world(std::move(told));
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_CONTROL_JOIN_AS_HPP

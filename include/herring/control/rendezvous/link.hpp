@@ -1,0 +1,145 @@
+// herring: one connection of a star: whole messages out of a socket and into it, without ever blocking.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_RENDEZVOUS_LINK_HPP
+#define HERRING_CONTROL_RENDEZVOUS_LINK_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/crc32c.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/wire/messages.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace HERRING_NAMESPACE::detail::star {
+
+/// No delay for small messages; a host that has vanished is noticed after about `patience`, idle or not.
+HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) noexcept {
+    auto const set = [&](int level, int option, int value) {
+        ::setsockopt(socket, level, option, &value, sizeof value);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, patience < never ? 1 : 0);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max()};
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min(patience, most).count()));
+}
+
+/// What lies at the front of the bytes that have come in.
+struct arrival {
+    bool whole = false;  ///< a message is there: `front` and `body`
+    std::string wrong{}; ///< or why it can never be one
+    head front{};
+    std::span<std::byte const> body{};
+};
+
+/// One framed connection, and what its end of the star knows of it. Whoever has it closes the socket.
+///
+/// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each
+/// kind of message may have.
+struct link {
+    int socket = -1;          // -1: this place is free
+    std::uint64_t serial = 0; // in order of opening; what was meant for a closed link does not reach the next
+    int rank = -1;            // -1: nobody yet
+    bool connecting = false;
+    bool refused = false; // only waits until the other end has read why
+    bool finish = false;  // nothing more to send after `out`
+    bool wants_write = false;
+    int error = 0;
+    time_point until = time_point::max(); // closed then
+    time_point heard{};                   // when something last came in
+    std::string from{};
+    byte_buffer in{}, out{};
+    std::size_t sent = 0;
+
+    bool open() const noexcept { return socket >= 0; }
+    bool pending() const noexcept { return open() && rank < 0; }
+    /// Still the connection that had this serial.
+    bool still(std::uint64_t number) const noexcept { return open() && serial == number; }
+
+    /// Writes what the socket takes. False: some of it has to wait until the socket takes more.
+    HERRING_SETUP bool write() noexcept {
+        while (sent < out.size()) {
+            ssize_t const n = ::send(socket, out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+            if (n > 0) {
+                sent += static_cast<std::size_t>(n);
+                continue;
+            }
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+            error = errno; // reading will find the socket closed, and say so
+            sent = out.size();
+        }
+        out.clear();
+        sent = 0;
+        if (finish) ::shutdown(socket, SHUT_WR);
+        return true;
+    }
+
+    /// How many bytes may be read next.
+    std::size_t room(std::size_t most) const noexcept {
+        return rank < 0 && !refused ? std::min(most, hello_limit - in.size()) : most;
+    }
+
+    /// Reads once. -1: nothing is there now; 0: nothing will come, for the reason `error` (0: an orderly end).
+    HERRING_SETUP ssize_t read(std::span<std::byte> into) noexcept {
+        if (into.empty()) return 0;
+        while (true) {
+            ssize_t const n = ::recv(socket, into.data(), into.size(), 0);
+            if (n >= 0) return n;
+            if (errno == EINTR) continue;
+            if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
+            error = errno;
+            return 0;
+        }
+    }
+
+    /// What has come in, from byte `begin` on, in a world of `ranks`.
+    HERRING_SETUP arrival look(std::size_t begin, std::size_t ranks) const {
+        arrival found;
+        std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
+        if (rest.size() < head_bytes) {
+            // Junk is known by its first bytes, however slowly it comes.
+            if (!looks_ours(rest)) found.wrong = "bytes that are no control message";
+            return found;
+        }
+        head& h = found.front;
+        if (!h.read(rest)) {
+            found.wrong = "bytes that are no control message";
+            return found;
+        }
+        if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, ranks))) {
+            found.wrong = text({"a control message of ", h.length, " bytes, more than its kind may have"});
+            return found;
+        }
+        if (rest.size() < head_bytes + h.length) return found;
+        found.body = rest.subspan(head_bytes, h.length);
+        found.whole = h.body_crc == crc32c(found.body);
+        if (!found.whole) found.wrong = "a control message whose checksum is wrong";
+        return found;
+    }
+
+  private:
+    static bool looks_ours(std::span<std::byte const> front) noexcept {
+        std::byte ours[4];
+        put(ours, magic);
+        return front.empty() || std::memcmp(ours, front.data(), std::min(front.size(), sizeof ours)) == 0;
+    }
+};
+
+} // namespace HERRING_NAMESPACE::detail::star
+
+#endif // HERRING_CONTROL_RENDEZVOUS_LINK_HPP

@@ -1,0 +1,105 @@
+// herring: rank 0's book of the collective that is open: which ranks have come, and what they gave. No I/O.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP
+#define HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/control/wire/messages.hpp"
+#include "herring/gather_result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail::star {
+
+/// What users call a collective.
+inline char const* name(message kind) noexcept { return kind == message::barrier ? "barrier" : "all_gather"; }
+
+/// One collective at a time; empty again once it is taken.
+class tally {
+  public:
+    explicit tally(int ranks) : given_(static_cast<std::size_t>(ranks)) {}
+
+    bool empty() const noexcept { return arrived_ == 0; }
+    bool complete() const noexcept { return arrived_ == given_.size(); }
+    bool has(int rank) const noexcept { return of(rank) != message::alive; }
+    message of(int rank) const noexcept { return given_[static_cast<std::size_t>(rank)].kind; }
+
+    /// The ranks that have not come.
+    HERRING_SETUP std::vector<int> absent() const {
+        std::vector<int> ranks;
+        for (int r = 0; r < static_cast<int>(given_.size()); ++r)
+            if (!has(r)) ranks.push_back(r);
+        return ranks;
+    }
+
+    /// The first rank that is in another collective; -1: none.
+    HERRING_SETUP int at_odds_with(message kind) const noexcept {
+        for (int r = 0; r < static_cast<int>(given_.size()); ++r)
+            if (has(r) && of(r) != kind) return r;
+        return -1;
+    }
+
+    /// What those who have come are in.
+    HERRING_SETUP message kind() const noexcept {
+        for (contribution const& c : given_)
+            if (c.kind != message::alive) return c.kind;
+        return message::barrier;
+    }
+
+    HERRING_SETUP void add(int rank, message kind, std::span<std::byte const> given) {
+        contribution& c = given_[static_cast<std::size_t>(rank)];
+        c.kind = kind;
+        c.given.append(given);
+        ++arrived_;
+    }
+
+    /// The body of `message::done`: of an all_gather the sizes of all, then the bytes of all.
+    HERRING_SETUP byte_buffer take() {
+        byte_buffer body;
+        if (kind() == message::give) {
+            for (contribution const& c : given_) append<std::uint64_t>(body, c.given.size());
+            for (contribution const& c : given_) body.append(c.given);
+        }
+        for (contribution& c : given_) c = {};
+        arrived_ = 0;
+        return body;
+    }
+
+  private:
+    struct contribution {
+        message kind = message::alive; // alive: none yet
+        byte_buffer given{};
+    };
+
+    fixed_array<contribution> given_;
+    std::size_t arrived_ = 0;
+};
+
+/// The contributions of `ranks` out of what `tally::take` made. False: it is something else.
+HERRING_SETUP inline bool unpack(std::span<std::byte const> body, std::size_t ranks, gather_result& all) {
+    reader in{body};
+    fixed_array<std::size_t> sizes(ranks);
+    std::size_t total = 0;
+    for (std::size_t& size : sizes) {
+        size = in.number<std::uint64_t>();
+        if (!in.ok || size > body.size() - total) return false;
+        total += size;
+    }
+    if (total != in.rest.size()) return false;
+    all = gather_result(std::move(sizes));
+    for (std::size_t r = 0; r < ranks; ++r)
+        if (std::string_view const theirs = in.text(all[r].size()); !theirs.empty())
+            std::memcpy(all[r].data(), theirs.data(), theirs.size());
+    return true;
+}
+
+} // namespace HERRING_NAMESPACE::detail::star
+
+#endif // HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP

@@ -1,0 +1,145 @@
+// herring: rank 0's door: who may join, what is said to those who may not, who is missing. No I/O.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
+#define HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/rendezvous/link.hpp"
+#include "herring/control/timeouts.hpp"
+#include "herring/control/wire/messages.hpp"
+#include "herring/error.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail::star {
+
+/// Why someone may not join.
+struct refusal {
+    errc code = errc::refused;
+    std::string text{};
+    bool again = false; ///< it may try until its deadline: this world may be about to make room for the next
+};
+
+/// The ranks' hellos, and those who were turned away.
+class admission {
+  public:
+    /// `own`: rank 0's hello, which the others have to fit.
+    explicit admission(hello const& own) : hellos_(own.size) { hellos_[0] = own; }
+
+    fixed_array<hello> const& hellos() const noexcept { return hellos_; }
+
+    static bool speaks(head const& h) noexcept { return h.version == protocol_version; }
+    HERRING_SETUP static refusal other_version(head const& h) {
+        return {errc::mismatch, text({"it speaks version ", h.version, " of the protocol, rank 0 version ",
+                                      protocol_version, "; build every rank from one version of Herring"})};
+    }
+
+    /// Whether `said` has no place in the world, and why. `complete`: all were here.
+    HERRING_SETUP bool refuses(hello const& said, fixed_array<link*> const& places, bool complete,
+                               refusal& why) const {
+        auto const refused = [&](errc code, std::initializer_list<text_part> words, bool again = false) {
+            why.code = code;
+            why.text = text(words);
+            why.again = again;
+            return true;
+        };
+        std::uint32_t const r = said.rank;
+        hello const& own = hellos_[0];
+        if (said.secret != own.secret)
+            return refused(errc::mismatch, {said.secret == 0  ? "rank 0 has a secret, it has none"
+                                            : own.secret == 0 ? "it has a secret, rank 0 has none"
+                                                              : "its secret is not rank 0's",
+                                            "; set HERRING_SECRET alike on every rank"});
+        if (said.size != own.size)
+            return refused(errc::mismatch, {"it says that the world has ", said.size, " ranks, rank 0 says ",
+                                            own.size, "; start every rank with the same size"});
+        if (r >= own.size)
+            return refused(errc::refused,
+                           {"rank ", r, " is out of range; ranks go from 0 to ", own.size - 1});
+        auto const differs = [](std::uint64_t theirs, std::uint64_t ours) {
+            return theirs != 0 && theirs != ours;
+        };
+        bool const peers = differs(said.peer_timeout, own.peer_timeout);
+        if (peers || differs(said.default_timeout, own.default_timeout)) {
+            auto const words = [&](hello const& of) {
+                auto const most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
+                return timeout_text(
+                    std::chrono::milliseconds(std::min(peers ? of.peer_timeout : of.default_timeout, most)));
+            };
+            return refused(
+                errc::mismatch,
+                {"its ",
+                 peers ? "peer_timeout (HERRING_PEER_TIMEOUT)" : "default_timeout (HERRING_DEFAULT_TIMEOUT)",
+                 " is ", words(said), ", rank 0's is ", words(own),
+                 "; set it alike on every rank, or on rank 0 alone, which tells the others"});
+        }
+        link const* const there = places[r];
+        bool const same = hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
+        if (r == 0 || (there != nullptr && !same))
+            return refused(errc::refused,
+                           {"rank ", r, " has already joined", r == 0 ? ": it is this one" : " from ",
+                            r == 0 ? std::string_view() : std::string_view(there->from),
+                            "; give every process a rank of its own"});
+        return complete &&
+               refused(errc::refused,
+                       {"the world is complete and rank ", r, " has left it; start the whole job again"},
+                       true);
+    }
+
+    void admit(hello const& said) { hellos_[said.rank] = said; }
+
+    /// A connection ended that was no rank's.
+    void count_stranger() noexcept { ++strangers_; }
+
+    /// What is sent to whom is refused; kept for the error in which joining may end.
+    HERRING_SETUP failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
+        ++refusals_;
+        last_refusal_ = text({"rank ", rank, " (", from, ") was refused: ", why.text});
+        return failure::make(why.code, static_cast<int>(rank), 0, "join", {"refused by rank 0: ", why.text});
+    }
+
+    /// The ranks that are not here.
+    HERRING_SETUP static std::vector<int> absent(fixed_array<link*> const& places) {
+        std::vector<int> ranks;
+        for (std::size_t r = 1; r < places.size(); ++r)
+            if (places[r] == nullptr) ranks.push_back(static_cast<int>(r));
+        return ranks;
+    }
+
+    /// The deadline has passed. `trouble`: what else may have kept them away.
+    HERRING_SETUP failure timed_out(std::vector<int> const& missing, std::string const& where,
+                                    std::chrono::milliseconds timeout, std::string const& trouble) const {
+        std::string words; // first what was seen: it is likely to be why
+        if (refusals_ > 0) append(words, {last_refusal_, "; "});
+        if (refusals_ > 1) append(words, {"refused in all: ", refusals_, "; "});
+        append(words, {not_joined(rank_list(missing), where, timeout)});
+        if (strangers_ > 0) append(words, {"; connections that were no rank's: ", strangers_});
+        if (!trouble.empty()) append(words, {"; ", trouble});
+        return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", words);
+    }
+
+    HERRING_SETUP static std::string not_joined(std::string const& who, std::string const& where,
+                                                std::chrono::milliseconds timeout) {
+        return text({who, " did not join rank 0 on ", where, " within ", duration_text(timeout),
+                     "; see whether they were started, and with this address"});
+    }
+
+  private:
+    fixed_array<hello> hellos_; // rank → what it said
+    long long strangers_ = 0;
+    long long refusals_ = 0;
+    std::string last_refusal_;
+};
+
+} // namespace HERRING_NAMESPACE::detail::star
+
+#endif // HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP

@@ -1,0 +1,39 @@
+// herring: what a star needs to know before it can begin.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
+#define HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
+
+#include "herring/base/address.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure/failure_handler.hpp"
+#include "herring/control/failure/liveness.hpp"
+#include "herring/control/timeouts.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail::star {
+
+/// Which rank of which star, and where its rank 0 is.
+struct settings {
+    int rank = 0;
+    int size = 2;
+    fixed_array<endpoint> hub{};  // where rank 0 listens, as this rank resolved it
+    std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
+    std::string hub_text{};       // host:port, as it was given
+    std::string node{}, boot{};
+    std::uint64_t secret = 0;
+    time_point deadline{};
+    std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
+    failure_handler on_failure{};
+    timeouts asked{}; // rank 0's hold for all
+    liveness times{}; // of `asked.peer`
+};
+
+} // namespace HERRING_NAMESPACE::detail::star
+
+#endif // HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP

@@ -1,0 +1,203 @@
+// herring: what a world and the reducers made from it share; it stays where it is when the world is moved.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_WORLD_STATE_HPP
+#define HERRING_CONTROL_WORLD_STATE_HPP
+
+#include "herring/base/blocked_threads.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/base/monitor.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure/failure_handler.hpp"
+#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/standstill.hpp"
+#include "herring/error.hpp"
+#include "herring/gather_result.hpp"
+#include "herring/plan/topology.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a backend (join, launch) hands to a world; all but the rank and the address are the same on every
+/// rank.
+struct membership {
+    int rank = 0;
+    topology map{};
+    std::uint64_t job = 0;
+    std::string local_address = "127.0.0.1";
+    int ranks_on_this_machine = 1;
+    std::chrono::milliseconds peer_timeout = liveness{}.dead;
+    std::chrono::milliseconds default_timeout = usual_timeout;
+    control by{};
+};
+
+/// Asks a world for the handle of a reducer.
+struct for_reducer {};
+
+HERRING_SEPARABLE error ended_world(int rank, char const* operation);
+
+class world_state;
+
+/// A thread that waits in a call: not before the operation is complete will it do anything else.
+struct listed_wait {
+    wait_report::entry operation{};
+    time_point since{};
+    bool used = false;
+};
+
+/// Where a reducer counts.
+struct reducer_counts {
+    std::atomic<std::uint64_t> const& submitted; ///< executions
+    std::atomic<std::uint64_t> const& released;
+    std::size_t const& ready; ///< tensors that are ready in the step under way
+};
+
+/// A reducer, as its world knows it, as long as it lives.
+///
+/// Threads:  the counts are read by whichever thread destroys the world.
+class registration {
+  public:
+    HERRING_SEPARABLE registration(world_state& with, reducer_counts counts) noexcept;
+    HERRING_SEPARABLE ~registration();
+    registration(registration const&) = delete;
+    registration& operator=(registration const&) = delete;
+
+    /// 1 for the world's first reducer: the same on every rank.
+    std::uint64_t number() const noexcept { return number_; }
+
+  private:
+    friend class world_state;
+
+    bool in_step() const noexcept {
+        return counts_.ready > 0 || counts_.submitted.load() != counts_.released.load();
+    }
+
+    world_state& with_;
+    reducer_counts counts_;
+    std::uint64_t number_ = 0;
+    registration* next_ = nullptr;
+    registration* before_ = nullptr;
+};
+
+/// On the heap, held by the world and by each of its reducers; the last holder frees it, and the control with it.
+///
+/// When the world is destroyed or assigned before its reducers, the rank leaves at that time, the reducers refuse every
+/// later call (`ended`), and what the control reads and writes stays valid until the last of them is gone.
+class world_state {
+  public:
+    membership is;
+
+    /// Held once. Takes the control over, whatever happens.
+    ///
+    /// Errors: `no_resources`.
+    HERRING_SEPARABLE static world_state* make(membership&& from);
+    /// What a world that was moved from has: no control, a map of no ranks.
+    HERRING_SEPARABLE static world_state* none() noexcept;
+
+    void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
+    HERRING_SEPARABLE void release() noexcept;
+
+    /// The world is gone, and its reducers may not be.
+    HERRING_SEPARABLE void end() noexcept;
+    bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+
+    // ---- waits that last (control/failure/standstill.hpp) --------------------------------------------------------------------
+
+    static constexpr std::chrono::milliseconds long_wait{1'000};
+
+    /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then nothing can be
+    /// proven of this rank.
+    HERRING_SEPARABLE listed_wait* list(wait_report::entry const& operation) noexcept;
+    HERRING_SEPARABLE void unlist(listed_wait& wait) noexcept;
+    /// The calling thread enters the world's next collective. Returns its number.
+    std::uint64_t enter_collective() noexcept { return collectives_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// Where this rank stands; false when it can do something yet, or does not wait for long.
+    // Threads first, then what they have begun, then threads again: in between none of them can have run.
+    HERRING_SEPARABLE bool stands(wait_report& report) noexcept;
+    /// Tells the other ranks, where no thread of Herring's does; the world fails if they prove a standstill.
+    HERRING_SEPARABLE void tell_where_it_stands() noexcept;
+
+  private:
+    friend class registration;
+
+    explicit world_state(membership&& from) noexcept : is(std::move(from)) {}
+    ~world_state() = default;
+
+    std::atomic<int> holders_{1};
+    std::atomic<bool> ended_{false};
+    monitor lock_; // for what follows
+    registration* first_ = nullptr;
+    std::uint64_t constructed_ = 0;
+    listed_wait waits_[wait_report::most_waits];
+    std::atomic<std::uint64_t> collectives_{0}; // entered
+};
+
+/// One thread's wait for a reducer's execution, which becomes a listed one when nothing has moved for long.
+///
+/// Cost:     a comparison a look, until then.
+class long_wait {
+  public:
+    /// `channel` 0: never listed.
+    long_wait(world_state& ranks, std::uint64_t channel) noexcept : ranks_(ranks), channel_(channel) {}
+    ~long_wait() {
+        if (listed_ != nullptr) ranks_.unlist(*listed_);
+    }
+    long_wait(long_wait const&) = delete;
+    long_wait& operator=(long_wait const&) = delete;
+
+    /// To be called now and then: at `now`, so many executions are released.
+    void look(time_point now, std::uint64_t released) noexcept {
+        if (due_ == time_point{} || released != released_) {
+            released_ = released;
+            due_ = now + world_state::long_wait;
+        } else if (now >= due_ && channel_ != 0) {
+            list(now);
+        }
+    }
+
+  private:
+    // A wait that is listed for an execution that is complete meanwhile proves nothing, so it may stay until the next look.
+    HERRING_SEPARABLE void list(time_point now) noexcept;
+
+    world_state& ranks_;
+    std::uint64_t channel_;
+    std::uint64_t released_ = 0;
+    time_point due_{};
+    listed_wait* listed_ = nullptr;
+};
+
+/// The calling thread's wait in a collective of the world.
+class collective_wait {
+  public:
+    explicit collective_wait(world_state& ranks) noexcept
+        : ranks_(ranks), listed_(ranks.list({0, ranks.enter_collective()})) {}
+    ~collective_wait() {
+        if (listed_ != nullptr) ranks_.unlist(*listed_);
+    }
+    collective_wait(collective_wait const&) = delete;
+    collective_wait& operator=(collective_wait const&) = delete;
+
+  private:
+    world_state& ranks_;
+    listed_wait* listed_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/world_state.hpp"
+#endif
+
+#endif // HERRING_CONTROL_WORLD_STATE_HPP

@@ -1,0 +1,85 @@
+// herring: memory that the ranks of a node share and that goes when they go, however they end.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_INTRA_NODE_SHARED_MAPPING_HPP
+#define HERRING_INTRA_NODE_SHARED_MAPPING_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/world.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
+///
+/// The node's first rank makes a file without a name (memfd) and hands its descriptor to the others over
+/// datagram sockets in the abstract namespace. Nothing of it is in any file system: when the last rank that
+/// maps it ends, by SIGKILL too, the kernel frees it. Every rank allocates its share of the pages itself, so
+/// that they lie near the core it runs on and a lack of memory is an error here instead of a SIGBUS later.
+/// The file cannot be shrunk. A socket takes datagrams of the node's first rank only, and of this user only.
+///
+/// Blocks:   collective over all ranks of the world, four all_gathers; nothing else in it waits.
+/// Errors:   `no_resources` with the size and what to do; a failure on any rank becomes an error on every
+///           rank that names it, leaves nothing behind, and leaves the world usable.
+/// Lifetime: needs no world after construction. Addresses differ from rank to rank: share offsets.
+class shared_mapping {
+  public:
+    shared_mapping() = default;
+    HERRING_SEPARABLE shared_mapping(world& all, std::size_t bytes);
+    HERRING_SEPARABLE shared_mapping(world& all, std::size_t bytes, std::chrono::milliseconds timeout);
+    shared_mapping(shared_mapping&& other) noexcept
+        : mapping_(std::move(other.mapping_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    shared_mapping& operator=(shared_mapping&& other) noexcept {
+        mapping_ = std::move(other.mapping_);
+        bytes_ = std::exchange(other.bytes_, 0);
+        return *this;
+    }
+
+    /// All of it: as many bytes as the node's largest request, from the start of a page on.
+    std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
+
+    /// Enters these pages into this process's page table, so that first use does not fault; contents stay.
+    HERRING_SEPARABLE void prefault(std::size_t offset, std::size_t size) const noexcept;
+
+  private:
+    static std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+    struct pages {
+        std::byte* at = nullptr;
+        std::size_t size = 0;
+
+        pages() = default;
+        pages(std::byte* where, std::size_t bytes) noexcept : at(where), size(bytes) {}
+        pages(pages&& other) noexcept
+            : at(std::exchange(other.at, nullptr)), size(std::exchange(other.size, 0)) {}
+        pages& operator=(pages&& other) noexcept {
+            if (this != &other) {
+                release();
+                at = std::exchange(other.at, nullptr);
+                size = std::exchange(other.size, 0);
+            }
+            return *this;
+        }
+        ~pages() { release(); }
+        HERRING_SEPARABLE void release() noexcept;
+    };
+
+    struct introduction;
+    struct building;
+
+    pages mapping_{};
+    std::size_t bytes_ = 0;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/shared_mapping.hpp"
+#endif
+
+#endif // HERRING_INTRA_NODE_SHARED_MAPPING_HPP

@@ -1,0 +1,75 @@
+// herring: declarations of the policies that herring.hpp does not include: for a forgotten header there is a sentence.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_POLICY_NAMES_HPP
+#define HERRING_POLICY_NAMES_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/gpu/tuning.hpp"
+#include "herring/intra_node/shared_memory_tuning.hpp"
+#include "herring/policy.hpp"
+#include "herring/transport/tcp_tuning.hpp"
+
+// The numbers of declared_name are those of HRG-P11 in policy.hpp.
+
+namespace HERRING_NAMESPACE::provider {
+struct tcp;
+struct shm;
+struct verbs;
+struct efa;
+} // namespace HERRING_NAMESPACE::provider
+
+namespace HERRING_NAMESPACE::transport {
+template <tcp_tuning Tuning = tcp_tuning{}> class basic_tcp;
+using tcp = basic_tcp<>;
+class inproc;
+template <class Provider> class ofi;
+using efa = ofi<herring::provider::efa>;
+} // namespace HERRING_NAMESPACE::transport
+
+namespace HERRING_NAMESPACE::gpu {
+class cuda_runtime;
+template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_pcie_staging;
+template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nvlink;
+} // namespace HERRING_NAMESPACE::gpu
+
+namespace HERRING_NAMESPACE::intra_node {
+template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shared_memory;
+using shared_memory = basic_shared_memory<>;
+using pcie_staging = gpu::basic_pcie_staging<gpu::cuda_runtime>;
+using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
+} // namespace HERRING_NAMESPACE::intra_node
+
+// herring.hpp has these; reducer.hpp alone does not, and then they are HRG-P09.
+namespace HERRING_NAMESPACE::fusion {
+struct per_tensor;
+struct whole_model;
+} // namespace HERRING_NAMESPACE::fusion
+namespace HERRING_NAMESPACE::sharding {
+struct whole_tensor;
+} // namespace HERRING_NAMESPACE::sharding
+namespace HERRING_NAMESPACE::update {
+struct sum;
+struct min;
+struct max;
+} // namespace HERRING_NAMESPACE::update
+namespace HERRING_NAMESPACE::progress {
+struct thread;
+} // namespace HERRING_NAMESPACE::progress
+namespace HERRING_NAMESPACE::waiting {
+struct block;
+struct spin;
+} // namespace HERRING_NAMESPACE::waiting
+
+namespace HERRING_NAMESPACE {
+template <transport::tcp_tuning Tuning> inline constexpr int declared_name<transport::basic_tcp<Tuning>> = 0;
+template <> inline constexpr int declared_name<transport::inproc> = 1;
+template <class Provider> inline constexpr int declared_name<transport::ofi<Provider>> = 2;
+template <intra_node::shared_memory_tuning Tuning>
+inline constexpr int declared_name<intra_node::basic_shared_memory<Tuning>> = 3;
+template <class Runtime, gpu::staging_tuning Tuning>
+inline constexpr int declared_name<gpu::basic_pcie_staging<Runtime, Tuning>> = 4;
+template <class Runtime, gpu::peer_sums_tuning Tuning>
+inline constexpr int declared_name<gpu::basic_nvlink<Runtime, Tuning>> = 5;
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_POLICY_NAMES_HPP

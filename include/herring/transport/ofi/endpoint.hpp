@@ -1,0 +1,227 @@
+// herring: one endpoint of libfabric's with all that belongs to it: queue, addresses, registered memory.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_OFI_ENDPOINT_HPP
+#define HERRING_TRANSPORT_OFI_ENDPOINT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/error.hpp"
+#include "herring/gather_result.hpp"
+#include "herring/transport/ofi/handle.hpp"
+#include "herring/transport/ofi/regions.hpp"
+#include "herring/transport/ofi/select.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include <sys/stat.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// How a rank is reached, as all ranks tell each other over the control link.
+struct ofi_address {
+    static constexpr std::size_t most = 216;
+
+    std::uint64_t machine = 0; ///< equal where ranks see one /dev/shm
+    std::uint64_t process = 0; ///< equal for threads of one process
+    std::uint32_t format = 0;  ///< FI_SOCKADDR_IN, ...
+    std::uint32_t size = 0;    ///< bytes of `name`
+    char name[most] = {};
+};
+static_assert(sizeof(ofi_address) <= 256);
+
+/// Throws, unless `taken` says that an address vector took the addresses of all `peers`; `to` marks those that it did not.
+HERRING_SETUP inline void ofi_entered(int rank, int taken, std::span<fi_addr_t const> to,
+                                      std::span<int const> peers) {
+    if (taken == static_cast<int>(peers.size())) return;
+    std::size_t first = 0;
+    while (taken > 0 && first + 1 < peers.size() && to[first] != FI_ADDR_NOTAVAIL) ++first;
+    throw error(errc::no_resources, rank, peers[first], "libfabric",
+                {"the address vector took ", taken < 0 ? 0 : taken, " of ", peers.size(),
+                 " addresses, and not that rank's: ",
+                 taken < 0 ? ofi_text(taken) : "it is full, or the address cannot be resolved"});
+}
+
+/// An endpoint, open and enabled.
+///
+/// Threads: one at a time (FI_THREAD_DOMAIN).
+///
+/// Errors: `unsupported`, `no_resources`, `unreachable` with the call that failed and libfabric's text.
+class ofi_endpoint {
+  public:
+    ofi_endpoint() = default;
+    HERRING_SETUP ofi_endpoint(ofi_facts const& tag, ofi_info granted, std::size_t posts, std::size_t peers,
+                               int rank)
+        : rank_(rank), granted_(std::move(granted)), regions_(granted_->domain_attr->mr_mode) {
+        fi_info* const info = granted_.get();
+        must(fi_fabric(info->fabric_attr, fabric_.out(), nullptr), "fi_fabric");
+        must(fi_domain(fabric_.get(), info, domain_.out(), nullptr), "fi_domain");
+        fi_cq_attr queue{};
+        queue.size = posts;
+        queue.format = FI_CQ_FORMAT_TAGGED;
+        queue.wait_obj = tag.waits_on_descriptor ? FI_WAIT_FD : FI_WAIT_NONE;
+        int const opened = fi_cq_open(domain_.get(), &queue, queue_.out(), nullptr);
+        if (opened == 0 && tag.waits_on_descriptor)
+            if (fi_control(&queue_.get()->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+        if (tag.waits_on_descriptor && (opened == -FI_ENOSYS || (opened == 0 && descriptor_ < 0)))
+            throw error(
+                errc::unsupported, rank_, -1, "libfabric",
+                {"provider '", tag.libfabric, "' of libfabric ", ofi_version_text(fi_version()),
+                 " has no descriptor to wait on (FI_WAIT_FD), and its tag says that it has: use a tag "
+                 "with waits_on_descriptor = false"});
+        must(opened, "fi_cq_open");
+        fi_av_attr book{};
+        book.type = info->domain_attr->av_type;
+        book.count = peers;
+        must(fi_av_open(domain_.get(), &book, book_.out(), nullptr), "fi_av_open");
+        must(fi_endpoint(domain_.get(), info, endpoint_.out(), nullptr), "fi_endpoint");
+        must(fi_ep_bind(endpoint_.get(), &queue_.get()->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+        must(fi_ep_bind(endpoint_.get(), &book_.get()->fid, 0), "fi_ep_bind");
+        must(fi_enable(endpoint_.get()), "fi_enable");
+    }
+
+    fid_ep* get() const noexcept { return endpoint_.get(); }
+    fid_cq* queue() const noexcept { return queue_.get(); }
+    fid_fabric* fabric() const noexcept { return fabric_.get(); }
+    /// Readable when the queue may have something; −1: there is none.
+    int descriptor() const noexcept { return descriptor_; }
+
+    /// Nothing that was posted is touched after it.
+    void close() noexcept {
+        endpoint_.close(); // before the memory that is bound to it
+        regions_.close();
+    }
+
+    /// Leaves one as it is until the process ends, where closing it would do harm. With manual progress nothing moves
+    /// that is not called.
+    static void keep(ofi_endpoint* left) noexcept {
+        static std::atomic<ofi_endpoint*> kept{nullptr};
+        left->next_kept_ = kept.load();
+        while (!kept.compare_exchange_weak(left->next_kept_, left)) {
+        }
+    }
+
+    /// This rank's, for the others.
+    HERRING_SETUP ofi_address address() const {
+        ofi_address made;
+        made.machine = machine();
+        made.process = this_process();
+        made.format = granted_->addr_format;
+        std::size_t size = sizeof made.name;
+        int const rc = fi_getname(&endpoint_.get()->fid, made.name, &size);
+        if (rc == -FI_ETOOSMALL || size > sizeof made.name)
+            throw error(errc::unsupported, rank_, -1, "libfabric",
+                        {"the provider's addresses have ", size, " bytes, and at most ", sizeof made.name,
+                         " are exchanged"});
+        must(rc, "fi_getname");
+        made.size = static_cast<std::uint32_t>(size);
+        return made;
+    }
+
+    /// Enters the addresses of these ranks; `to[i]` is what messages to `peers[i]` are sent to.
+    ///
+    /// Errors: `mismatch` where they are of another kind, `unsupported` where the provider cannot reach a rank,
+    /// `no_resources` where it takes no more; each names the rank.
+    HERRING_SETUP void enter(gather_result const& addresses, std::span<int const> peers, ofi_facts const& tag,
+                             std::span<fi_addr_t> to) {
+        ofi_address const mine = address();
+        fixed_array<ofi_address> theirs(peers.size());
+        std::size_t length = 0;
+        for (std::size_t i = 0; i < peers.size(); ++i) {
+            auto const bytes = addresses[static_cast<std::size_t>(peers[i])];
+            ofi_address& one = theirs[i];
+            if (bytes.size() == sizeof one) std::memcpy(&one, bytes.data(), sizeof one);
+            if (one.size == 0 || one.size > sizeof one.name || one.format != mine.format ||
+                (mine.format != FI_ADDR_STR && one.size != mine.size))
+                throw error(
+                    errc::mismatch, rank_, peers[i], "libfabric",
+                    {"its address is of another kind (format ", one.format, ", ", one.size,
+                     " bytes) than this rank's (format ", mine.format, ", ", mine.size,
+                     " bytes): do all ranks have the same provider and the same family of addresses?"});
+            if (tag.one_machine && one.machine != mine.machine)
+                throw error(errc::unsupported, rank_, peers[i], "libfabric",
+                            {"that rank does not share this one's /dev/shm, and provider '", tag.libfabric,
+                             "' joins processes of one machine: use transport::tcp or another provider"});
+            if (tag.one_machine && one.process == mine.process)
+                throw error(errc::unsupported, rank_, peers[i], "libfabric",
+                            {"that rank is a thread of this process, and provider '", tag.libfabric,
+                             "' joins processes: use transport::inproc for threads"});
+            length += one.size;
+        }
+        // Texts have no common size, and providers differ in how they take several at once: those go in one by one.
+        if (mine.format == FI_ADDR_STR) {
+            for (std::size_t i = 0; i < peers.size(); ++i) {
+                char name[2 * sizeof(ofi_address)] = {}; // providers read more than the text
+                std::memcpy(name, theirs[i].name, theirs[i].size);
+                ofi_entered(rank_, fi_av_insert(book_.get(), name, 1, &to[i], 0, nullptr), {&to[i], 1},
+                            {&peers[i], 1});
+            }
+            return;
+        }
+        fixed_array<std::byte> packed(length);
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            std::memcpy(packed.data() + i * mine.size, theirs[i].name, mine.size);
+        ofi_entered(rank_, fi_av_insert(book_.get(), packed.data(), peers.size(), to.data(), 0, nullptr), to,
+                    peers);
+    }
+
+    /// Whether posts need a descriptor of the memory that they use.
+    bool registers() const noexcept { return regions_.needed(); }
+    /// Registers memory once, until `close`; `device` ≥ 0: of that CUDA device.
+    ///
+    /// Errors: `no_resources`, `unsupported`.
+    HERRING_SETUP void register_memory(std::span<std::byte> memory, int device = -1) {
+        regions_.add(domain_.get(), endpoint_.get(), memory, device, rank_);
+    }
+    /// The descriptor of registered memory, or nullptr.
+    void* descriptor_of(void const* memory) const noexcept { return regions_.descriptor_of(memory); }
+
+    /// What one process must not share with another rank of its machine: equal where /dev/shm is one.
+    HERRING_SETUP static std::uint64_t machine() {
+        struct ::stat about {};
+        std::string const boot = boot_id();
+        std::uint64_t const mount =
+            ::stat("/dev/shm", &about) == 0 ? static_cast<std::uint64_t>(about.st_dev) : 0;
+        return hash_of(boot.data(), boot.size()) ^ mount;
+    }
+    HERRING_SETUP static std::uint64_t this_process() noexcept {
+        // A child has its parent's number: together with its own process id it is one of its own.
+        static std::uint64_t const number = random_bits();
+        return number ^ static_cast<std::uint64_t>(::getpid()) * 0x9E3779B97F4A7C15u;
+    }
+
+  private:
+    HERRING_SETUP void must(long rc, char const* call) const {
+        if (rc == 0) return;
+        errc what = errc::no_resources;
+        if (rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP || rc == -FI_ENODATA || rc == -FI_EINVAL)
+            what = errc::unsupported;
+        if (rc == -FI_EADDRNOTAVAIL || rc == -FI_ENETUNREACH || rc == -FI_ENODEV) what = errc::unreachable;
+        throw error(
+            what, rank_, -1, "libfabric",
+            {call, ": ", ofi_text(rc),
+             "; check the device, HERRING_INTERFACE, the limits of open files, of locked memory and of "
+             "/dev/shm, and see FI_LOG_LEVEL=warn"});
+    }
+
+    ofi_endpoint* next_kept_ = nullptr;
+    int rank_ = -1;
+    int descriptor_ = -1;
+    ofi_info granted_{};
+    // In the order of opening.
+    ofi_handle<fid_fabric> fabric_;
+    ofi_handle<fid_domain> domain_;
+    ofi_handle<fid_cq> queue_;
+    ofi_handle<fid_av> book_;
+    ofi_regions regions_;
+    ofi_handle<fid_ep> endpoint_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_OFI_ENDPOINT_HPP

@@ -1,0 +1,109 @@
+// herring: how a rank sleeps on libfabric: on the queue's descriptor where there is one, else by short naps.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_OFI_SLEEP_HPP
+#define HERRING_TRANSPORT_OFI_SLEEP_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/time.hpp"
+#include "herring/error.hpp"
+#include "herring/transport/ofi/handle.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Sleeps until a queue may have something, `wake` is called, or a time.
+///
+/// Progress is manual: a provider moves when its queue is read. So nobody sleeps for longer than `backstop` at a time,
+/// whatever the descriptor says; without one, naps grow from `shortest` to `longest`.
+///
+/// Cost: asleep, about 100 reads of the queue a second with a descriptor, 1000 without.
+class ofi_sleep {
+  public:
+    static constexpr std::chrono::microseconds shortest{20}, longest{1'000}, backstop{10'000};
+    static constexpr std::chrono::microseconds keen{
+        100}; ///< awake for so long after the descriptor told of something
+
+    HERRING_SETUP explicit ofi_sleep(int rank) : waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+        if (waker_.get() < 0)
+            throw error(errc::no_resources, rank, -1, "connect",
+                        {"no descriptor for waking: ", std::strerror(errno),
+                         "; raise the limit of open files (ulimit -n)"});
+    }
+
+    /// From any thread.
+    void wake() noexcept {
+        std::uint64_t const one = 1;
+        (void)!::write(waker_.get(), &one, sizeof one);
+    }
+    /// Something came: the next sleep begins with a short nap.
+    void news() noexcept { nap_ = shortest; }
+    /// A post found no room. What frees it need not be a completion: the next sleep is one nap. Returns false.
+    bool not_now() noexcept {
+        refused_ = true;
+        return false;
+    }
+    /// The shortest sleep there is.
+    void nap() noexcept { (void)sleep(-1, shortest); }
+
+    /// One stretch of sleep. False: it is over for good, by `wake` or the time; the queue is to be read again else.
+    bool doze(time_point until, fid_fabric* fabric, fid_cq* queue, int descriptor) noexcept {
+        time_point const now = clock::now();
+        auto const left = until - now;
+        if (left <= left.zero()) return false;
+        if (now < busy_until_) { // bytes of a long message are coming in: the next ones are near
+            ::sched_yield();
+            return true;
+        }
+        fid* what = queue == nullptr ? nullptr : &queue->fid;
+        bool on_descriptor = descriptor >= 0 && !refused_;
+        if (on_descriptor && fi_trywait(fabric, &what, 1) != 0) {
+            // Something is there that a read will take up. If that does not end, it is not to burn a core.
+            if (++tries_ % 64 != 0) return true;
+            on_descriptor = false;
+        }
+        std::chrono::nanoseconds most = on_descriptor ? backstop : nap_;
+        nap_ = std::min<std::chrono::nanoseconds>(nap_ + nap_ / 4, longest);
+        most = std::min<std::chrono::nanoseconds>(most, left);
+        bool const woken = sleep(on_descriptor ? descriptor : -1, most);
+        if (heard_) busy_until_ = clock::now() + keen;
+        if (!woken && !refused_) return true;
+        refused_ = false;
+        return false;
+    }
+
+  private:
+    // Whether it was woken.
+    bool sleep(int descriptor, std::chrono::nanoseconds most) noexcept {
+        pollfd waiting[] = {{waker_.get(), POLLIN, 0}, {descriptor, POLLIN, 0}};
+        auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
+        timespec const time{static_cast<time_t>(seconds.count()),
+                            static_cast<long>((most - seconds).count())};
+        int const found = ::ppoll(waiting, descriptor >= 0 ? 2 : 1, &time, nullptr);
+        heard_ = found > 0 && waiting[1].revents != 0;
+        if (found <= 0 || waiting[0].revents == 0) return false;
+        std::uint64_t count = 0;
+        return ::read(waker_.get(), &count, sizeof count) > 0;
+    }
+
+    detail::descriptor waker_;
+    std::chrono::nanoseconds nap_ = shortest;
+    bool refused_ = false;
+    bool heard_ = false; // the last sleep ended by the descriptor
+    time_point busy_until_{};
+    unsigned tries_ = 0;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_OFI_SLEEP_HPP

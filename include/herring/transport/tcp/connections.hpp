@@ -1,0 +1,40 @@
+// herring: the data connections of a rank, by the time that they stand.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_TCP_CONNECTIONS_HPP
+#define HERRING_TRANSPORT_TCP_CONNECTIONS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/world.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// A connected, non-blocking socket, and which of the peer's incarnations answered.
+struct tcp_connection {
+    descriptor socket{};
+    std::uint32_t incarnation = 0;
+};
+
+/// Connections with all peers: those of peer i are from i * lanes on.
+struct tcp_connections {
+    fixed_array<tcp_connection> all;
+    std::uint64_t strangers = 0; ///< connections that were not of this world
+};
+
+/// Connects this rank with each of its peers, `lanes` times: see tcp_connector.
+HERRING_SEPARABLE tcp_connections connect_all(world& ranks, std::span<int const> peers, int lanes,
+                                              std::uint32_t incarnation, std::chrono::milliseconds timeout);
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/tcp_connections.hpp"
+#endif
+
+#endif // HERRING_TRANSPORT_TCP_CONNECTIONS_HPP

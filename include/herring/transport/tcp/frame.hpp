@@ -1,0 +1,61 @@
+// herring: the fixed header in front of every message on a byte stream: encode, decode, check. No I/O.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_TCP_FRAME_HPP
+#define HERRING_TRANSPORT_TCP_FRAME_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/crc32c.hpp"
+#include "herring/base/little_endian.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a frame says of its message. The payload follows the header directly.
+struct frame {
+    std::uint64_t job = 0;         ///< the world's; another job's frames are dropped
+    std::uint32_t epoch = 0;       ///< of the membership; always 0 while membership does not change
+    std::uint32_t incarnation = 0; ///< of the sender, as its hello said; another one's frames are dropped
+    std::uint64_t tag = 0;         ///< which chunk of which step
+    std::uint64_t length = 0;      ///< payload bytes
+    std::uint32_t source = 0;      ///< sender's rank
+};
+
+inline constexpr std::size_t frame_bytes = 48;
+inline constexpr std::uint32_t frame_magic = 0x31475248; // "HRG1": the protocol's version is part of it
+
+using frame_buffer = std::array<std::byte, frame_bytes>;
+
+// Layout: magic 0, crc 4 (over bytes 8..47), job 8, epoch 16, incarnation 20, tag 24, length 32, source 40, zero 44.
+inline void encode(frame const& f, std::byte* to) noexcept {
+    put(to, frame_magic);
+    put(to + 8, f.job);
+    put(to + 16, f.epoch);
+    put(to + 20, f.incarnation);
+    put(to + 24, f.tag);
+    put(to + 32, f.length);
+    put(to + 40, f.source);
+    put(to + 44, std::uint32_t{0});
+    put(to + 4, crc32c(std::span<std::byte const>(to + 8, frame_bytes - 8)));
+}
+
+/// False when the magic, the reserved bytes or the checksum are not what they must be: not a frame of ours.
+inline bool decode(std::byte const* from, frame& f) noexcept {
+    if (get<std::uint32_t>(from) != frame_magic || get<std::uint32_t>(from + 44) != 0) return false;
+    if (get<std::uint32_t>(from + 4) != crc32c(std::span<std::byte const>(from + 8, frame_bytes - 8)))
+        return false;
+    f.job = get<std::uint64_t>(from + 8);
+    f.epoch = get<std::uint32_t>(from + 16);
+    f.incarnation = get<std::uint32_t>(from + 20);
+    f.tag = get<std::uint64_t>(from + 24);
+    f.length = get<std::uint64_t>(from + 32);
+    f.source = get<std::uint32_t>(from + 40);
+    return true;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_TCP_FRAME_HPP

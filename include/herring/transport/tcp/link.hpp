@@ -1,0 +1,204 @@
+// herring: one TCP connection as a pipe of framed messages, read and written without copies. Knows no event loop.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_TCP_LINK_HPP
+#define HERRING_TRANSPORT_TCP_LINK_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/transport/tcp/frame.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// A message on its way out.
+struct outgoing {
+    frame_buffer header;
+    std::byte const* from = nullptr;
+    std::size_t length = 0;
+    std::uint64_t token = 0;
+};
+
+/// How a link's last read or write ended.
+enum class link_state : std::uint8_t { ok, closed, failed, junk };
+
+/// The framed, non-blocking use of a connected socket. The socket itself belongs to the transport.
+///
+/// Reading takes the payload straight to its final place, and in the same call the next header with up to
+/// `inline_bytes` behind it, so that a small message costs one read and a large one about one read a socket buffer.
+/// Writing gathers headers and payloads of several messages in one call.
+class tcp_link {
+  public:
+    static constexpr std::size_t inline_bytes = 4096;
+
+    tcp_link() = default;
+    tcp_link(int descriptor, std::size_t sends)
+        : descriptor_(descriptor), queue_mask_(std::bit_ceil(sends + 1) - 1), queue_(queue_mask_ + 1),
+          stash_(stash_bytes) {}
+
+    int descriptor() const noexcept { return descriptor_; }
+    int error_number() const noexcept { return error_; }
+    bool open() const noexcept { return descriptor_ >= 0; }
+    void forget() noexcept { descriptor_ = -1; }
+    bool sending() const noexcept { return head_ != tail_; }
+    bool full() const noexcept { return ((tail_ + 1) & queue_mask_) == head_; }
+
+    /// A place at the end of the queue, to be filled in; `full()` must be false.
+    outgoing& push() noexcept {
+        outgoing& added = queue_[tail_];
+        tail_ = (tail_ + 1) & queue_mask_;
+        return added;
+    }
+
+    /// Writes what the socket takes; `on_sent(token, bytes)` for each message that is out of our hands.
+    template <class OnSent> link_state write(OnSent&& on_sent) noexcept {
+        while (head_ != tail_) {
+            iovec parts[max_parts];
+            std::size_t count = 0;
+            std::size_t offered = 0;
+            std::size_t skip = head_sent_;
+            for (std::size_t at = head_; at != tail_ && count + 2 <= max_parts; at = (at + 1) & queue_mask_) {
+                outgoing& message = queue_[at];
+                offered += add(parts, count, message.header.data(), frame_bytes, skip);
+                offered += add(parts, count, const_cast<std::byte*>(message.from), message.length, skip);
+            }
+            msghdr call{};
+            call.msg_iov = parts;
+            call.msg_iovlen = count;
+            ssize_t const sent = ::sendmsg(descriptor_, &call, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (sent < 0) {
+                if (errno == EINTR) continue;
+                if (errno == EAGAIN || errno == EWOULDBLOCK) return link_state::ok;
+                error_ = errno;
+                return link_state::failed;
+            }
+            head_sent_ += static_cast<std::size_t>(sent);
+            while (head_ != tail_ && head_sent_ >= frame_bytes + queue_[head_].length) {
+                outgoing const& done = queue_[head_];
+                head_sent_ -= frame_bytes + done.length;
+                std::uint64_t const token = done.token;
+                std::size_t const length = done.length;
+                head_ = (head_ + 1) & queue_mask_;
+                on_sent(token, length);
+            }
+            if (static_cast<std::size_t>(sent) < offered)
+                return link_state::ok; // a short write: the socket is full
+        }
+        return link_state::ok;
+    }
+
+    /// Reads until the socket is drained or `calls` reads were made. For each header `place(frame)` says where the
+    /// payload goes (nullptr: not now, ask again at the next read); `on_received()` when that payload is complete.
+    template <class Place, class OnReceived>
+    link_state read(int calls, Place&& place, OnReceived&& on_received) noexcept {
+        if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
+        for (; calls > 0 && !blocked_; --calls) {
+            iovec parts[2];
+            std::size_t count = 0;
+            if (stash_begin_ == stash_end_) stash_begin_ = stash_end_ = 0;
+            if (left_ > 0) parts[count++] = {into_, left_};
+            if (stash_begin_ > 0 && stash_bytes - stash_end_ < frame_bytes) compact();
+            parts[count++] = {stash_.data() + stash_end_, stash_bytes - stash_end_};
+            std::size_t const wanted = left_ + (stash_bytes - stash_end_);
+            msghdr call{};
+            call.msg_iov = parts;
+            call.msg_iovlen = count;
+            ssize_t const got = ::recvmsg(descriptor_, &call, MSG_DONTWAIT);
+            if (got < 0) {
+                if (errno == EINTR) continue;
+                if (errno == EAGAIN || errno == EWOULDBLOCK) return link_state::ok;
+                error_ = errno;
+                return link_state::failed;
+            }
+            if (got == 0) return link_state::closed;
+            auto bytes = static_cast<std::size_t>(got);
+            bool const drained = bytes < wanted;
+            std::size_t const direct = std::min(bytes, left_);
+            if (left_ > 0) {
+                into_ += direct;
+                left_ -= direct;
+                bytes -= direct;
+                stash_end_ += bytes;
+                if (left_ == 0) on_received();
+            } else {
+                stash_end_ += bytes;
+            }
+            if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
+            if (drained) return link_state::ok;
+        }
+        return link_state::ok;
+    }
+
+    /// Whether a message waits for a receive, so that nothing behind it is read.
+    bool blocked() const noexcept { return blocked_; }
+
+  private:
+    static constexpr std::size_t stash_bytes = frame_bytes + inline_bytes;
+    static constexpr std::size_t max_parts = 16;
+
+    static std::size_t add(iovec* parts, std::size_t& count, std::byte* from, std::size_t length,
+                           std::size_t& skip) noexcept {
+        std::size_t const skipped = std::min(skip, length);
+        skip -= skipped;
+        if (length == skipped) return 0;
+        parts[count++] = {from + skipped, length - skipped};
+        return length - skipped;
+    }
+
+    void compact() noexcept {
+        std::memmove(stash_.data(), stash_.data() + stash_begin_, stash_end_ - stash_begin_);
+        stash_end_ -= stash_begin_;
+        stash_begin_ = 0;
+    }
+
+    // Takes whole headers, and what came behind them, out of the stash.
+    template <class Place, class OnReceived>
+    link_state parse(Place& place, OnReceived& on_received) noexcept {
+        blocked_ = false;
+        while (left_ == 0 && stash_end_ - stash_begin_ >= frame_bytes) {
+            frame header;
+            if (!decode(stash_.data() + stash_begin_, header)) return link_state::junk;
+            std::byte* const into = place(header);
+            if (into == nullptr) {
+                blocked_ = true;
+                return link_state::ok;
+            }
+            stash_begin_ += frame_bytes;
+            std::size_t const here = std::min<std::size_t>(header.length, stash_end_ - stash_begin_);
+            if (here > 0) std::memcpy(into, stash_.data() + stash_begin_, here);
+            stash_begin_ += here;
+            into_ = into + here;
+            left_ = header.length - here;
+            if (left_ == 0) on_received();
+        }
+        return link_state::ok;
+    }
+
+    int descriptor_ = -1;
+    int error_ = 0;
+    bool blocked_ = false;
+    // out
+    std::size_t queue_mask_ = 0;
+    std::size_t head_ = 0;
+    std::size_t tail_ = 0;
+    std::size_t head_sent_ = 0; // bytes of the first message, header included, that are written
+    fixed_array<outgoing> queue_;
+    // in
+    std::byte* into_ = nullptr; // where the current payload goes on
+    std::size_t left_ = 0;      // bytes of it still to come
+    std::size_t stash_begin_ = 0;
+    std::size_t stash_end_ = 0;
+    fixed_array<std::byte> stash_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_TCP_LINK_HPP

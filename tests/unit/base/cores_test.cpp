@@ -1,0 +1,129 @@
+// herring: tests of base/cores.hpp, and of what a reducer makes of ranks that are bound to cores.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/base/cores.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/launch.hpp"
+#include "herring/reducer.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/update/sum.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+namespace {
+
+using herring::detail::cores_of_rank;
+
+cores_of_rank rank_on(std::vector<int> const& cores, int threads = 1, std::uint64_t machine = 7) {
+    cores_of_rank made;
+    made.machine = machine;
+    made.threads = threads;
+    for (int const core : cores) CPU_SET(core, &made.cores);
+    return made;
+}
+
+// What each of the ranks is told, as '1' (crowded) and '0'.
+std::string told(std::vector<cores_of_rank> const& ranks) {
+    herring::detail::fixed_array<std::size_t> sizes(ranks.size());
+    for (std::size_t r = 0; r < ranks.size(); ++r) sizes[r] = ranks[r].bytes().size();
+    herring::gather_result all(std::move(sizes));
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+        std::memcpy(all[r].data(), ranks[r].bytes().data(), ranks[r].bytes().size());
+    std::string answers;
+    for (cores_of_rank const& mine : ranks) answers += herring::detail::crowded(mine, all) ? '1' : '0';
+    return answers;
+}
+
+} // namespace
+
+TEST_CASE("cores: ranks that a launcher bound to a core each are not crowded") {
+    CHECK(told({rank_on({0}), rank_on({1})}) == "00");
+    CHECK(told({rank_on({0, 1}), rank_on({2, 3}), rank_on({4, 5}), rank_on({1023})}) == "0000");
+    CHECK(told({rank_on({0}), rank_on({0})}) == "11");
+    CHECK(told({rank_on({0}), rank_on({0}), rank_on({1})}) == "110");
+}
+
+TEST_CASE("cores: ranks that may run anywhere share what there is") {
+    CHECK(told({rank_on({0, 1}), rank_on({0, 1})}) == "00");
+    CHECK(told({rank_on({0, 1}), rank_on({0, 1}), rank_on({0, 1})}) == "111");
+    CHECK(told({rank_on({3})}) == "0");
+}
+
+TEST_CASE("cores: a bound rank's core is wanted by ranks that have no other, not by those that have") {
+    CHECK(told({rank_on({0}), rank_on({0, 1}), rank_on({0, 1})}) == "111");
+    CHECK(told({rank_on({0}), rank_on({0, 1, 2}), rank_on({0, 1, 2})}) == "000");
+    CHECK(told({rank_on({0}), rank_on({0}), rank_on({0, 1, 2, 3})}) == "110");
+    CHECK(told({rank_on({0, 1}), rank_on({1, 2}), rank_on({0, 2}), rank_on({0, 1, 2})}) ==
+          "1111"); // four in three cores, though any two of the sets would do
+}
+
+TEST_CASE("cores: a progress thread wants a core as well, and other machines have cores of their own") {
+    CHECK(told({rank_on({0}, 2), rank_on({1})}) == "10");
+    CHECK(told({rank_on({0, 1}, 2), rank_on({2, 3}, 2)}) == "00");
+    CHECK(told({rank_on({0}, 1, 7), rank_on({0}, 1, 8)}) == "00");
+}
+
+TEST_CASE("cores: what a rank tells of itself") {
+    auto const here = cores_of_rank::here(2);
+    CHECK(here.threads == 2);
+    CHECK(CPU_COUNT(&here.cores) == herring::detail::usable_cores());
+    CHECK(here.machine == cores_of_rank::here(1).machine);
+    CHECK(rank_on({}).bytes().size() == 16);
+    CHECK(rank_on({7}).bytes().size() == 17);
+    CHECK(rank_on({1023}).bytes().size() == sizeof(cores_of_rank));
+}
+
+namespace {
+
+// Answers as waiting::spin does, and keeps what it is told.
+struct listening {
+    using axis = herring::axes::waiting;
+    static inline std::atomic<int> crowded{0}, asked{0};
+    herring::wait_action next(std::uint32_t /*idle_rounds*/, std::int64_t /*idle_nanoseconds*/,
+                              bool is_crowded) const noexcept {
+        ++asked;
+        if (is_crowded) ++crowded;
+        return herring::wait_action::yield;
+    }
+};
+
+} // namespace
+
+TEST_CASE("cores: a reducer whose ranks are bound to a core each tells its waiting policy so") {
+    ::cpu_set_t usable;
+    REQUIRE(::sched_getaffinity(0, sizeof usable, &usable) == 0);
+    std::vector<int> cores;
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+        if (CPU_ISSET(core, &usable)) cores.push_back(core);
+    if (cores.size() < 2) {
+        MESSAGE("needs two cores; not run");
+        return;
+    }
+    for (bool const together : {false, true}) {
+        CAPTURE(together);
+        auto const body = [&](herring::world& w) {
+            ::cpu_set_t mine; // as mpirun --bind-to core
+            CPU_ZERO(&mine);
+            CPU_SET(cores[together ? 0 : static_cast<std::size_t>(w.rank())], &mine);
+            if (::sched_setaffinity(0, sizeof mine, &mine) != 0) return 1;
+            herring::reducer<float, herring::transport::inproc, listening, herring::update::sum> reduce(w);
+            w.barrier();
+            if (w.rank() == 0) listening::asked = listening::crowded = 0; // construction asks about both
+            w.barrier();
+            for (int i = 0; i < 100; ++i)
+                if (reduce.all_reduce(1.0f) != 2) return 2;
+            return 0;
+        };
+        REQUIRE(herring::launch_threads(2, body) == 0);
+        REQUIRE(listening::asked > 0);
+        CHECK((listening::crowded == listening::asked) == together);
+        CHECK((listening::crowded == 0) == !together);
+    }
+}

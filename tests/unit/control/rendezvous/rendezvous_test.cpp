@@ -1,0 +1,415 @@
+// herring: tests of control/rendezvous/rendezvous.hpp: signs of life, silence at either end, and judgement, with short times.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/control/rendezvous/rendezvous.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using herring::errc;
+using herring::failure;
+using herring::world;
+using std::chrono::milliseconds;
+namespace detail = herring::detail;
+namespace star = herring::detail::star;
+
+namespace {
+
+// Longer than anything here takes: only a defect waits for it.
+constexpr milliseconds plenty{30'000};
+
+constexpr detail::liveness quick{.beat = milliseconds(20),
+                                 .suspected = milliseconds(150),
+                                 .dead = milliseconds(400),
+                                 .answer = milliseconds(100),
+                                 .verdict = milliseconds(10'000)};
+// Silence is nobody's fault there.
+constexpr detail::liveness forgiving{.beat = milliseconds(20),
+                                     .suspected = milliseconds(20'000),
+                                     .dead = milliseconds(20'000),
+                                     .answer = milliseconds(100),
+                                     .verdict = milliseconds(10'000)};
+
+struct listener {
+    int socket = -1;
+    detail::endpoint at{};
+    listener() {
+        std::string why;
+        auto const found = detail::resolve("127.0.0.1", 0, herring::clock::now() + plenty, why);
+        REQUIRE_FALSE(found.empty());
+        socket = detail::listen_on(found[0]);
+        REQUIRE(socket >= 0);
+        at = detail::local_end(socket);
+    }
+};
+
+/// A real rank. Rank 0 takes the listener over.
+world join(int rank, int size, listener const& hub, detail::liveness const& times,
+           milliseconds most = plenty) {
+    star::settings made;
+    made.rank = rank;
+    made.size = size;
+    made.hub = herring::detail::fixed_array<detail::endpoint>(1);
+    made.hub[0] = hub.at;
+    made.hub_text = hub.at.text();
+    made.node = made.boot = "here";
+    made.deadline = herring::clock::now() + most;
+    made.asked.peer = times.dead;
+    made.times = times;
+    if (rank == 0) made.listeners = {hub.socket};
+    return world(star::join_star(std::move(made)));
+}
+
+/// The other end of a connection, in the hands of the test.
+struct puppet {
+    int socket = -1;
+    std::uint32_t rank = 0;
+
+    puppet() = default;
+    puppet(puppet const&) = delete;
+    ~puppet() {
+        if (socket >= 0) ::close(socket);
+    }
+
+    /// As a rank that joins.
+    void join(std::uint32_t as, std::uint32_t size, listener const& hub) {
+        rank = as;
+        socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        REQUIRE(::connect(socket, hub.at.get(), hub.at.size) == 0);
+        star::hello said;
+        said.rank = as;
+        said.size = size;
+        said.incarnation = 1;
+        said.node = said.boot = "here";
+        say(star::message::hello, 0, said.write());
+        await(star::message::welcome);
+    }
+
+    /// As rank 0: lets one rank in.
+    void let_in(listener const& own, std::uint32_t size, milliseconds peer_timeout) {
+        pollfd knock{own.socket, POLLIN, 0};
+        REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
+        socket = ::accept(own.socket, nullptr, nullptr);
+        ::close(own.socket);
+        await(star::message::hello);
+        detail::byte_buffer body;
+        for (long const number : {1l, static_cast<long>(peer_timeout.count()), 30'000l})
+            star::append<std::uint64_t>(body, static_cast<std::uint64_t>(number));
+        for (std::uint32_t r = 0; r < 2 * size; ++r) star::append<std::uint32_t>(body, 0);
+        say(star::message::welcome, 0, body);
+    }
+
+    void say(star::message what, std::uint64_t sequence, std::span<std::byte const> body) const {
+        detail::byte_buffer bytes;
+        star::append_message(bytes, what, rank, sequence, body);
+        REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()));
+    }
+
+    struct heard {
+        star::head front{};
+        std::vector<std::byte> body{};
+    };
+    /// The next message; nothing once the connection has ended.
+    std::optional<heard> hear() const {
+        pollfd ready{socket, POLLIN, 0};
+        if (::poll(&ready, 1, static_cast<int>(plenty.count())) != 1) return {};
+        std::array<std::byte, star::head_bytes> bytes{};
+        if (::recv(socket, bytes.data(), bytes.size(), MSG_WAITALL) != static_cast<ssize_t>(bytes.size()))
+            return {};
+        heard made;
+        REQUIRE(made.front.read(bytes));
+        made.body.resize(made.front.length);
+        if (!made.body.empty())
+            REQUIRE(::recv(socket, made.body.data(), made.body.size(), MSG_WAITALL) ==
+                    static_cast<ssize_t>(made.body.size()));
+        return made;
+    }
+    heard await(star::message what) const {
+        while (std::optional<heard> const next = hear())
+            if (next->front.type == what) return *next;
+        FAIL("the message comes");
+        return {};
+    }
+    /// Beats until the other end closes or fails; answers `answer`, if any, to what is asked.
+    void live(std::optional<detail::testimony> answer = {}) const {
+        while (std::optional<heard> const next = hear()) {
+            if (next->front.type == star::message::alive) say(star::message::alive, 0, {});
+            if (next->front.type == star::message::ask && answer)
+                say(star::message::answer, next->front.sequence, star::write_answer(*answer));
+            if (next->front.type == star::message::fail || next->front.type == star::message::goodbye) return;
+        }
+    }
+};
+
+/// Makes the worlds of real ranks 0 and 1 of three; rank 2 is a puppet.
+struct stage {
+    listener hub{};
+    puppet rank_2{};
+    std::optional<world> rank_0{}, rank_1{};
+
+    explicit stage(detail::liveness const& times) {
+        std::thread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
+        std::thread second([&] { rank_1.emplace(join(1, 3, hub, times)); });
+        rank_2.join(2, 3, hub);
+        first.join();
+        second.join();
+    }
+};
+
+failure const& await_failure(world& w) {
+    auto const until = herring::clock::now() + plenty;
+    while (w.failed() == nullptr && herring::clock::now() < until) std::this_thread::yield();
+    REQUIRE(w.failed() != nullptr);
+    return *w.failed();
+}
+
+/// Accuses until there is a verdict.
+failure const& verdict(world& by, int accused, bool certain = false) {
+    detail::accusation of;
+    of.why = failure::make(certain ? errc::peer_lost : errc::timeout, by.rank(), accused, "wait",
+                           "its part has not come within the deadline; look at that rank");
+    of.certain = certain;
+    auto const until = herring::clock::now() + plenty;
+    while (by.failed() == nullptr && herring::clock::now() < until) {
+        by.accuse(of);
+        std::this_thread::yield();
+    }
+    REQUIRE(by.failed() != nullptr);
+    return *by.failed();
+}
+
+bool says(failure const& why, char const* text) {
+    bool const found = std::strstr(why.text, text) != nullptr;
+    if (!found) MESSAGE("'" << why.text << "' lacks '" << text << "'");
+    return found;
+}
+
+} // namespace
+
+TEST_CASE("star: a rank that falls silent ends the world in its name, on every rank") {
+    stage s(quick);
+    for (world* const w : {&*s.rank_0, &*s.rank_1}) {
+        failure const& why = await_failure(*w);
+        CHECK(why.what == errc::peer_lost);
+        CHECK(why.peer == 2);
+        CHECK(says(why, "no sign of life"));
+    }
+    CHECK(s.rank_2.await(star::message::alive).body.empty()); // it was told that rank 0 lives
+    failure told;
+    REQUIRE(star::read_failure(s.rank_2.await(star::message::fail).body, told));
+    CHECK(told.peer == 2);
+}
+
+TEST_CASE("star: a rank that speaks is not missed") {
+    detail::liveness times = quick;
+    times.dead = milliseconds(1'000);
+    stage s(times);
+    auto const until = herring::clock::now() + milliseconds(1'500);
+    while (herring::clock::now() < until) {
+        s.rank_2.await(star::message::alive);
+        s.rank_2.say(star::message::alive, 0, {});
+    }
+    CHECK(s.rank_0->failed() == nullptr);
+    CHECK(s.rank_1->failed() == nullptr);
+    s.rank_2.say(star::message::goodbye, 0, {}); // and who has said goodbye may be silent
+    std::thread leaves([&] { s.rank_1.reset(); });
+    s.rank_2.await(star::message::alive);
+    CHECK(s.rank_0->failed() == nullptr);
+    ::close(std::exchange(s.rank_2.socket, -1));
+    s.rank_0.reset();
+    leaves.join();
+}
+
+TEST_CASE("star: a member finds by itself that rank 0 is silent") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] { rank_0.let_in(hub, 2, quick.dead); });
+    world rank_1 = join(1, 2, hub, quick);
+    other.join();
+    failure const& why = await_failure(rank_1);
+    CHECK(why.what == errc::peer_lost);
+    CHECK(why.peer == 0);
+    ::close(std::exchange(rank_0.socket, -1));
+}
+
+TEST_CASE("star: rank 0's times hold for a member that says none") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] { rank_0.let_in(hub, 2, milliseconds(300)); });
+    world rank_1 = join(1, 2, hub, {});
+    other.join();
+    CHECK(rank_1.peer_timeout() == milliseconds(300));
+    CHECK(rank_1.default_timeout() == milliseconds(30'000));
+    failure const& why = await_failure(rank_1); // the puppet is silent
+    CHECK(why.peer == 0);
+    CHECK(says(why, "no sign of life for 300 ms"));
+    ::close(std::exchange(rank_0.socket, -1));
+}
+
+TEST_CASE("star: times that no rank would choose are no welcome") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] {
+        rank_0.let_in(hub, 2, milliseconds(0));
+        ::close(std::exchange(rank_0.socket, -1));
+    });
+    try {
+        join(1, 2, hub, {}, milliseconds(500));
+        FAIL("it joined");
+    } catch (herring::error const& why) {
+        CHECK(why.peer() == 0);
+    }
+    other.join();
+}
+
+TEST_CASE("star: rank 0 that gives no verdict is the one") {
+    for (int const accused : {0, 2}) {
+        listener hub;
+        puppet rank_0;
+        std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
+        world rank_1 = join(1, 3, hub, forgiving);
+        other.join();
+        failure const& why = verdict(rank_1, accused);
+        CHECK(why.what == errc::timeout);
+        CHECK(why.peer == 0);
+        CHECK(says(why, accused == 0 ? "rank 0 does not answer"
+                                     : "rank 1 waits for rank 0, which does not answer"));
+        ::close(std::exchange(rank_0.socket, -1));
+    }
+}
+
+TEST_CASE("star: rank 0 that lives, and has no verdict yet, is not") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
+    world rank_1 = join(1, 3, hub, forgiving);
+    other.join();
+    std::thread lives([&] {
+        failure heard;
+        REQUIRE(star::read_failure(rank_0.await(star::message::accuse).body, heard));
+        for (int beats = 0; beats < 20; ++beats) {
+            rank_0.await(star::message::alive);
+            rank_0.say(star::message::alive, 0, {});
+        }
+        rank_0.say(star::message::fail, 0,
+                   star::write_failure(failure::make(errc::timeout, 1, 2, "wait", "it was")));
+        rank_0.await(star::message::goodbye);
+        ::close(std::exchange(rank_0.socket, -1));
+    });
+    CHECK(verdict(rank_1, 2).peer == 2);
+    { world const gone = std::move(rank_1); }
+    lives.join();
+}
+
+TEST_CASE("star: blame goes where the accused says that it waits") {
+    stage s(forgiving);
+    std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::waiting, 0}); });
+    failure const& why = verdict(*s.rank_1, 2);
+    CHECK(why.what == errc::timeout);
+    CHECK(why.reporter == 1);
+    CHECK(why.peer == 0);
+    CHECK(says(why, "rank 2 waits for rank 0, which has not called"));
+    CHECK(await_failure(*s.rank_0).peer == 0);
+    lives.join();
+}
+
+TEST_CASE("star: who is alive, and does not say whom it waits for, is the one") {
+    stage s(forgiving);
+    std::thread lives([&] { s.rank_2.live(); });
+    failure const& why = verdict(*s.rank_0, 2);
+    CHECK(why.peer == 2);
+    CHECK(says(why, "rank 2 does not answer"));
+    CHECK(await_failure(*s.rank_1).peer == 2);
+    lives.join();
+}
+
+TEST_CASE("star: a rank answers when its caller has looked around, not with what it said before") {
+    stage s(forgiving);
+    std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::idle, -1}); });
+    s.rank_1->waits_for(0, s.rank_1->question());
+    std::thread looks([&] {
+        while (s.rank_1->question() == 0) std::this_thread::yield();
+        s.rank_1->waits_for(2, s.rank_1->question());
+    });
+    failure const& why = verdict(*s.rank_0, 1);
+    CHECK(why.peer == 2);
+    CHECK(says(why, "rank 1 waits for rank 2, which has not called"));
+    looks.join();
+    lives.join();
+}
+
+TEST_CASE("star: what is certain stands once the accused has had time to say what happened") {
+    {
+        stage s(forgiving);
+        std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::waiting, 0}); });
+        failure const& why = verdict(*s.rank_1, 2, true);
+        CHECK(why.what == errc::peer_lost);
+        CHECK(why.peer == 2);
+        CHECK(says(why, "its part has not come within the deadline; look at that rank"));
+        lives.join();
+    }
+    {
+        stage s(forgiving);
+        std::thread lives([&] {
+            s.rank_2.await(star::message::ask);
+            s.rank_2.say(star::message::fail, 0,
+                         star::write_failure(failure::make(errc::device, 2, -1, "wait", "on purpose")));
+            s.rank_2.live();
+        });
+        failure const& why = verdict(*s.rank_1, 2, true);
+        CHECK(why.what == errc::device);
+        lives.join();
+    }
+}
+
+TEST_CASE("star: a collective whose deadline passes names whom the missing ranks wait for") {
+    stage s(forgiving);
+    std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::idle, -1}); });
+    std::thread looks([&] { // rank 1 waits elsewhere for rank 2
+        while (s.rank_1->question() == 0) std::this_thread::yield();
+        s.rank_1->waits_for(2, s.rank_1->question());
+    });
+    s.rank_1->waits_for(2, s.rank_1->question());
+    try {
+        s.rank_0->barrier(milliseconds(50));
+        FAIL("nobody else came");
+    } catch (herring::error const& why) {
+        CHECK(why.code() == errc::timeout);
+        CHECK(why.peer() == 2);
+    }
+    looks.join();
+    lives.join();
+}
+
+TEST_CASE("star: answers and accusations that make no sense end the world in the name of who sent them") {
+    for (int const what : {0, 1, 2}) {
+        stage s(forgiving);
+        if (what == 0) s.rank_2.say(star::message::answer, 0, star::write_answer({}));
+        if (what == 1)
+            s.rank_2.say(
+                star::message::accuse, 0,
+                star::write_failure(failure::make(errc::timeout, 2, 3, "wait", "there is no rank 3")));
+        std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::waiting, 7}); });
+        if (what == 2) CHECK(verdict(*s.rank_0, 1).what != errc::ok);
+        failure const& why = await_failure(*s.rank_1);
+        if (what != 2) {
+            CHECK(why.what == errc::protocol);
+            CHECK(why.peer == 2);
+        }
+        lives.join();
+    }
+}

@@ -1,0 +1,47 @@
+// herring: tests of policy/names.hpp: what it declares is what the headers define, under the same names.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/policy/names.hpp"
+
+namespace {
+// Before the definitions are here.
+using tcp_before = herring::transport::tcp;
+using inproc_before = herring::transport::inproc;
+using shared_before = herring::intra_node::shared_memory;
+using sum_before = herring::update::sum;
+} // namespace
+
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/peer_sums.hpp"
+#include "herring/gpu/staging.hpp"
+#include "herring/herring.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
+
+#include "doctest/doctest.h"
+
+#include <type_traits>
+
+TEST_CASE("names: a policy that is declared before its header is the one that the header defines") {
+    CHECK(std::is_same_v<tcp_before, herring::transport::basic_tcp<>>);
+    CHECK(herring::transport_policy<tcp_before>);
+    CHECK(herring::transport_policy<inproc_before>);
+    CHECK(herring::intra_node_policy<shared_before>);
+    CHECK(herring::update_policy<sum_before>);
+    CHECK(std::is_same_v<herring::reducer<float, tcp_before, shared_before, sum_before>,
+                         herring::reducer<float, herring::transport::tcp, herring::update::sum,
+                                          herring::intra_node::shared_memory>>);
+}
+
+TEST_CASE("names: a number for each policy that has a header of its own, whatever its tuning") {
+    CHECK(herring::declared_name<tcp_before> == 0);
+    CHECK(herring::declared_name<
+              herring::transport::basic_tcp<herring::transport::tcp_tuning{.connections = 2}>> == 0);
+    CHECK(herring::declared_name<inproc_before> == 1);
+    CHECK(herring::declared_name<herring::transport::efa> == 2);
+    CHECK(herring::declared_name<shared_before> == 3);
+    CHECK(herring::declared_name<herring::intra_node::pcie_staging> == 4);
+    CHECK(herring::declared_name<herring::intra_node::nvlink> == 5);
+    CHECK(herring::declared_name<sum_before> == -1);
+    CHECK(herring::declared_name<float> == -1);
+}
