@@ -131,10 +131,10 @@ class draws {
     std::uint64_t state_;
 };
 
-/// A pile whose values come out in another order than they went in.
+/// A buffer whose values come out in another order than they went in.
 template <class Value> class bag : public append_buffer<Value> {
   public:
-    using append_buffer<Value>::pile;
+    using append_buffer<Value>::append_buffer;
     std::size_t size() const noexcept { return this->size_; }
     bool full() const noexcept { return this->size_ == this->room_.size(); }
     Value& operator[](std::size_t i) noexcept { return this->room_[i]; }
