@@ -7,7 +7,7 @@
 #include "herring/base/identity.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/failure_handler.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure_detector.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
@@ -55,16 +55,16 @@ class world {
     ~world() { leave(); }
 
     int rank() const noexcept { return rank_; }
-    int size() const noexcept { return is().map.size(); }
-    int node() const noexcept { return is().map.node(rank_); }
-    int nodes() const noexcept { return is().map.nodes(); }
-    int local_rank() const noexcept { return is().map.local_rank(rank_); }
-    int local_size() const noexcept { return is().map.local_size(node()); }
+    int size() const noexcept { return info().map.size(); }
+    int node() const noexcept { return info().map.node(rank_); }
+    int nodes() const noexcept { return info().map.nodes(); }
+    int local_rank() const noexcept { return info().map.local_rank(rank_); }
+    int local_size() const noexcept { return info().map.local_size(node()); }
 
     /// How long a call waits that is given no deadline: 30 s, or what `join_options` or `launch_options` say.
-    std::chrono::milliseconds default_timeout() const noexcept { return is().default_timeout; }
+    std::chrono::milliseconds default_timeout() const noexcept { return info().default_timeout; }
     /// For how long a rank may give no sign of life before that ends the world: 5 s, or what they say.
-    std::chrono::milliseconds peer_timeout() const noexcept { return is().peer_timeout; }
+    std::chrono::milliseconds peer_timeout() const noexcept { return info().times.dead; }
 
     /// Returns once every rank has called it.
     ///
@@ -77,7 +77,7 @@ class world {
     // What follows is for authors of policies.
 
     /// Which rank is on which node.
-    herring::topology const& topology() const noexcept { return is().map; }
+    herring::topology const& topology() const noexcept { return info().map; }
 
     /// Gathers the bytes of every rank on every rank; lengths may differ and may be zero.
     ///
@@ -89,69 +89,42 @@ class world {
 
     /// The first failure that any rank announced, or nullptr.
     ///
-    /// Cost: two loads.
-    /// Lifetime: as the world.
+    /// Cost:     two loads.
+    /// Lifetime: of the world.
     failure const* failed() const noexcept {
-        if (is().by.first_failure == nullptr) return nullptr;
-        std::uint32_t const first = is().by.first_failure->load(std::memory_order_acquire);
-        return first == 0 ? nullptr : is().by.failures + (first - 1);
+        detail::control_board const& board = info().control.board;
+        std::uint32_t const first = board.first_failure->load(std::memory_order_acquire);
+        return first == 0 ? nullptr : board.failures + (first - 1);
     }
 
     /// Announces a failure to every rank; the first one stays, and ends every collective of every rank.
     HERRING_SETUP void fail(failure const& why) noexcept { // a function of its own: hot code ends here
-        if (is().by.fail != nullptr) is().by.fail(is().by.self, why);
-    }
-
-    /// Asks who is to blame that this rank waits for `of.why.peer` in vain: the rank itself, or the one at the end of
-    /// the chain of those that wait for each other. To be called again until `failed()` tells.
-    ///
-    /// Cost: of set-up.
-    HERRING_SETUP void accuse(detail::accusation& of) noexcept {
-        if (is().by.accuse != nullptr) return is().by.accuse(is().by.self, of);
-        fail(of.why);
-    }
-
-    /// The number of the last question «whom do you wait for?». To be read before the answer is looked for.
-    std::uint32_t question() const noexcept {
-        return is().by.question == nullptr ? 0 : is().by.question->load(std::memory_order_acquire);
-    }
-    /// Tells whoever asks that this rank waits, for `other` or (−1) for nobody in particular.
-    ///
-    /// Cost: one store.
-    void waits_for(int other, std::uint32_t question) noexcept {
-        if (is().by.testifies != nullptr)
-            is().by.testifies->store(detail::testimony::waits_for(other, question),
-                                     std::memory_order_release);
-    }
-    /// Tells them that it waits no more.
-    void waits_no_more() noexcept {
-        if (is().by.testifies != nullptr)
-            is().by.testifies->store(detail::testimony::in_no_call, std::memory_order_release);
+        info().control.table->fail(info().control.self, why);
     }
 
     /// Throws what `failed()` tells, in the words of this rank; returns when there is nothing to tell.
     HERRING_SEPARABLE void check() const;
 
     /// The same on every rank, random for every world.
-    std::uint64_t job() const noexcept { return is().job; }
+    std::uint64_t job() const noexcept { return info().job; }
 
     /// The IP literal on which the other ranks reach this one.
-    std::string const& local_address() const noexcept { return is().local_address; }
+    std::string const& local_address() const noexcept { return info().local_address; }
 
     /// How many ranks run on this machine, whatever their nodes: more than cores means that nobody may spin.
-    int ranks_on_this_machine() const noexcept { return is().ranks_on_this_machine; }
+    int ranks_on_this_machine() const noexcept { return info().ranks_on_this_machine; }
 
     /// Whether the world that a reducer was made from is gone.
     ///
     /// Cost:    two loads.
     bool ended() const noexcept { return state_->ended(); }
-    /// For reducers.
+    /// For reducers and drivers.
     detail::world_state& state() noexcept { return *state_; }
 
   private:
     HERRING_SEPARABLE static detail::membership alone();
 
-    detail::membership const& is() const noexcept { return state_->is; }
+    detail::membership const& info() const noexcept { return state_->info; }
 
     HERRING_SEPARABLE void usable(char const* operation) const;
 
@@ -161,6 +134,15 @@ class world {
     bool owner_ = false; // this is the world itself, not a reducer's handle
     detail::world_state* state_;
 };
+
+namespace detail {
+
+/// What finds the rank to blame when this rank waits in vain.
+///
+/// Lifetime: of the world's state, which reducers share.
+inline failure_detector& detector(world& of) noexcept { return of.state().detector; }
+
+} // namespace detail
 
 } // namespace HERRING_NAMESPACE
 

@@ -160,7 +160,7 @@ template <class Reducer> void legal(bool by_join, std::vector<std::string> const
 }
 } // namespace
 
-TEST_CASE("crossed: a rank that computes, and threads that wait in two reducers, are no standstill") {
+TEST_CASE("crossed: a rank that computes, and threads that wait in two reducers, are no deadlock") {
     legal<on_node>(false, {"a", "a", "b"});
     legal<by_thread>(true, {"a", "b"});
 }

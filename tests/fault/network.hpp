@@ -79,7 +79,7 @@ inline long peak_kib() {
 }
 
 /// A world that tells this rank another rank's endpoint, so that its connections run through a proxy.
-class misled_world {
+class misled_world : public herring::detail::no_control {
   public:
     /// `rewrite(rank, text)`: what this rank is to believe that `rank` gave to an all_gather.
     using rewrite = std::function<std::string(int, std::string)>;
@@ -95,42 +95,39 @@ class misled_world {
         made.job = real.job();
         made.local_address = real.local_address();
         made.ranks_on_this_machine = real.ranks_on_this_machine();
-        made.by.self = self;
-        made.by.first_failure = &self->first_;
-        made.by.failures = &self->cell_;
-        made.by.all_gather = [](void* me, std::string_view, std::span<std::byte const> mine,
-                                time_point deadline) {
-            auto& m = *static_cast<misled_world*>(me);
-            m.before_({reinterpret_cast<char const*>(mine.data()), mine.size()});
-            auto const all =
-                m.real_->all_gather(mine, std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
-            std::vector<std::string> said;
-            herring::detail::fixed_array<std::size_t> sizes(all.size());
-            for (std::size_t r = 0; r < all.size(); ++r) {
-                std::string const was(reinterpret_cast<char const*>(all[r].data()), all[r].size());
-                said.push_back(m.change_(static_cast<int>(r), was));
-                sizes[r] = said[r].size();
-            }
-            herring::gather_result changed(std::move(sizes));
-            for (std::size_t r = 0; r < said.size(); ++r)
-                if (!said[r].empty()) std::memcpy(changed[r].data(), said[r].data(), said[r].size());
-            return changed;
-        };
-        made.by.barrier = [](void* me, std::string_view, time_point deadline) {
-            static_cast<misled_world*>(me)->real_->barrier(
-                std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
-        };
-        // Failures are looked for in this rank only: what the proxy does is to be found out by the connection's ends.
-        made.by.fail = [](void* me, failure const& why) noexcept {
-            auto& m = *static_cast<misled_world*>(me);
-            if (m.claimed_.exchange(true)) return;
-            m.cell_ = why;
-            m.first_.store(1);
-            m.real_->fail(why);
-        };
-        made.by.destroy = [](void* me) noexcept { delete static_cast<misled_world*>(me); };
+        made.control = herring::detail::control_handle::of(*self);
         return world(std::move(made));
     }
+
+    herring::gather_result all_gather(std::string_view, std::span<std::byte const> mine,
+                                      time_point deadline) {
+        before_({reinterpret_cast<char const*>(mine.data()), mine.size()});
+        auto const all =
+            real_->all_gather(mine, std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
+        std::vector<std::string> said;
+        herring::detail::fixed_array<std::size_t> sizes(all.size());
+        for (std::size_t r = 0; r < all.size(); ++r) {
+            std::string const was(reinterpret_cast<char const*>(all[r].data()), all[r].size());
+            said.push_back(change_(static_cast<int>(r), was));
+            sizes[r] = said[r].size();
+        }
+        herring::gather_result changed(std::move(sizes));
+        for (std::size_t r = 0; r < said.size(); ++r)
+            if (!said[r].empty()) std::memcpy(changed[r].data(), said[r].data(), said[r].size());
+        return changed;
+    }
+    void barrier(std::string_view, time_point deadline) {
+        real_->barrier(std::chrono::duration_cast<milliseconds>(deadline - clock::now()));
+    }
+    // Failures are looked for in this rank only: what the proxy does is to be found out by the connection's ends.
+    void fail(failure const& why) noexcept {
+        if (claimed_.exchange(true)) return;
+        failure_ = why;
+        first_failure_.store(1);
+        real_->fail(why);
+    }
+    void report_suspicion(herring::detail::suspicion_report& of) noexcept { fail(of.why); }
+    void destroy() noexcept { delete this; }
 
   private:
     misled_world(world* real, rewrite change, before first)
@@ -140,8 +137,6 @@ class misled_world {
     rewrite change_;
     before before_;
     std::atomic<bool> claimed_{false};
-    std::atomic<std::uint32_t> first_{0};
-    failure cell_{};
 };
 
 /// The port in what a rank says of its data connections, or -1: it is something else that it says.

@@ -335,15 +335,16 @@ namespace {
 /// Worlds of threads in which rank 0 accuses rank 1, and what came of it.
 struct court {
     std::vector<world> worlds;
-    herring::detail::accusation of{};
+    herring::detail::suspicion_report of{};
 
     explicit court(int ranks) : worlds(herring::thread_worlds(ranks)) {
         of.why = herring::failure::make(errc::timeout, 0, 1, "wait", "its part has not come; look");
     }
+    herring::detail::failure_detector& detector(int r) { return herring::detail::detector(rank(r)); }
     world& rank(int r) { return worlds[static_cast<std::size_t>(r)]; }
-    void answers(int r, int whom) { rank(r).waits_for(whom, rank(r).question()); }
+    void answers(int r, int whom) { detector(r).waits_for(whom, detector(r).probe()); }
     herring::failure const* verdict() {
-        rank(0).accuse(of);
+        detector(0).report_suspicion(of);
         return rank(0).failed();
     }
 };
@@ -386,14 +387,14 @@ TEST_CASE("launch: who does not answer in time is named, and who has left or wai
         court here(3);
         here.answers(1, 2);
         CHECK(here.verdict() == nullptr);
-        here.rank(1).waits_no_more();
+        here.detector(1).not_waiting();
         REQUIRE(here.verdict() != nullptr);
         CHECK(here.verdict()->peer == 1);
     }
     {
         court here(3);
         here.worlds.pop_back(); // rank 2 leaves
-        CHECK(here.rank(0).question() == 0);
+        CHECK(here.detector(0).probe() == 0);
         here.answers(1, 2);
         CHECK(here.verdict() == nullptr);
         here.answers(1, 2);

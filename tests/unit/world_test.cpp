@@ -100,14 +100,15 @@ TEST_CASE("world: a failure is told in the words of each rank") {
     CHECK(std::string(herring::detail::as_seen_by(outside, 0, "barrier").operation) == "barrier");
 }
 
-TEST_CASE("world: alone, an accusation is the failure, and nobody asks") {
+TEST_CASE("world: alone, a suspicion is the failure, and nobody asks") {
     world alone;
-    CHECK(alone.question() == 0);
-    alone.waits_for(0, 0);
-    alone.waits_no_more();
-    herring::detail::accusation of;
+    herring::detail::failure_detector& detector = herring::detail::detector(alone);
+    CHECK(detector.probe() == 0);
+    detector.waits_for(0, 0);
+    detector.not_waiting();
+    herring::detail::suspicion_report of;
     of.why = failure::make(errc::timeout, 0, -1, "wait", "in vain");
-    alone.accuse(of);
+    detector.report_suspicion(of);
     REQUIRE(alone.failed() != nullptr);
     CHECK(std::string(alone.failed()->text) == "in vain");
 }

@@ -1,4 +1,4 @@
-// herring: the control of a world of one.
+// herring: the backend of a world of one rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_ALONE_HPP
 #define HERRING_CONTROL_ALONE_HPP
@@ -20,50 +20,40 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The control of a world of one.
-struct control_alone {
-    std::atomic<std::uint32_t> claimed{0};
-    std::atomic<std::uint32_t> first{0};
-    failure cell{};
-    failure_handler on_failure{};
-
-    HERRING_SETUP static control make(failure_handler const& called = {}) {
-        auto* const made = new control_alone;
-        made->on_failure = called;
-        control by;
-        by.self = made;
-        by.first_failure = &made->first;
-        by.failures = &made->cell;
-        by.all_gather = all_gather;
-        by.barrier = barrier;
-        by.fail = fail;
-        by.destroy = destroy;
-        return by;
+/// The backend of a world of one rank. There is nobody to ask: a suspicion is the failure.
+class control_alone : public no_control {
+  public:
+    HERRING_SETUP static control_handle make(failure_handler const& on_failure = {}) {
+        return control_handle::of(*new control_alone(on_failure));
     }
 
-    static gather_result all_gather(void* self, std::string_view, std::span<std::byte const> mine,
-                                    time_point) {
-        check(self);
+    gather_result all_gather(std::string_view, std::span<std::byte const> mine, time_point) {
+        check();
         fixed_array<std::size_t> size(1);
         size[0] = mine.size();
         gather_result all(std::move(size));
         if (!mine.empty()) std::memcpy(all[0].data(), mine.data(), mine.size());
         return all;
     }
-    static void barrier(void* self, std::string_view, time_point) { check(self); }
-    static void fail(void* self, failure const& why) noexcept {
-        auto& alone = *static_cast<control_alone*>(self);
-        if (alone.claimed.exchange(1) != 0) return;
-        alone.cell = why;
-        alone.first.store(1, std::memory_order_release);
-        alone.on_failure(why);
+    void barrier(std::string_view, time_point) { check(); }
+    void fail(failure const& why) noexcept {
+        if (claimed_.exchange(1) != 0) return;
+        failure_ = why;
+        first_failure_.store(1, std::memory_order_release);
+        on_failure_(why);
     }
-    static void destroy(void* self) noexcept { delete static_cast<control_alone*>(self); }
+    void report_suspicion(suspicion_report& of) noexcept { fail(of.why); }
+    void destroy() noexcept { delete this; }
 
-    static void check(void* self) {
-        auto& alone = *static_cast<control_alone*>(self);
-        if (alone.first.load(std::memory_order_acquire) != 0) throw error(as_seen_by(alone.cell, 0));
+  private:
+    explicit control_alone(failure_handler const& on_failure) : on_failure_(on_failure) {}
+
+    void check() const {
+        if (first_failure_.load(std::memory_order_acquire) != 0) throw error(as_seen_by(failure_, 0));
     }
+
+    std::atomic<std::uint32_t> claimed_{0};
+    failure_handler on_failure_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -1,11 +1,11 @@
-// herring: what a world stands on: set-up collectives and the board of failures.
+// herring: what a backend gives to a world: set-up collectives, and the board of failures.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_CONTROL_HPP
 #define HERRING_CONTROL_CONTROL_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
-#include "herring/control/failure/standstill.hpp"
+#include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace HERRING_NAMESPACE {
@@ -25,41 +26,100 @@ namespace detail {
 
 class world_state;
 
-/// A table of plain functions over `self`: for set-up and for announcing failures, never on the path of
-/// bytes.
+/// What a backend shows without a call. All pointers are valid until `destroy`.
 ///
-/// `first_failure` and `failures` are read directly, so that asking «has any rank failed?» costs two loads
-/// and no call: 0 means no; i means `failures[i - 1]`, which does not change any more.
-struct control {
-    void* self = nullptr;
-    std::atomic<std::uint32_t> const* first_failure = nullptr;
-    failure const* failures = nullptr;
-    /// Collective; returns what every rank gave. Throws `error`.
-    gather_result (*all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,
-                                time_point deadline) = nullptr;
-    /// Collective; returns once every rank has called. Throws `error`.
-    void (*barrier)(void* self, std::string_view operation, time_point deadline) = nullptr;
-    /// Announces a failure to every rank; the first one stays. Any thread, any time.
-    void (*fail)(void* self, failure const& why) noexcept = nullptr;
-    /// Asks the world who is to blame. Returns at once; called again and again until the world has failed, which it
-    /// does within `liveness::verdict`. Any thread. Without it, the accusation is the failure.
-    void (*accuse)(void* self, accusation& of) noexcept = nullptr;
-    /// The world's own state is here; it stays until `destroy`. A control with a thread of its own looks at it.
-    void (*attend)(void* self, world_state& state) noexcept = nullptr;
-    /// Tells where this rank stands; without it the control looks itself. The world fails if that proves a standstill.
-    void (*stands)(void* self, wait_report const& mine) noexcept = nullptr;
-    /// The number of the last question «whom do you wait for?», and where this rank writes its `testimony`.
-    std::atomic<std::uint32_t> const* question = nullptr;
-    std::atomic<std::uint64_t>* testifies = nullptr;
-    /// Leaves in order; what this table refers to stays valid until `destroy`. Bounded.
-    void (*leave)(void* self) noexcept = nullptr;
-    /// Leaves in order, if it has not, and frees; bounded, called once.
-    void (*destroy)(void* self) noexcept = nullptr;
+/// «Has any rank failed?» costs two loads: `first_failure` is 0 for no, i for `failures[i - 1]`, which changes no more.
+struct control_board {
+    std::atomic<std::uint32_t> const* first_failure;
+    failure const* failures;
+    std::atomic<std::uint32_t> const* probe; ///< number of the last question «whom do you wait for?»
+    std::atomic<std::uint64_t>* waits;       ///< this rank's answer, a word of `wait_report`
 };
 
-/// The same failure in the words of one rank: whose fault it is, seen from there. What nobody was doing (a
-/// death that the parent or a socket told) is said to have ended `operation`, which this rank was doing, if
-/// any.
+/// The functions of a backend: for set-up and for announcing failures, never on the path of bytes.
+///
+/// A backend is a class with these members; one that lacks a function does not compile.
+class control_table {
+  public:
+    template <class Backend>
+    constexpr explicit control_table(std::type_identity<Backend>) noexcept
+        : all_gather([](void* self, std::string_view operation, std::span<std::byte const> mine,
+                        time_point deadline) {
+              return static_cast<Backend*>(self)->all_gather(operation, mine, deadline);
+          }),
+          barrier([](void* self, std::string_view operation, time_point deadline) {
+              static_cast<Backend*>(self)->barrier(operation, deadline);
+          }),
+          fail([](void* self, failure const& why) noexcept { static_cast<Backend*>(self)->fail(why); }),
+          report_suspicion([](void* self, suspicion_report& of) noexcept {
+              static_cast<Backend*>(self)->report_suspicion(of);
+          }),
+          attach([](void* self, world_state& state) noexcept { static_cast<Backend*>(self)->attach(state); }),
+          check_deadlock([](void* self) noexcept { static_cast<Backend*>(self)->check_deadlock(); }),
+          leave([](void* self) noexcept { static_cast<Backend*>(self)->leave(); }),
+          destroy([](void* self) noexcept { static_cast<Backend*>(self)->destroy(); }) {}
+
+    /// Collective; returns the bytes of every rank. Throws `error`.
+    gather_result (*const all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,
+                                      time_point deadline);
+    /// Collective; returns once every rank has called. Throws `error`.
+    void (*const barrier)(void* self, std::string_view operation, time_point deadline);
+    /// Announces a failure to every rank; the first one stays. Any thread, any time.
+    void (*const fail)(void* self, failure const& why) noexcept;
+    /// Asks which rank is the root cause. Returns at once; called again and again until the world has failed, which it
+    /// does within the detector's verdict time. Any thread.
+    void (*const report_suspicion)(void* self, suspicion_report& of) noexcept;
+    /// Hands over the world's own state, which lives until `destroy`.
+    void (*const attach)(void* self, world_state& state) noexcept;
+    /// Looks whether this rank's waits and those of others are a deadlock, which ends the world. Does nothing in a backend
+    /// whose own thread looks.
+    void (*const check_deadlock)(void* self) noexcept;
+    /// Leaves in order; the board stays valid until `destroy`. Bounded.
+    void (*const leave)(void* self) noexcept;
+    /// Leaves in order, if it has not, and frees; bounded, called once.
+    void (*const destroy)(void* self) noexcept;
+};
+
+template <class Backend> inline constexpr control_table control_table_of{std::type_identity<Backend>{}};
+
+/// A backend of a world: its functions and what it shows.
+struct control_handle {
+    control_table const* table;
+    void* self;
+    control_board board;
+
+    template <class Backend> static control_handle of(Backend& backend) noexcept {
+        return {&control_table_of<Backend>, &backend, backend.board()};
+    }
+};
+
+/// The backend of no world: of a world that was moved from. Does nothing, and has not failed. Tests derive from it.
+class no_control {
+  public:
+    gather_result all_gather(std::string_view, std::span<std::byte const>, time_point) { return {}; }
+    void barrier(std::string_view, time_point) noexcept {}
+    void fail(failure const&) noexcept {}
+    void report_suspicion(suspicion_report&) noexcept {}
+    void attach(world_state&) noexcept {}
+    void check_deadlock() noexcept {}
+    void leave() noexcept {}
+    void destroy() noexcept {}
+    control_board board() noexcept { return {&first_failure_, &failure_, &probe_, &waits_}; }
+
+    static no_control& instance() noexcept {
+        static constinit no_control none;
+        return none;
+    }
+
+  protected:
+    std::atomic<std::uint32_t> first_failure_{0};
+    std::atomic<std::uint32_t> probe_{0};
+    std::atomic<std::uint64_t> waits_{wait_report::not_waiting};
+    failure failure_{};
+};
+
+/// The same failure in the words of one rank. A failure that was seen from outside (a death that the parent or a socket
+/// reported) is attributed to `operation`, which this rank was in, if any.
 HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_view operation = {}) noexcept;
 
 /// "rank 2" or "ranks 1, 4, 5 and 9 more".

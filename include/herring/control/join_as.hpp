@@ -104,9 +104,9 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
         alone.job = random_bits();
-        alone.peer_timeout = who.times.peer;
+        alone.times = liveness::of(who.times.peer);
         alone.default_timeout = who.times.call;
-        alone.by = control_alone::make(who.on_failure);
+        alone.control = control_alone::make(who.on_failure);
         return world(std::move(alone));
     }
     time_point const deadline = deadline_in(timeout);

@@ -9,9 +9,10 @@
 #include "herring/base/identity.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/failure/liveness.hpp"
-#include "herring/control/failure/standstill.hpp"
+#include "herring/control/failure_detector.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/plan/topology.hpp"
@@ -29,17 +30,16 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a backend (join, launch) hands to a world; all but the rank and the address are the same on every
-/// rank.
+/// What a backend (join, launch) hands to a world. All but the rank and the address are equal on every rank.
 struct membership {
     int rank = 0;
     topology map{};
     std::uint64_t job = 0;
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
-    std::chrono::milliseconds peer_timeout = liveness{}.dead;
+    liveness times{};
     std::chrono::milliseconds default_timeout = usual_timeout;
-    control by{};
+    control_handle control = control_handle::of(no_control::instance());
 };
 
 /// Asks a world for the handle of a reducer.
@@ -51,7 +51,7 @@ class world_state;
 
 /// A thread that waits in a call: not before the operation is complete will it do anything else.
 struct listed_wait {
-    wait_report::entry operation{};
+    blocked_report::entry operation{};
     time_point since{};
     bool used = false;
 };
@@ -96,13 +96,14 @@ class registration {
 /// later call (`ended`), and what the control reads and writes stays valid until the last of them is gone.
 class world_state {
   public:
-    membership is;
+    membership const info;
+    failure_detector detector{info.control, info.times};
 
-    /// Held once. Takes the control over, whatever happens.
+    /// Held once. Takes the backend over, whatever happens.
     ///
     /// Errors: `no_resources`.
     HERRING_SEPARABLE static world_state* make(membership&& from);
-    /// What a world that was moved from has: no control, a map of no ranks.
+    /// The state of a world that was moved from: no backend, no ranks.
     HERRING_SEPARABLE static world_state* none() noexcept;
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
@@ -112,27 +113,27 @@ class world_state {
     HERRING_SEPARABLE void end() noexcept;
     bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
-    // ---- waits that last (control/failure/standstill.hpp) --------------------------------------------------------------------
+    // ---- waits that last (control/failure/deadlock.hpp) --------------------------------------------------------------------
 
     static constexpr std::chrono::milliseconds long_wait{1'000};
 
     /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then nothing can be
     /// proven of this rank.
-    HERRING_SEPARABLE listed_wait* list(wait_report::entry const& operation) noexcept;
+    HERRING_SEPARABLE listed_wait* list(blocked_report::entry const& operation) noexcept;
     HERRING_SEPARABLE void unlist(listed_wait& wait) noexcept;
     /// The calling thread enters the world's next collective. Returns its number.
     std::uint64_t enter_collective() noexcept { return collectives_.fetch_add(1, std::memory_order_relaxed); }
 
-    /// Where this rank stands; false when it can do something yet, or does not wait for long.
+    /// Reports what this rank waits for; false when a thread of it can still run, or none has waited for long.
     // Threads first, then what they have begun, then threads again: in between none of them can have run.
-    HERRING_SEPARABLE bool stands(wait_report& report) noexcept;
-    /// Tells the other ranks, where no thread of Herring's does; the world fails if they prove a standstill.
-    HERRING_SEPARABLE void tell_where_it_stands() noexcept;
+    HERRING_SEPARABLE bool blocked(blocked_report& report) noexcept;
+    /// Looks whether this rank's waits are part of a deadlock.
+    HERRING_SEPARABLE void check_deadlock() noexcept;
 
   private:
     friend class registration;
 
-    explicit world_state(membership&& from) noexcept : is(std::move(from)) {}
+    explicit world_state(membership&& from) noexcept : info(std::move(from)) {}
     ~world_state() = default;
 
     std::atomic<int> holders_{1};
@@ -140,7 +141,7 @@ class world_state {
     monitor lock_; // for what follows
     registration* first_ = nullptr;
     std::uint64_t constructed_ = 0;
-    listed_wait waits_[wait_report::most_waits];
+    listed_wait waits_[blocked_report::most_waits];
     std::atomic<std::uint64_t> collectives_{0}; // entered
 };
 

@@ -54,7 +54,7 @@ template <class Core, class Waiting> class patience {
     void rest() noexcept {
         rounds_ = 0;
         if (looked_ == time_point{}) return;
-        ranks_.waits_no_more();
+        detector(ranks_).not_waiting();
         looked_ = {};
         excused_ = waited_ = {};
         question_ = 0;
@@ -91,9 +91,9 @@ template <class Core, class Waiting> class patience {
             last_ = now;
             spent_ = {};
         }
-        std::uint32_t const question = ranks_.question();
+        std::uint32_t const question = detector(ranks_).probe();
         blame const who = core_.waiting_for();
-        ranks_.waits_for(who.rank, question);
+        detector(ranks_).waits_for(who.rank, question);
         core_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
         // What took longer was somebody else's turn on this core, or sleep.
         spent_ += std::min<clock::duration>(now - last_, longest_look);
@@ -102,7 +102,7 @@ template <class Core, class Waiting> class patience {
         clock::duration const between = now - looked_;
         looked_ = now;
         // This process was stopped or starved: the others could do nothing for it meanwhile.
-        if (between > times.beat && excused_ < ranks_.peer_timeout()) excused_ += between;
+        if (between > detector(ranks_).heartbeat() && excused_ < ranks_.peer_timeout()) excused_ += between;
         if (failure const* const why = ranks_.failed())
             return core_.end(as_seen_by(*why, ranks_.rank()), false);
         if (listed_ != nullptr) listed_->look(now, core_.released.load(std::memory_order_acquire));
@@ -111,7 +111,6 @@ template <class Core, class Waiting> class patience {
     }
 
   private:
-    static constexpr liveness times{};
     static constexpr std::chrono::microseconds longest_look{10};
 
     /// When to look around again: often while a verdict is awaited.
@@ -121,7 +120,7 @@ template <class Core, class Waiting> class patience {
     }
 
     HERRING_SETUP void accuse(blame const& who, clock::duration waited) noexcept {
-        accusation of;
+        suspicion_report of;
         of.certain = true;
         if (core_.suspicion.what != errc::ok) {
             of.why = core_.suspicion;
@@ -141,13 +140,13 @@ template <class Core, class Waiting> class patience {
             of.certain = own;
         }
         if (question_ != 0) waited_ += waited;
-        of.question = question_;
+        of.probe = question_;
         of.waited = waited_;
-        ranks_.accuse(of);
-        question_ = of.question;
+        detector(ranks_).report_suspicion(of);
+        question_ = of.probe;
         if (failure const* const why = ranks_.failed())
             core_.end(as_seen_by(*why, ranks_.rank()), false);
-        else if (question_ == 0 || waited_ > times.verdict) // nobody was asked, or nobody told
+        else if (question_ == 0 || waited_ > detector(ranks_).verdict()) // nobody was asked, or nobody told
             core_.end(of.why);
     }
 

@@ -63,9 +63,9 @@ HERRING_SETUP inline world launched_world(shared_region* region, int rank, topol
     made.map = map;
     made.job = region->job();
     made.ranks_on_this_machine = map.size();
-    made.peer_timeout = times.peer;
+    made.times = liveness::of(times.peer);
     made.default_timeout = times.call;
-    made.by = control_shared::make(region, rank, called);
+    made.control = control_shared::make(region, rank, called);
     return world(std::move(made));
 }
 

@@ -32,7 +32,7 @@ HERRING_SEPARABLE world::world(world& of, detail::for_reducer) : rank_(of.rank_)
 HERRING_SEPARABLE void world::barrier(std::chrono::milliseconds timeout) {
     usable("barrier");
     detail::collective_wait const here(*state_);
-    is().by.barrier(is().by.self, "barrier", detail::deadline_in(timeout));
+    info().control.table->barrier(info().control.self, "barrier", detail::deadline_in(timeout));
 }
 
 HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> mine) {
@@ -43,7 +43,8 @@ HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> min
                                                   std::chrono::milliseconds timeout) {
     usable("all_gather");
     detail::collective_wait const here(*state_);
-    return is().by.all_gather(is().by.self, "all_gather", mine, detail::deadline_in(timeout));
+    return info().control.table->all_gather(info().control.self, "all_gather", mine,
+                                            detail::deadline_in(timeout));
 }
 
 HERRING_SEPARABLE void world::check() const {
@@ -51,10 +52,10 @@ HERRING_SEPARABLE void world::check() const {
 }
 
 HERRING_SEPARABLE detail::membership world::alone() {
-    detail::membership made;
-    made.by = detail::control_alone::make();
-    made.job = detail::random_bits();
-    return made;
+    detail::membership one;
+    one.control = detail::control_alone::make();
+    one.job = detail::random_bits();
+    return one;
 }
 
 HERRING_SEPARABLE void world::usable(char const* operation) const {

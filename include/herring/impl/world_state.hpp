@@ -7,7 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/standstill.hpp"
+#include "herring/control/failure/deadlock.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
 
@@ -28,14 +28,14 @@ HERRING_SEPARABLE error ended_world(int rank, char const* operation) {
 }
 
 HERRING_SEPARABLE world_state* world_state::make(membership&& from) {
-    control const by = from.by;
+    control_handle const control = from.control;
     int const rank = from.rank;
-    auto* const made = new (std::nothrow) world_state(std::move(from));
-    if (made != nullptr) {
-        if (made->is.by.attend != nullptr) made->is.by.attend(made->is.by.self, *made);
-        return made;
+    auto* const state = new (std::nothrow) world_state(std::move(from));
+    if (state != nullptr) {
+        control.table->attach(control.self, *state);
+        return state;
     }
-    if (by.destroy != nullptr) by.destroy(by.self);
+    control.table->destroy(control.self);
     throw error(errc::no_resources, rank, -1, "world", "no memory for the world's own state");
 }
 
@@ -48,7 +48,7 @@ HERRING_SEPARABLE world_state* world_state::none() noexcept {
 
 HERRING_SEPARABLE void world_state::release() noexcept {
     if (this == none() || holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    if (is.by.destroy != nullptr) is.by.destroy(is.by.self);
+    info.control.table->destroy(info.control.self);
     delete this;
 }
 
@@ -59,24 +59,25 @@ HERRING_SEPARABLE void world_state::end() noexcept {
         monitor::guard const held(lock_);
         for (registration const* r = first_; r != nullptr; r = r->next_) in_step |= r->in_step();
     }
-    if (in_step && is.by.fail != nullptr)
-        is.by.fail(is.by.self, failure::make(errc::peer_failed, is.rank, is.rank, "world",
-                                             "it destroyed its world in the middle of a reducer's step"));
+    if (in_step)
+        info.control.table->fail(info.control.self,
+                                 failure::make(errc::peer_failed, info.rank, info.rank, "world",
+                                               "it destroyed its world in the middle of a reducer's step"));
     ended_.store(true, std::memory_order_release);
-    if (is.by.leave != nullptr) is.by.leave(is.by.self);
+    info.control.table->leave(info.control.self);
 }
 
-HERRING_SEPARABLE listed_wait* world_state::list(wait_report::entry const& operation) noexcept {
-    listed_wait* made = nullptr;
+HERRING_SEPARABLE listed_wait* world_state::list(blocked_report::entry const& operation) noexcept {
+    listed_wait* free = nullptr;
     {
         monitor::guard const held(lock_);
         for (listed_wait& w : waits_)
-            if (made == nullptr && !w.used) made = &w;
-        if (made == nullptr) return nullptr;
-        *made = {operation, clock::now(), true};
+            if (free == nullptr && !w.used) free = &w;
+        if (free == nullptr) return nullptr;
+        *free = {operation, clock::now(), true};
     }
     blocked_threads::waiting(1);
-    return made;
+    return free;
 }
 
 HERRING_SEPARABLE void world_state::unlist(listed_wait& wait) noexcept {
@@ -87,7 +88,7 @@ HERRING_SEPARABLE void world_state::unlist(listed_wait& wait) noexcept {
     blocked_threads::waiting(-1);
 }
 
-HERRING_SEPARABLE bool world_state::stands(wait_report& report) noexcept {
+HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
     std::uint64_t const mark = blocked_threads::mark();
     if (!blocked_threads::are_all(mark)) return false;
     report = {};
@@ -104,15 +105,14 @@ HERRING_SEPARABLE bool world_state::stands(wait_report& report) noexcept {
         if (!is_long) return false;
         report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
         for (registration const* r = first_; r != nullptr; r = r->next_)
-            if (report.channels < wait_report::most_channels)
+            if (report.channels < blocked_report::most_channels)
                 report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
     }
     return blocked_threads::mark() == mark;
 }
 
-HERRING_SEPARABLE void world_state::tell_where_it_stands() noexcept {
-    wait_report report;
-    if (is.by.stands != nullptr && stands(report)) is.by.stands(is.by.self, report);
+HERRING_SEPARABLE void world_state::check_deadlock() noexcept {
+    info.control.table->check_deadlock(info.control.self);
 }
 
 HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {
@@ -122,7 +122,7 @@ HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {
         listed_ = ranks_.list({channel_, released_});
         if (listed_ != nullptr) listed_->since = now - world_state::long_wait;
     }
-    ranks_.tell_where_it_stands();
+    ranks_.check_deadlock();
 }
 
 HERRING_SEPARABLE registration::registration(world_state& with, reducer_counts counts) noexcept

@@ -18,20 +18,18 @@ using detail::for_reducer;
 using detail::registration;
 
 namespace {
-struct backend {
+struct backend : detail::no_control {
     int left = 0, destroyed = 0;
     failure told{};
 
     world make() {
         detail::membership made;
-        made.by.self = this;
-        made.by.fail = [](void* self, failure const& why) noexcept {
-            static_cast<backend*>(self)->told = why;
-        };
-        made.by.leave = [](void* self) noexcept { ++static_cast<backend*>(self)->left; };
-        made.by.destroy = [](void* self) noexcept { ++static_cast<backend*>(self)->destroyed; };
+        made.control = detail::control_handle::of(*this);
         return world(std::move(made));
     }
+    void fail(failure const& why) noexcept { told = why; }
+    void leave() noexcept { ++left; }
+    void destroy() noexcept { ++destroyed; }
 };
 
 struct counts {

@@ -38,36 +38,28 @@ struct stand_in {
 };
 
 // A world whose verdict, after some looks, is that it was rank 2.
-struct judge {
+struct judge : detail::no_control {
     int looks_needed = 5;
     int asked = 0;
-    detail::accusation heard{};
+    detail::suspicion_report heard{};
     std::uint64_t said_when_asked = 0;
-    std::atomic<std::uint32_t> first{0};
-    std::atomic<std::uint32_t> question{0};
-    std::atomic<std::uint64_t> says{99};
-    failure cell{};
 
     world make() {
         detail::membership made;
-        made.by.self = this;
-        made.by.first_failure = &first;
-        made.by.failures = &cell;
-        made.by.question = &question;
-        made.by.testifies = &says;
-        made.by.accuse = [](void* self, detail::accusation& of) noexcept {
-            auto& j = *static_cast<judge*>(self);
-            j.heard = of;
-            of.question = 7;
-            j.question.store(7);
-            j.said_when_asked = j.says.load();
-            if (++j.asked < j.looks_needed) return;
-            j.cell =
-                failure::make(errc::timeout, 0, 2, "wait", "rank 3 waits for rank 2, which has not called");
-            j.first.store(1);
-        };
+        made.control = detail::control_handle::of(*this);
         return world(std::move(made));
     }
+    void report_suspicion(detail::suspicion_report& of) noexcept {
+        heard = of;
+        of.probe = 7;
+        probe_.store(7);
+        said_when_asked = waits_.load();
+        if (++asked < looks_needed) return;
+        failure_ =
+            failure::make(errc::timeout, 0, 2, "wait", "rank 3 waits for rank 2, which has not called");
+        first_failure_.store(1);
+    }
+    std::uint64_t says() const noexcept { return waits_.load(); }
 };
 
 template <class Waiting> void wait_for(stand_in& engine, world& alone, std::chrono::milliseconds most) {
@@ -105,12 +97,12 @@ TEST_CASE(
     CHECK_FALSE(world_of_judge.heard.certain);
     CHECK(world_of_judge.asked == 5);
     // It looked around after it was asked, and said so.
-    detail::testimony const said = detail::testimony::read(world_of_judge.said_when_asked, 7);
-    CHECK(said.how == detail::standing::waiting);
+    detail::wait_report const said = detail::wait_report::read(world_of_judge.said_when_asked, 7);
+    CHECK(said.how == detail::rank_state::waiting);
     CHECK(said.awaits == 3);
     CHECK(engine.own.ended.peer == 2);
     // And it waits no more.
-    CHECK(world_of_judge.says.load() == detail::testimony::in_no_call);
+    CHECK(world_of_judge.says() == detail::wait_report::not_waiting);
 }
 
 TEST_CASE("driver: without a verdict it ends by itself, and a deadline in the far future does not overflow") {
@@ -130,11 +122,7 @@ TEST_CASE("driver: without a verdict it ends by itself, and a deadline in the fa
 }
 
 TEST_CASE("driver: where nobody can be asked, it ends at the deadline by itself") {
-    // A control that takes an accusation and does nothing: no question, no failure.
-    detail::membership made;
-    made.by.self = &made;
-    made.by.accuse = [](void*, detail::accusation&) noexcept {};
-    world deaf(std::move(made));
+    world deaf{detail::membership{}};          // its backend does nothing: no probe, no failure
     stand_in engine{.polls_to_go = 1'000'000}; // without the end, it returns after so many polls
     wait_for<waiting::block>(engine, deaf, std::chrono::milliseconds(10));
     REQUIRE(engine.failed() != nullptr);
@@ -142,7 +130,7 @@ TEST_CASE("driver: where nobody can be asked, it ends at the deadline by itself"
     CHECK(engine.own.ended.peer == 3);
 }
 
-TEST_CASE("driver: a peer that is lost or gone is a certain accusation, at once") {
+TEST_CASE("driver: a peer that is lost or gone is a certain suspicion_report, at once") {
     for (bool const gone : {true, false}) {
         judge world_of_judge;
         world here = world_of_judge.make();

@@ -68,7 +68,7 @@ class hub final : public star_end {
         }
         if (unread_ && !judging_ && !failed()) {
             if (now >= look_at_) {
-                look_for_standstill();
+                look_for_deadlock();
                 look_at_ = now + std::chrono::milliseconds(250); // many ranks, one look
             } else {
                 next = std::min(next, look_at_);
@@ -269,12 +269,12 @@ class hub final : public star_end {
         case message::accuse: {
             failure why;
             if (!read_failure(body, why) || why.peer >= is_.size)
-                return nonsense(from, "an accusation that cannot be read");
+                return nonsense(from, "a suspicion that cannot be read");
             why.reporter = rank;
             return accuse(why, h.sequence == 1);
         }
         case message::stands: {
-            wait_report report;
+            blocked_report report;
             if (!read_report(body, report)) return nonsense(from, "a report that cannot be read");
             reports()[at(rank)] = report;
             return;
@@ -325,28 +325,28 @@ class hub final : public star_end {
 
     // ---- judgement ----------------------------------------------------------------------------------------
 
-    fixed_array<wait_report>& reports() {
-        if (reports_.size() == 0) reports_ = fixed_array<wait_report>(at(is_.size));
+    fixed_array<blocked_report>& reports() {
+        if (reports_.size() == 0) reports_ = fixed_array<blocked_report>(at(is_.size));
         unread_ = true;
         return reports_;
     }
 
-    /// With a beat: what has come in since the last one proves a standstill, or not.
-    HERRING_SETUP void stands(wait_report const& mine) { reports()[0] = mine; }
-    HERRING_SETUP void look_for_standstill() {
+    /// With a beat: what has come in since the last one proves a deadlock, or not.
+    HERRING_SETUP void stands(blocked_report const& mine) { reports()[0] = mine; }
+    HERRING_SETUP void look_for_deadlock() {
         unread_ = false;
-        standstill const found = find_standstill({reports_.data(), reports_.size()}, false);
-        if (found.rank >= 0) set_failure(sentence(found));
+        deadlock const found = find_deadlock({reports_.data(), reports_.size()}, false);
+        if (found.rank >= 0) set_failure(describe(found));
     }
 
-    /// The first accusation ends the world, in the name of whoever is to blame; only that is still open. All ranks are
+    /// The first suspicion_report ends the world, in the name of whoever is to blame; only that is still open. All ranks are
     /// asked at once whom they wait for; the thread judges, before it sleeps again.
     HERRING_SETUP void accuse(failure const& why, bool certain) {
         if (failed() || judging_) return;
         judging_ = true;
         accused_ = why;
         certain_ = certain;
-        answers_ = fixed_array<testimony>(at(is_.size));
+        answers_ = fixed_array<wait_report>(at(is_.size));
         verdict_at_ = clock::now() + is_.times.answer;
         std::uint32_t const question = question_.fetch_add(1) + 1;
         links_.send_all(message::ask, question, {});
@@ -358,23 +358,23 @@ class hub final : public star_end {
         if (!judging_ || failed()) return;
         auto const of = [&](int r) noexcept {
             link const* const place = links_.places()[at(r)];
-            testimony heard = r == 0 ? own_testimony() : answers_[at(r)];
-            if (left_[at(r)]) return testimony{standing::left, -1};
-            if (heard.how != standing::unheard) return heard;
+            wait_report heard = r == 0 ? own_wait_report() : answers_[at(r)];
+            if (left_[at(r)]) return wait_report{rank_state::left, -1};
+            if (heard.how != rank_state::unheard) return heard;
             bool const hopeless = r != 0 && (place == nullptr || silent(*place, now) >= is_.times.suspected);
-            if (hopeless || now >= verdict_at_) heard.how = standing::silent;
+            if (hopeless || now >= verdict_at_) heard.how = rank_state::silent;
             return heard;
         };
         if (accused_.peer < 0) return set_failure(accused_);
         if (certain_) {
             // What it had to say of a failure elsewhere it has said before it answers.
-            if (of(accused_.peer).how != standing::unheard) set_failure(accused_);
+            if (of(accused_.peer).how != rank_state::unheard) set_failure(accused_);
             return;
         }
         std::vector<int> const missing = missing_ ? tally_.absent() : std::vector<int>();
         std::span<int const> const whom = missing_ ? missing : std::span<int const>(&accused_.peer, 1);
-        ruling const found = detail::judge(accused_.reporter, whom, is_.size, of);
-        if (found.reached()) set_failure(sentence(accused_, found));
+        root_cause const found = detail::find_root_cause(accused_.reporter, whom, is_.size, of);
+        if (found.reached()) set_failure(describe(accused_, found));
     }
 
     admission door_;
@@ -383,7 +383,7 @@ class hub final : public star_end {
     time_point resume_at_{};
     bool paused_ = false;
 
-    fixed_array<wait_report> reports_; // rank → its last; of no size until there is one
+    fixed_array<blocked_report> reports_; // rank → its last; of no size until there is one
     bool unread_ = false;
     time_point look_at_{};
 
@@ -391,7 +391,7 @@ class hub final : public star_end {
     failure accused_{};
     bool certain_ = false; // the accused is lost
     bool missing_ = false; // accused are all that are missing in the collective that is open
-    fixed_array<testimony> answers_;
+    fixed_array<wait_report> answers_;
     time_point verdict_at_{}; // who has not answered by then is silent
 };
 

@@ -16,9 +16,9 @@
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
-#include "herring/world.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -86,6 +86,8 @@ class star_end {
         part(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
     }
 
+    void destroy() noexcept;
+
     HERRING_SETUP void barrier(std::string_view operation, time_point deadline) {
         monitor::guard const held(lock_);
         collective(message::barrier, operation, {}, deadline);
@@ -104,7 +106,7 @@ class star_end {
         return all;
     }
 
-    HERRING_SETUP void announce(failure const& why) noexcept {
+    HERRING_SETUP void fail(failure const& why) noexcept {
         try {
             monitor::guard const held(lock_);
             set_failure(why);
@@ -113,10 +115,10 @@ class star_end {
         }
     }
 
-    /// The first accusation is brought before rank 0; the verdict comes as a failure.
-    HERRING_SETUP void bring(accusation& of) noexcept {
-        bool const brought = of.question != 0;
-        of.question = 1;
+    /// The first suspicion_report is brought before rank 0; the verdict comes as a failure.
+    HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
+        bool const brought = of.probe != 0;
+        of.probe = 1;
         if (brought) return;
         try {
             monitor::guard const held(lock_);
@@ -124,29 +126,27 @@ class star_end {
             accuse(of.why, of.certain);
             thread_.wake(); // it has something to wait for now
         } catch (...) {
-            of.question = 0; // no memory to say it: again
+            of.probe = 0; // no memory to say it: again
         }
     }
 
-    HERRING_SETUP void attend(world_state& state) noexcept {
+    HERRING_SETUP void attach(world_state& state) noexcept {
         monitor::guard const held(lock_);
         state_ = &state;
     }
 
-    std::atomic<std::uint32_t> const& question() const noexcept { return question_; }
-    std::atomic<std::uint64_t>& testifies() noexcept { return says_; }
+    void check_deadlock() noexcept {} // the thread looks, with each heartbeat
 
-    std::atomic<std::uint32_t> const& first_failure() const noexcept { return first_; }
-    failure const* failures() const noexcept { return &cell_; }
+    control_board board() noexcept { return {&first_, &cell_, &question_, &says_}; }
 
     /// After `join`: what rank 0 told everyone.
-    HERRING_SETUP membership told() const {
+    HERRING_SETUP membership joined() const {
         membership made;
         made.rank = is_.rank;
         made.map = topology(node_ids_);
         made.job = job_;
         made.local_address = local_address_;
-        made.peer_timeout = is_.asked.peer;
+        made.times = is_.times;
         made.default_timeout = is_.asked.call;
         made.ranks_on_this_machine = 0;
         for (int const id : machine_ids_)
@@ -180,7 +180,7 @@ class star_end {
     void take_part(message kind, std::uint64_t sequence, std::span<std::byte const> mine,
                    time_point deadline);
     void accuse(failure const& why, bool certain);
-    void stands(wait_report const& mine);
+    void stands(blocked_report const& mine);
     time_point before_sleep(time_point now);
     void overslept(clock::duration late);
     bool occurred(std::uint64_t key);
@@ -304,9 +304,9 @@ class star_end {
     // ---- liveness -----------------------------------------------------------------------------------------
 
     /// What this rank's own caller says to the question that was put last.
-    testimony own_testimony() const noexcept {
-        return testimony::read(says_.load(std::memory_order_acquire),
-                               question_.load(std::memory_order_relaxed));
+    wait_report own_wait_report() const noexcept {
+        return wait_report::read(says_.load(std::memory_order_acquire),
+                                 question_.load(std::memory_order_relaxed));
     }
 
     /// For how long nothing has come from there.
@@ -358,7 +358,7 @@ class star_end {
     std::string local_address_;
 
     std::atomic<std::uint32_t> question_{0}; // whom do you wait for? Its number
-    std::atomic<std::uint64_t> says_{testimony::in_no_call};
+    std::atomic<std::uint64_t> says_{wait_report::not_waiting};
 
     // Collectives.
     std::uint64_t done_ = 0; // number of the last one that is complete
@@ -437,7 +437,7 @@ class star_end {
         if (now < beat_at_) return beat_at_;
         beat_at_ = now + is_.times.beat;
         links_.send_all(message::alive, 0, {});
-        if (wait_report mine; state_ != nullptr && state_->stands(mine) && !(mine == reported_)) {
+        if (blocked_report mine; state_ != nullptr && state_->blocked(mine) && !(mine == reported_)) {
             reported_ = mine;
             stands(mine);
         }
@@ -520,7 +520,7 @@ class star_end {
     }
 
     world_state* state_ = nullptr;
-    wait_report reported_{}; // last
+    blocked_report reported_{}; // last
     bool stop_ = false;
     bool leaving_ = false;
     bool told_ = false; // the program, of the failure

@@ -280,7 +280,7 @@ class member final : public star_end {
         wait_for_verdict(why);
     }
 
-    HERRING_SETUP void stands(wait_report const& mine) {
+    HERRING_SETUP void stands(blocked_report const& mine) {
         links_.send_all(message::stands, 0, write_report(mine));
     }
 
@@ -299,8 +299,8 @@ class member final : public star_end {
         if (accused_at_ == time_point{} || rank_0() == nullptr) return next;
         clock::duration const nothing = silent(*rank_0(), now);
         if (nothing >= is_.times.suspected || std::min(nothing, now - accused_at_) >= is_.times.answer) {
-            set_failure(sentence(accused_, {.rank = 0,
-                                            .how = standing::silent,
+            set_failure(describe(accused_, {.rank = 0,
+                                            .how = rank_state::silent,
                                             .before = accused_.peer == 0 ? -1 : is_.rank,
                                             .circle = false}));
             return next;
@@ -309,8 +309,8 @@ class member final : public star_end {
     }
 
     void answer() {
-        testimony const said = own_testimony();
-        if (said.how == standing::unheard) return; // it looks around within 50 ms
+        wait_report const said = own_wait_report();
+        if (said.how == rank_state::unheard) return; // it looks around within 50 ms
         asked_ = false;
         links_.send_all(message::answer, question_.load(std::memory_order_relaxed), write_answer(said));
     }

@@ -35,7 +35,7 @@ inline void star_end::take_part(message kind, std::uint64_t sequence, std::span<
 inline void star_end::accuse(failure const& why, bool certain) {
     is_hub() ? as_hub().accuse(why, certain) : as_member().accuse(why, certain);
 }
-inline void star_end::stands(wait_report const& mine) {
+inline void star_end::stands(blocked_report const& mine) {
     is_hub() ? as_hub().stands(mine) : as_member().stands(mine);
 }
 inline time_point star_end::before_sleep(time_point now) {
@@ -63,25 +63,10 @@ inline void star_end::ending::operator()(star_end* end) const noexcept {
         delete &end->as_member();
 }
 
-/// The functions of the world's table; `self` is this process's end.
-struct calls {
-    static gather_result all_gather(void* self, std::string_view operation, std::span<std::byte const> mine,
-                                    time_point deadline) {
-        return end(self).all_gather(operation, mine, deadline);
-    }
-    static void barrier(void* self, std::string_view operation, time_point deadline) {
-        end(self).barrier(operation, deadline);
-    }
-    static void fail(void* self, failure const& why) noexcept { end(self).announce(why); }
-    static void accuse(void* self, accusation& of) noexcept { end(self).bring(of); }
-    static void attend(void* self, world_state& state) noexcept { end(self).attend(state); }
-    static void leave(void* self) noexcept { end(self).leave(); }
-    static void destroy(void* self) noexcept {
-        std::unique_ptr<star_end, star_end::ending> const mine(&end(self));
-        mine->leave();
-    }
-    static star_end& end(void* self) noexcept { return *static_cast<star_end*>(self); }
-};
+inline void star_end::destroy() noexcept {
+    std::unique_ptr<star_end, star_end::ending> const mine(this);
+    leave();
+}
 
 /// Joins, or throws why not; the world it makes owns this process's end.
 HERRING_SETUP inline membership join_star(settings&& from) {
@@ -91,20 +76,8 @@ HERRING_SETUP inline membership join_star(settings&& from) {
     else
         end.reset(new member(std::move(from)));
     end->join();
-    membership told = end->told();
-    control& by = told.by;
-    by.first_failure = &end->first_failure();
-    by.failures = end->failures();
-    by.all_gather = calls::all_gather;
-    by.barrier = calls::barrier;
-    by.fail = calls::fail;
-    by.accuse = calls::accuse;
-    by.question = &end->question();
-    by.testifies = &end->testifies();
-    by.attend = calls::attend;
-    by.leave = calls::leave;
-    by.destroy = calls::destroy;
-    by.self = end.release();
+    membership told = end->joined();
+    told.control = control_handle::of(*end.release());
     return told;
 }
 

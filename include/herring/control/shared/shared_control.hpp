@@ -8,9 +8,9 @@
 #include "herring/base/futex.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/failure/liveness.hpp"
-#include "herring/control/failure/standstill.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/shared/failure_watch.hpp"
 #include "herring/control/shared/shown_report.hpp"
@@ -118,16 +118,18 @@ class shared_region {
 
     /// One look at what the ranks say to the question that `of` put, which is put now if it was not yet; announces
     /// the verdict as soon as it can be reached. Everything lies open here, so that each accuser judges for itself.
-    void accuse(int by, accusation& of) noexcept { judge(by, of, std::span<int const>(&of.why.peer, 1)); }
+    void report_suspicion(int by, suspicion_report& of) noexcept {
+        judge(by, of, std::span<int const>(&of.why.peer, 1));
+    }
 
-    /// Shows where `rank` stands, and looks whether that and what others show proves a standstill.
-    HERRING_SETUP void stands(int rank, wait_report const& mine) noexcept {
+    /// Shows where `rank` stands, and looks whether that and what others show proves a deadlock.
+    HERRING_SETUP void show_blocked(int rank, blocked_report const& mine) noexcept {
         report_of(rank).show(mine);
         try {
-            fixed_array<wait_report> all(static_cast<std::size_t>(ranks_));
+            fixed_array<blocked_report> all(static_cast<std::size_t>(ranks_));
             for (int r = 0; r < ranks_; ++r) report_of(r).read(all[static_cast<std::size_t>(r)]);
-            standstill const found = find_standstill({all.data(), all.size()}, !processes_);
-            if (found.rank >= 0) fail(rank, sentence(found));
+            deadlock const found = find_deadlock({all.data(), all.size()}, !processes_);
+            if (found.rank >= 0) fail(rank, describe(found));
         } catch (std::bad_alloc const&) {
             // The deadline will end it.
         }
@@ -196,7 +198,7 @@ class shared_region {
         std::atomic<std::uint32_t> left{0};
         std::atomic<std::uint32_t> speaking{0};
         shown show[2];
-        std::atomic<std::uint64_t> says{testimony::in_no_call};
+        std::atomic<std::uint64_t> says{wait_report::not_waiting};
         std::atomic<std::uint32_t> stopped{0}; // written by who launched it
         std::atomic<std::uint32_t> news{0};    // see failure_news
     };
@@ -269,8 +271,7 @@ class shared_region {
             if (left_.load(std::memory_order_seq_cst) != 0) look_for_leavers(at, operation);
             time_point const now = clock::now();
             if (now >= deadline) return late(at, operation, started);
-            if (at.state != nullptr && now - started >= world_state::long_wait)
-                at.state->tell_where_it_stands();
+            if (at.state != nullptr && now - started >= world_state::long_wait) at.state->check_deadlock();
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
             futex_wait(bell_, heard, std::min<clock::duration>(deadline - now, world_state::long_wait / 2),
                        processes_);
@@ -308,7 +309,7 @@ class shared_region {
 
     // The deadline has passed: throws who is to blame, or returns because the last one has come after all.
     void late(place const& at, std::string_view operation, time_point started) {
-        accusation of;
+        suspicion_report of;
         std::vector<int> missing;
         time_point looked = clock::now();
         while (open_.load(std::memory_order_acquire) < at.generation) {
@@ -335,23 +336,25 @@ class shared_region {
         }
     }
 
-    void judge(int by, accusation& of, std::span<int const> accused) noexcept {
+    void judge(int by, suspicion_report& of, std::span<int const> accused) noexcept {
         if (first_failure_.load(std::memory_order_acquire) != 0) return;
-        if (of.question == 0) of.question = question_.fetch_add(1, std::memory_order_seq_cst) + 1;
+        if (of.probe == 0) of.probe = question_.fetch_add(1, std::memory_order_seq_cst) + 1;
         if (of.certain || of.why.peer < 0 || of.why.peer >= ranks_) {
             // Who launched the ranks may be about to say how that one ended. Threads have nobody to say more.
             if (!processes_ || of.waited >= news_time) fail(by, of.why);
             return;
         }
-        ruling const found = detail::judge(by, accused, ranks_, [&](int r) noexcept {
+        root_cause const found = detail::find_root_cause(by, accused, ranks_, [&](int r) noexcept {
             slot const& theirs = slot_of(r);
-            if (theirs.left.load(std::memory_order_acquire) != 0) return testimony{standing::left, -1};
-            if (theirs.stopped.load(std::memory_order_acquire) != 0) return testimony{standing::stopped, -1};
-            testimony heard = testimony::read(theirs.says.load(std::memory_order_acquire), of.question);
-            if (heard.how == standing::unheard && of.waited >= times_.answer) heard.how = standing::silent;
+            if (theirs.left.load(std::memory_order_acquire) != 0) return wait_report{rank_state::left, -1};
+            if (theirs.stopped.load(std::memory_order_acquire) != 0)
+                return wait_report{rank_state::stopped, -1};
+            wait_report heard = wait_report::read(theirs.says.load(std::memory_order_acquire), of.probe);
+            if (heard.how == rank_state::unheard && of.waited >= times_.answer)
+                heard.how = rank_state::silent;
             return heard;
         });
-        if (found.reached()) fail(by, sentence(of.why, found));
+        if (found.reached()) fail(by, describe(of.why, found));
     }
 
     [[noreturn]] void differs(place const& at, int rank, std::string_view operation) {
@@ -377,59 +380,47 @@ class shared_region {
     std::atomic<std::uint32_t> left_{0};
 };
 
-/// One rank's handle on a region.
-struct control_shared {
-    shared_region* region;
-    shared_region::place at;
-    failure_watch watch;
-
+/// One rank's handle on a region: the backend of launched worlds.
+class control_shared {
+  public:
     /// Takes over one hold on the region.
-    static control make(shared_region* region, int rank, failure_handler const& called = {}) {
-        auto* const made =
-            new control_shared{region, region->place_of(rank), {region->news_of(rank), rank, called}};
-        control by;
-        by.self = made;
-        by.first_failure = &region->first_failure();
-        by.failures = region->failures();
-        by.all_gather = [](void* self, std::string_view operation, std::span<std::byte const> mine,
-                           time_point deadline) {
-            auto& me = *static_cast<control_shared*>(self);
-            return me.region->all_gather(me.at, operation, mine, deadline);
-        };
-        by.barrier = [](void* self, std::string_view operation, time_point deadline) {
-            auto& me = *static_cast<control_shared*>(self);
-            me.region->barrier(me.at, operation, deadline);
-        };
-        by.fail = [](void* self, failure const& why) noexcept {
-            auto& me = *static_cast<control_shared*>(self);
-            me.region->fail(me.at.rank, why);
-        };
-        by.accuse = [](void* self, accusation& of) noexcept {
-            auto& me = *static_cast<control_shared*>(self);
-            me.region->accuse(me.at.rank, of);
-        };
-        by.question = &region->question();
-        by.testifies = &region->testimony_of(rank);
-        by.attend = [](void* self, world_state& state) noexcept {
-            static_cast<control_shared*>(self)->at.state = &state;
-        };
-        by.stands = [](void* self, wait_report const& mine) noexcept {
-            auto& me = *static_cast<control_shared*>(self);
-            me.region->stands(me.at.rank, mine);
-        };
-        by.leave = [](void* self) noexcept {
-            auto& me = *static_cast<control_shared*>(self);
-            me.region->leave(me.at.rank);
-        };
-        by.destroy = [](void* self) noexcept {
-            auto* const me = static_cast<control_shared*>(self);
-            shared_region* const all = me->region;
-            all->leave(me->at.rank);
-            delete me; // its thread ends
-            all->release();
-        };
-        return by;
+    static control_handle make(shared_region* region, int rank, failure_handler const& on_failure = {}) {
+        return control_handle::of(*new control_shared(region, rank, on_failure));
     }
+
+    gather_result all_gather(std::string_view operation, std::span<std::byte const> mine,
+                             time_point deadline) {
+        return region_->all_gather(at_, operation, mine, deadline);
+    }
+    void barrier(std::string_view operation, time_point deadline) {
+        region_->barrier(at_, operation, deadline);
+    }
+    void fail(failure const& why) noexcept { region_->fail(at_.rank, why); }
+    void report_suspicion(suspicion_report& of) noexcept { region_->report_suspicion(at_.rank, of); }
+    void attach(world_state& state) noexcept { at_.state = &state; }
+    void check_deadlock() noexcept {
+        blocked_report mine;
+        if (at_.state->blocked(mine)) region_->show_blocked(at_.rank, mine);
+    }
+    void leave() noexcept { region_->leave(at_.rank); }
+    void destroy() noexcept {
+        shared_region* const region = region_;
+        region->leave(at_.rank);
+        delete this; // its thread ends
+        region->release();
+    }
+    control_board board() noexcept {
+        return {&region_->first_failure(), region_->failures(), &region_->question(),
+                &region_->testimony_of(at_.rank)};
+    }
+
+  private:
+    control_shared(shared_region* region, int rank, failure_handler const& on_failure)
+        : region_(region), at_(region->place_of(rank)), watch_(region->news_of(rank), rank, on_failure) {}
+
+    shared_region* region_;
+    shared_region::place at_;
+    failure_watch watch_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -4,7 +4,7 @@
 #define HERRING_CONTROL_SHARED_SHOWN_REPORT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/control/failure/standstill.hpp"
+#include "herring/control/failure/deadlock.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace HERRING_NAMESPACE::detail {
 /// Threads:  `show` from one at a time, `read` from any, also in other processes.
 class alignas(64) shown_report {
   public:
-    void show(wait_report const& mine) noexcept {
+    void show(blocked_report const& mine) noexcept {
         std::uint64_t words[count];
         std::memcpy(words, &mine, sizeof mine);
         std::uint64_t const version = version_.load(std::memory_order_relaxed) | 1;
@@ -29,7 +29,7 @@ class alignas(64) shown_report {
     }
 
     /// Leaves `report` as it is while one is written.
-    void read(wait_report& report) const noexcept {
+    void read(blocked_report& report) const noexcept {
         std::uint64_t words[count];
         std::uint64_t const version = version_.load(std::memory_order_seq_cst);
         for (std::size_t i = 0; i < count; ++i) words[i] = words_[i].load(std::memory_order_seq_cst);
@@ -39,8 +39,8 @@ class alignas(64) shown_report {
     }
 
   private:
-    static constexpr std::size_t count = sizeof(wait_report) / 8;
-    static_assert(sizeof(wait_report) % 8 == 0);
+    static constexpr std::size_t count = sizeof(blocked_report) / 8;
+    static_assert(sizeof(blocked_report) % 8 == 0);
 
     std::atomic<std::uint64_t> version_;
     std::atomic<std::uint64_t> words_[count];

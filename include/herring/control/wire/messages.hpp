@@ -8,7 +8,7 @@
 #include "herring/base/crc32c.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/base/little_endian.hpp"
-#include "herring/control/failure/standstill.hpp"
+#include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/error.hpp"
 
@@ -217,18 +217,18 @@ HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, failure&
     return true;
 }
 
-HERRING_SETUP inline byte_buffer write_answer(testimony const& said) {
+HERRING_SETUP inline byte_buffer write_answer(wait_report const& said) {
     byte_buffer out;
     append<std::uint32_t>(out,
-                          said.how == standing::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
+                          said.how == rank_state::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
     return out;
 }
 
-HERRING_SETUP inline byte_buffer write_report(wait_report const& mine) {
+HERRING_SETUP inline byte_buffer write_report(blocked_report const& mine) {
     byte_buffer out;
     for (std::uint64_t const number : {mine.waits, mine.channels, mine.waits_of_process})
         append<std::uint64_t>(out, number);
-    auto const add = [&](wait_report::entry const& e) {
+    auto const add = [&](blocked_report::entry const& e) {
         append<std::uint64_t>(out, e.channel);
         append<std::uint64_t>(out, e.number);
     };
@@ -237,14 +237,14 @@ HERRING_SETUP inline byte_buffer write_report(wait_report const& mine) {
     return out;
 }
 /// False: no rank would say that.
-HERRING_SETUP inline bool read_report(std::span<std::byte const> from, wait_report& report) noexcept {
+HERRING_SETUP inline bool read_report(std::span<std::byte const> from, blocked_report& report) noexcept {
     reader in{from};
     report = {};
     report.waits = in.number<std::uint64_t>();
     report.channels = in.number<std::uint64_t>();
     report.waits_of_process = in.number<std::uint64_t>();
     if (!in.ok || !report.sound()) return report = {}, false;
-    auto const take = [&](wait_report::entry& e) {
+    auto const take = [&](blocked_report::entry& e) {
         e.channel = in.number<std::uint64_t>();
         e.number = in.number<std::uint64_t>();
     };
@@ -254,11 +254,12 @@ HERRING_SETUP inline bool read_report(std::span<std::byte const> from, wait_repo
 }
 
 /// False: no rank of a world of `ranks` would say that.
-HERRING_SETUP inline bool read_answer(std::span<std::byte const> from, int ranks, testimony& said) noexcept {
+HERRING_SETUP inline bool read_answer(std::span<std::byte const> from, int ranks,
+                                      wait_report& said) noexcept {
     reader in{from};
     auto const word = in.number<std::uint32_t>();
     if (!in.ok || !in.rest.empty() || word > static_cast<std::uint32_t>(ranks) + 1) return false;
-    said = testimony::read(word, 0);
+    said = wait_report::read(word, 0);
     return true;
 }
 

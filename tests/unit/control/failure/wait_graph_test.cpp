@@ -14,45 +14,45 @@ using namespace herring::detail;
 
 namespace {
 
-testimony waits(int rank) { return {standing::waiting, rank}; }
-constexpr testimony idle{standing::idle, -1}, unheard{}, silent{standing::silent, -1},
-    stopped{standing::stopped, -1}, left{standing::left, -1};
+wait_report waits(int rank) { return {rank_state::waiting, rank}; }
+constexpr wait_report idle{rank_state::idle, -1}, unheard{}, silent{rank_state::silent, -1},
+    stopped{rank_state::stopped, -1}, left{rank_state::left, -1};
 
-ruling judged(std::vector<int> const& accused, std::vector<testimony> const& all, int accuser = 0) {
-    return judge(accuser, accused, static_cast<int>(all.size()),
-                 [&](int r) { return all[static_cast<std::size_t>(r)]; });
+root_cause judged(std::vector<int> const& accused, std::vector<wait_report> const& all, int accuser = 0) {
+    return find_root_cause(accuser, accused, static_cast<int>(all.size()),
+                           [&](int r) { return all[static_cast<std::size_t>(r)]; });
 }
 
 } // namespace
 
-TEST_CASE("judgement: a word of testimony says whom, and which question it answers") {
-    CHECK(testimony::read(testimony::in_no_call, 5).how == standing::idle);
+TEST_CASE("root cause: a word of wait_report says whom, and which question it answers") {
+    CHECK(wait_report::read(wait_report::not_waiting, 5).how == rank_state::idle);
     for (int const rank : {-1, 0, 1, 65'535}) {
-        testimony const fresh = testimony::read(testimony::waits_for(rank, 5), 5);
-        CHECK(fresh.how == standing::waiting);
+        wait_report const fresh = wait_report::read(wait_report::waits_for(rank, 5), 5);
+        CHECK(fresh.how == rank_state::waiting);
         CHECK(fresh.awaits == rank);
-        CHECK(testimony::read(testimony::waits_for(rank, 6), 5).how == standing::waiting);
-        CHECK(testimony::read(testimony::waits_for(rank, 4), 5).how == standing::unheard);
+        CHECK(wait_report::read(wait_report::waits_for(rank, 6), 5).how == rank_state::waiting);
+        CHECK(wait_report::read(wait_report::waits_for(rank, 4), 5).how == rank_state::unheard);
     }
     // Numbers go round.
-    CHECK(testimony::read(testimony::waits_for(1, 1), 0xFFFFFFFFu).how == standing::waiting);
-    CHECK(testimony::read(testimony::waits_for(1, 0xFFFFFFFFu), 1).how == standing::unheard);
+    CHECK(wait_report::read(wait_report::waits_for(1, 1), 0xFFFFFFFFu).how == rank_state::waiting);
+    CHECK(wait_report::read(wait_report::waits_for(1, 0xFFFFFFFFu), 1).how == rank_state::unheard);
 }
 
-TEST_CASE("judgement: who waits for nobody is the one") {
-    for (testimony const& end : {idle, silent, stopped, left, waits(-1)}) {
-        ruling const found = judged({1}, {waits(1), end, idle});
+TEST_CASE("root cause: who waits for nobody is the one") {
+    for (wait_report const& end : {idle, silent, stopped, left, waits(-1)}) {
+        root_cause const found = judged({1}, {waits(1), end, idle});
         CHECK(found.rank == 1);
         CHECK(found.how == end.how);
         CHECK(found.before == -1);
         CHECK_FALSE(found.circle);
-        ruling const far = judged({1}, {waits(1), waits(3), idle, waits(2)});
+        root_cause const far = judged({1}, {waits(1), waits(3), idle, waits(2)});
         CHECK(far.rank == 2);
         CHECK(far.before == 3);
     }
 }
 
-TEST_CASE("judgement: what is not known yet keeps it open") {
+TEST_CASE("root cause: what is not known yet keeps it open") {
     CHECK_FALSE(judged({1}, {waits(1), unheard}).reached());
     CHECK_FALSE(judged({1}, {waits(1), waits(2), unheard}).reached());
     CHECK(judged({1}, {waits(1), idle, unheard}).reached());
@@ -61,7 +61,7 @@ TEST_CASE("judgement: what is not known yet keeps it open") {
     CHECK_FALSE(judged({1, 2}, {idle, idle, unheard}).reached());
 }
 
-TEST_CASE("judgement: of several that are missing, who is stopped or gone, else the first") {
+TEST_CASE("root cause: of several that are missing, who is stopped or gone, else the first") {
     CHECK(judged({1, 2}, {idle, idle, idle}).rank == 1);
     CHECK(judged({1, 2}, {idle, idle, silent}).rank == 2);
     CHECK(judged({1, 2, 3}, {idle, waits(3), idle, left}).rank == 3);
@@ -69,11 +69,11 @@ TEST_CASE("judgement: of several that are missing, who is stopped or gone, else 
     CHECK_FALSE(judged({}, {idle}).reached());
 }
 
-TEST_CASE("judgement: a circle ends at the first accused, with the accuser in it or not") {
-    for (auto const& all : {std::vector<testimony>{waits(1), waits(0), idle},
+TEST_CASE("root cause: a circle ends at the first accused, with the accuser in it or not") {
+    for (auto const& all : {std::vector<wait_report>{waits(1), waits(0), idle},
                             {waits(1), waits(2), waits(1)},
                             {waits(1), waits(2), waits(0)}}) {
-        ruling const found = judged({1}, all);
+        root_cause const found = judged({1}, all);
         CHECK(found.rank == 1);
         CHECK(found.circle);
         CHECK(found.before == -1);
@@ -85,22 +85,22 @@ TEST_CASE("judgement: a circle ends at the first accused, with the accuser in it
     CHECK(judged({1}, {waits(1), waits(1)}).rank == 1);
 }
 
-TEST_CASE("judgement: in words") {
+TEST_CASE("root cause: in words") {
     failure const why =
         failure::make(errc::timeout, 0, 1, "wait", "its part has not come within the deadline; look");
-    failure told = sentence(why, {.rank = 1, .how = standing::idle, .before = -1, .circle = false});
+    failure told = describe(why, {.rank = 1, .how = rank_state::idle, .before = -1, .circle = false});
     CHECK(told.what == errc::timeout);
     CHECK(told.reporter == 0);
     CHECK(told.peer == 1);
     CHECK(std::string(told.text).find("its part has not come within the deadline; rank 1 has not called") ==
           0);
-    told = sentence(why, {.rank = 3, .how = standing::silent, .before = 2, .circle = false});
+    told = describe(why, {.rank = 3, .how = rank_state::silent, .before = 2, .circle = false});
     CHECK(told.peer == 3);
     CHECK(std::string(told.text).find("rank 2 waits for rank 3, which does not answer") == 0);
-    told = sentence(why, {.rank = 1, .how = standing::waiting, .before = -1, .circle = true});
+    told = describe(why, {.rank = 1, .how = rank_state::waiting, .before = -1, .circle = true});
     CHECK(std::string(told.text).find("rank 1 waits for a rank that waits for it") != std::string::npos);
-    told = sentence(why, {.rank = 1, .how = standing::stopped, .before = -1, .circle = false});
+    told = describe(why, {.rank = 1, .how = rank_state::stopped, .before = -1, .circle = false});
     CHECK(std::string(told.text).find("rank 1 is stopped") != std::string::npos);
-    told = sentence(why, {.rank = 1, .how = standing::left, .before = 0, .circle = false});
+    told = describe(why, {.rank = 1, .how = rank_state::left, .before = 0, .circle = false});
     CHECK(std::string(told.text).find("which has left") != std::string::npos);
 }

@@ -145,7 +145,7 @@ struct puppet {
         return {};
     }
     /// Beats until the other end closes or fails; answers `answer`, if any, to what is asked.
-    void live(std::optional<detail::testimony> answer = {}) const {
+    void live(std::optional<detail::wait_report> answer = {}) const {
         while (std::optional<heard> const next = hear()) {
             if (next->front.type == star::message::alive) say(star::message::alive, 0, {});
             if (next->front.type == star::message::ask && answer)
@@ -179,13 +179,13 @@ failure const& await_failure(world& w) {
 
 /// Accuses until there is a verdict.
 failure const& verdict(world& by, int accused, bool certain = false) {
-    detail::accusation of;
+    detail::suspicion_report of;
     of.why = failure::make(certain ? errc::peer_lost : errc::timeout, by.rank(), accused, "wait",
                            "its part has not come within the deadline; look at that rank");
     of.certain = certain;
     auto const until = herring::clock::now() + plenty;
     while (by.failed() == nullptr && herring::clock::now() < until) {
-        by.accuse(of);
+        detail::detector(by).report_suspicion(of);
         std::this_thread::yield();
     }
     REQUIRE(by.failed() != nullptr);
@@ -317,7 +317,7 @@ TEST_CASE("star: rank 0 that lives, and has no verdict yet, is not") {
 
 TEST_CASE("star: blame goes where the accused says that it waits") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::waiting, 0}); });
+    std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
     failure const& why = verdict(*s.rank_1, 2);
     CHECK(why.what == errc::timeout);
     CHECK(why.reporter == 1);
@@ -339,11 +339,11 @@ TEST_CASE("star: who is alive, and does not say whom it waits for, is the one") 
 
 TEST_CASE("star: a rank answers when its caller has looked around, not with what it said before") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::idle, -1}); });
-    s.rank_1->waits_for(0, s.rank_1->question());
+    std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
+    detail::detector(*s.rank_1).waits_for(0, detail::detector(*s.rank_1).probe());
     std::thread looks([&] {
-        while (s.rank_1->question() == 0) std::this_thread::yield();
-        s.rank_1->waits_for(2, s.rank_1->question());
+        while (detail::detector(*s.rank_1).probe() == 0) std::this_thread::yield();
+        detail::detector(*s.rank_1).waits_for(2, detail::detector(*s.rank_1).probe());
     });
     failure const& why = verdict(*s.rank_0, 1);
     CHECK(why.peer == 2);
@@ -355,7 +355,7 @@ TEST_CASE("star: a rank answers when its caller has looked around, not with what
 TEST_CASE("star: what is certain stands once the accused has had time to say what happened") {
     {
         stage s(forgiving);
-        std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::waiting, 0}); });
+        std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
         failure const& why = verdict(*s.rank_1, 2, true);
         CHECK(why.what == errc::peer_lost);
         CHECK(why.peer == 2);
@@ -378,12 +378,12 @@ TEST_CASE("star: what is certain stands once the accused has had time to say wha
 
 TEST_CASE("star: a collective whose deadline passes names whom the missing ranks wait for") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::idle, -1}); });
+    std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
     std::thread looks([&] { // rank 1 waits elsewhere for rank 2
-        while (s.rank_1->question() == 0) std::this_thread::yield();
-        s.rank_1->waits_for(2, s.rank_1->question());
+        while (detail::detector(*s.rank_1).probe() == 0) std::this_thread::yield();
+        detail::detector(*s.rank_1).waits_for(2, detail::detector(*s.rank_1).probe());
     });
-    s.rank_1->waits_for(2, s.rank_1->question());
+    detail::detector(*s.rank_1).waits_for(2, detail::detector(*s.rank_1).probe());
     try {
         s.rank_0->barrier(milliseconds(50));
         FAIL("nobody else came");
@@ -403,7 +403,7 @@ TEST_CASE("star: answers and accusations that make no sense end the world in the
             s.rank_2.say(
                 star::message::accuse, 0,
                 star::write_failure(failure::make(errc::timeout, 2, 3, "wait", "there is no rank 3")));
-        std::thread lives([&] { s.rank_2.live(detail::testimony{detail::standing::waiting, 7}); });
+        std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 7}); });
         if (what == 2) CHECK(verdict(*s.rank_0, 1).what != errc::ok);
         failure const& why = await_failure(*s.rank_1);
         if (what != 2) {

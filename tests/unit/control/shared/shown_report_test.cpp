@@ -9,14 +9,14 @@
 #include <cstdint>
 #include <thread>
 
+using herring::detail::blocked_report;
 using herring::detail::shown_report;
-using herring::detail::wait_report;
 
 namespace {
-wait_report report_of(std::uint64_t number) {
-    wait_report made;
+blocked_report report_of(std::uint64_t number) {
+    blocked_report made;
     made.waits = made.waits_of_process = 1;
-    made.channels = wait_report::most_channels;
+    made.channels = blocked_report::most_channels;
     made.waiting[0] = {number, number};
     for (auto& one : made.begun) one = {number, number};
     return made;
@@ -26,9 +26,9 @@ wait_report report_of(std::uint64_t number) {
 TEST_CASE("shown_report: memory of zeroes holds none; the last one shown is read") {
     alignas(shown_report) std::byte memory[sizeof(shown_report)] = {};
     auto& shown = *reinterpret_cast<shown_report*>(memory);
-    wait_report read;
+    blocked_report read;
     shown.read(read);
-    CHECK(read == wait_report{});
+    CHECK(read == blocked_report{});
     for (std::uint64_t n : {3u, 4u}) {
         shown.show(report_of(n));
         shown.read(read);
@@ -38,12 +38,12 @@ TEST_CASE("shown_report: memory of zeroes holds none; the last one shown is read
 
 TEST_CASE("shown_report: one that makes no sense is none") {
     shown_report shown;
-    wait_report wrong = report_of(1);
-    wrong.channels = wait_report::most_channels + 1;
+    blocked_report wrong = report_of(1);
+    wrong.channels = blocked_report::most_channels + 1;
     shown.show(wrong);
-    wait_report read;
+    blocked_report read;
     shown.read(read);
-    CHECK(read == wait_report{});
+    CHECK(read == blocked_report{});
 }
 
 TEST_CASE("shown_report: never parts of two") {
@@ -56,7 +56,7 @@ TEST_CASE("shown_report: never parts of two") {
     });
     std::uint64_t torn = 0;
     while (!done.load()) {
-        wait_report read = report_of(0);
+        blocked_report read = report_of(0);
         shown.read(read);
         torn += read == report_of(read.waiting[0].number) ? 0 : 1;
     }

@@ -1,6 +1,6 @@
-// herring: tests of control/failure/standstill.hpp: crossed calls are found, and nothing that can go on is taken for them.
+// herring: tests of control/failure/deadlock.hpp: crossed calls are found, and nothing that can go on is taken for them.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/control/failure/standstill.hpp"
+#include "herring/control/failure/deadlock.hpp"
 
 #include "doctest/doctest.h"
 
@@ -8,32 +8,32 @@
 #include <vector>
 
 using namespace herring;
-using detail::find_standstill;
-using detail::wait_report;
-using entry = detail::wait_report::entry;
+using detail::blocked_report;
+using detail::find_deadlock;
+using entry = detail::blocked_report::entry;
 
 namespace {
-wait_report report(std::vector<entry> const& waiting, std::vector<entry> const& begun) {
-    wait_report made;
+blocked_report report(std::vector<entry> const& waiting, std::vector<entry> const& begun) {
+    blocked_report made;
     for (entry const& e : waiting) made.waiting[made.waits++] = e;
     for (entry const& e : begun) made.begun[made.channels++] = e;
     made.waits_of_process = made.waits;
     return made;
 }
-int proven(std::vector<wait_report> const& all, bool one_process = false) {
-    return find_standstill({all.data(), all.size()}, one_process).rank;
+int proven(std::vector<blocked_report> const& all, bool one_process = false) {
+    return find_deadlock({all.data(), all.size()}, one_process).rank;
 }
 } // namespace
 
-TEST_CASE("standstill: two ranks, each in a call that the other has not made") {
-    std::vector<wait_report> const all{report({{1, 5}}, {{0, 3}, {1, 6}, {2, 5}}),
-                                       report({{2, 5}}, {{0, 3}, {1, 5}, {2, 6}})};
-    auto const found = find_standstill({all.data(), all.size()}, false);
+TEST_CASE("deadlock: two ranks, each in a call that the other has not made") {
+    std::vector<blocked_report> const all{report({{1, 5}}, {{0, 3}, {1, 6}, {2, 5}}),
+                                          report({{2, 5}}, {{0, 3}, {1, 5}, {2, 6}})};
+    auto const found = find_deadlock({all.data(), all.size()}, false);
     CHECK(found.rank == 0);
     CHECK(found.other == 1);
     CHECK(found.channel == 1);
     CHECK(found.other_channel == 2);
-    failure const why = sentence(found);
+    failure const why = describe(found);
     CHECK(why.what == errc::mismatch);
     CHECK(why.peer == 1);
     CHECK(std::string(why.text).find(
@@ -41,7 +41,7 @@ TEST_CASE("standstill: two ranks, each in a call that the other has not made") {
               "reducer 2") == 0);
 }
 
-TEST_CASE("standstill: what is on its way over a slow link is no standstill") {
+TEST_CASE("deadlock: what is on its way over a slow link is no deadlock") {
     // Both in one reducer.
     CHECK(proven({report({{1, 5}}, {{1, 6}}), report({{1, 5}}, {{1, 6}})}) == -1);
     // Rank 1 has done its part of what rank 0 waits for, and is ahead: in another reducer, in the same, in the world.
@@ -50,27 +50,27 @@ TEST_CASE("standstill: what is on its way over a slow link is no standstill") {
     CHECK(proven({report({{1, 5}}, {{0, 2}, {1, 6}}), report({{0, 2}}, {{0, 3}, {1, 6}})}) == -1);
 }
 
-TEST_CASE("standstill: who has not reported may yet do anything") {
-    wait_report const silent;
+TEST_CASE("deadlock: who has not reported may yet do anything") {
+    blocked_report const silent;
     CHECK(proven({report({{1, 5}}, {{1, 6}, {2, 5}}), silent}) == -1);
     CHECK(proven({report({{1, 5}}, {{1, 6}, {2, 5}}), silent, report({{1, 5}}, {{1, 6}, {2, 5}})}) == -1);
     // But two that are crossed are, whatever a third does.
     CHECK(proven({report({{1, 5}}, {{1, 6}, {2, 5}}), silent, report({{2, 5}}, {{1, 5}, {2, 6}})}) == 0);
 }
 
-TEST_CASE("standstill: each of a rank's threads has to be stuck") {
+TEST_CASE("deadlock: each of a rank's threads has to be stuck") {
     // Rank 0's second thread waits for what rank 1 has done.
-    wait_report const one = report({{2, 5}}, {{1, 5}, {2, 6}, {3, 9}});
+    blocked_report const one = report({{2, 5}}, {{1, 5}, {2, 6}, {3, 9}});
     CHECK(proven({report({{1, 5}, {3, 8}}, {{1, 6}, {2, 5}, {3, 9}}), one}) == -1);
     // For what rank 1 has not done either.
     CHECK(proven({report({{1, 5}, {3, 9}}, {{1, 6}, {2, 5}, {3, 10}}), one}) == 0);
     // A wait of the process that is of another world.
-    wait_report two = report({{1, 5}}, {{1, 6}, {2, 5}});
+    blocked_report two = report({{1, 5}}, {{1, 6}, {2, 5}});
     two.waits_of_process = 2;
     CHECK(proven({two, one}) == -1);
 }
 
-TEST_CASE("standstill: circles of several, and ranks beside them") {
+TEST_CASE("deadlock: circles of several, and ranks beside them") {
     auto const in = [](std::uint64_t c) {
         return report({{c, 0}}, {{1, c == 1 ? 1u : 0u}, {2, c == 2 ? 1u : 0u}, {3, c == 3 ? 1u : 0u}});
     };
@@ -81,8 +81,8 @@ TEST_CASE("standstill: circles of several, and ranks beside them") {
     CHECK(proven({report({{9, 0}}, {{9, 1}, {1, 0}}), report({{1, 0}}, {{1, 1}})}) == -1);
 }
 
-TEST_CASE("standstill: ranks that are threads of one process, all of whose waits have to be stuck") {
-    wait_report a = report({{1, 5}}, {{1, 6}, {2, 5}}), b = report({{2, 5}}, {{1, 5}, {2, 6}});
+TEST_CASE("deadlock: ranks that are threads of one process, all of whose waits have to be stuck") {
+    blocked_report a = report({{1, 5}}, {{1, 6}, {2, 5}}), b = report({{2, 5}}, {{1, 5}, {2, 6}});
     a.waits_of_process = b.waits_of_process = 2;
     CHECK(proven({a, b}, true) == 0);
     a.waits_of_process = b.waits_of_process = 3;

@@ -1,7 +1,7 @@
 // herring: which ranks can never go on, because each waits for a call that another one of them has not made. Pure.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_FAILURE_STANDSTILL_HPP
-#define HERRING_CONTROL_FAILURE_STANDSTILL_HPP
+#ifndef HERRING_CONTROL_FAILURE_DEADLOCK_HPP
+#define HERRING_CONTROL_FAILURE_DEADLOCK_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
@@ -19,7 +19,7 @@ namespace HERRING_NAMESPACE::detail {
 /// A channel is a sequence of operations that all ranks run in one order: 0 are the world's collectives, n the executions
 /// of the reducer that was constructed as the n-th. An operation needs every rank.
 /// Shape:    words, all of them, so that it can lie in memory that others read.
-struct wait_report {
+struct blocked_report {
     static constexpr std::size_t most_waits = 4, most_channels = 28;
     struct entry {
         std::uint64_t channel = 0;
@@ -40,11 +40,11 @@ struct wait_report {
             if (begun[i].channel == operation.channel) return begun[i].number <= operation.number;
         return false;
     }
-    friend bool operator==(wait_report const&, wait_report const&) = default;
+    friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
 /// A rank that never goes on, and one that it waits for in vain.
-struct standstill {
+struct deadlock {
     int rank = -1; ///< −1: none is proven
     int other = -1;
     std::uint64_t channel = 0, other_channel = 0; ///< that they wait in
@@ -53,11 +53,11 @@ struct standstill {
 /// Finds ranks that can never go on. `all`: rank → its last report, however old. `one_process`: all are threads of one.
 // The largest set of ranks each of whose waits is for an operation that another rank of the set has not begun.
 // Correctness: docs/design.md, Crossed calls.
-HERRING_SETUP inline standstill find_standstill(std::span<wait_report const> all, bool one_process) {
+HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all, bool one_process) {
     fixed_array<bool> stuck(all.size());
     for (std::size_t r = 0; r < all.size(); ++r)
         stuck[r] = all[r].waits > 0 && (one_process || all[r].waits == all[r].waits_of_process);
-    auto const awaited = [&](wait_report::entry const& wait) {
+    auto const awaited = [&](blocked_report::entry const& wait) {
         std::size_t p = 0;
         while (p < all.size() && !(stuck[p] && all[p].lacks(wait))) ++p;
         return p;
@@ -83,7 +83,7 @@ HERRING_SETUP inline standstill find_standstill(std::span<wait_report const> all
 }
 
 /// It in words, in the name of the rank.
-HERRING_SETUP inline failure sentence(standstill const& found) noexcept {
+HERRING_SETUP inline failure describe(deadlock const& found) noexcept {
     char digits[2][32];
     auto const place = [&](int which, std::uint64_t channel) -> char const* {
         if (channel == 0) return "a barrier or a construction";
@@ -101,4 +101,4 @@ HERRING_SETUP inline failure sentence(standstill const& found) noexcept {
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_CONTROL_FAILURE_STANDSTILL_HPP
+#endif // HERRING_CONTROL_FAILURE_DEADLOCK_HPP

@@ -1,0 +1,59 @@
+// herring: how a waiting rank reports whom it waits for, and asks for the root cause when it waits in vain.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_FAILURE_DETECTOR_HPP
+#define HERRING_CONTROL_FAILURE_DETECTOR_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/wait_graph.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// A world's failure detector, as the rank that waits sees it: `detector(world)`.
+///
+/// Threads:  any.
+/// Lifetime: of the world's state.
+class failure_detector {
+  public:
+    failure_detector(control_handle const& control, liveness const& times) noexcept
+        : control_(control), times_(times) {}
+
+    /// Between two signs of life.
+    std::chrono::milliseconds heartbeat() const noexcept { return times_.beat; }
+    /// How long a rank that has reported a suspicion waits for the world to fail.
+    std::chrono::milliseconds verdict() const noexcept { return times_.verdict; }
+
+    /// Number of the last probe «whom do you wait for?». Read it before the answer is looked for.
+    std::uint32_t probe() const noexcept { return control_.board.probe->load(std::memory_order_acquire); }
+    /// Answers the probe: this rank waits for `rank`, or (−1) for nobody in particular.
+    ///
+    /// Cost: one store.
+    void waits_for(int rank, std::uint32_t probe) noexcept {
+        control_.board.waits->store(wait_report::waits_for(rank, probe), std::memory_order_release);
+    }
+    /// This rank waits no more.
+    void not_waiting() noexcept {
+        control_.board.waits->store(wait_report::not_waiting, std::memory_order_release);
+    }
+
+    /// Asks which rank is the root cause: the rank of `of.why` itself, or the end of the chain of ranks that wait for each
+    /// other. To be called again until the world has failed.
+    ///
+    /// Cost: of set-up.
+    HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
+        control_.table->report_suspicion(control_.self, of);
+    }
+
+  private:
+    control_handle const& control_;
+    liveness const& times_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_CONTROL_FAILURE_DETECTOR_HPP
