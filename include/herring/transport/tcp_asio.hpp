@@ -8,7 +8,7 @@
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/error.hpp"
 #include "herring/transport/tcp.hpp"
-#include "herring/transport/tcp/asio.hpp"
+#include "herring/transport/tcp/boost_asio.hpp"
 #include "herring/transport/tcp/outer_loop.hpp"
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // herring: what transport/tcp_asio.hpp needs of Boost.Asio, whatever macros of one letter the program has.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_TRANSPORT_TCP_ASIO_HPP
-#define HERRING_TRANSPORT_TCP_ASIO_HPP
+#ifndef HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
+#define HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
 
 // Asio names template parameters T, N, I, ...: `#define N 1000`, or the I of <complex.h>, would break it. Such macros are set
 // aside for its headers and put back behind them.
@@ -88,4 +88,4 @@
 #pragma pop_macro("Y")
 #pragma pop_macro("Z")
 
-#endif // HERRING_TRANSPORT_TCP_ASIO_HPP
+#endif // HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
