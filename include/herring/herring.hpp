@@ -17,7 +17,6 @@
 #include "herring/reducer.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/sharding/whole_tensor.hpp"
-#include "herring/sync/every_step.hpp"
 #include "herring/trace/off.hpp"
 #include "herring/units.hpp"
 #include "herring/update/average.hpp"
@@ -31,7 +30,6 @@
 #include "herring/waiting/adaptive.hpp"
 #include "herring/waiting/block.hpp"
 #include "herring/waiting/spin.hpp"
-#include "herring/wire/same.hpp"
 #include "herring/world.hpp"
 
 #endif // HERRING_HERRING_HPP

@@ -59,15 +59,13 @@ template <class Transport> constexpr bool carries(exchange_tuning const& sizes) 
 /// What a reducer asks of a pack, beyond what its policies ask of each other.
 template <class Pack> struct reducible {
     using transport = typename Pack::transport;
-    static constexpr bool known = std::is_same_v<typename Pack::placement, placement::colocated> &&
-                                  std::is_same_v<typename Pack::sync, sync::every_step> &&
-                                  std::is_same_v<typename Pack::wire, wire::same>;
+    static constexpr bool known = std::is_same_v<typename Pack::placement, placement::colocated>;
     static constexpr bool carried = transport::tag_bits >= 64 && carries<transport>(transport::tuning) &&
                                     carries<transport>(same_host_tuning<transport>());
     static constexpr bool value = known && carried;
     static_assert(known,
-                  "[HRG-M05] reducer: runs placement::colocated, sync::every_step and wire::same; a common "
-                  "slip is a model of one's own on these axes, which nothing would ask yet; leave them out");
+                  "[HRG-M05] reducer: runs placement::colocated alone; a common slip is a placement of one's "
+                  "own, which nothing would ask yet; leave it out");
     static_assert(
         !known || carried,
         "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of 4 KiB to 1 GiB, a window of one chunk "
@@ -139,18 +137,27 @@ using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Polic
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
-template <class Element, class Transport, class IntraNode, class Sharding, class Placement, class Fusion,
-          class Sync, class Update, class Wire, class Progress, class Waiting, class Trace>
-class basic_reducer<policies<Element, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
-                             Progress, Waiting, Trace>>
-    : detail::refused_calls<Element, typename detail::tensor_memory<Element, IntraNode>::stream,
-                            detail::rule<Update>::is_named> {
+template <class Pack>
+class basic_reducer
+    : detail::refused_calls<
+          typename Pack::element,
+          typename detail::tensor_memory<typename Pack::element, typename Pack::intra_node>::stream,
+          detail::rule<typename Pack::update>::is_named> {
+    using Element = typename Pack::element;
+    using Transport = typename Pack::transport;
+    using IntraNode = typename Pack::intra_node;
+    using Sharding = typename Pack::sharding;
+    using Fusion = typename Pack::fusion;
+    using Update = typename Pack::update;
+    using Progress = typename Pack::progress;
+    using Waiting = typename Pack::waiting;
+    using Trace = typename Pack::trace;
+
     static constexpr bool rule_is_named = detail::rule<Update>::is_named;
 
   public:
     using element_type = Element;
-    using pack = policies<Element, Transport, IntraNode, Sharding, Placement, Fusion, Sync, Update, Wire,
-                          Progress, Waiting, Trace>;
+    using pack = Pack;
 
     /// Of `tensor(i)`: std::span, or device_span where the intra_node policy keeps tensors on devices.
     using tensor_span = typename detail::tensor_memory<Element, IntraNode>::span;

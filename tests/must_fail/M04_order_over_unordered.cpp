@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-struct streams : herring::sync::every_step {
+struct streams : herring::sharding::balanced {
     using needs = herring::needs<herring::need::ordered>;
 };
 struct queue : line {

@@ -61,7 +61,7 @@ one() {
         printf 'FAILED: %s: %s compiles\n' "$compiler" "$case"
         return 1
     fi
-    errors=$(grep -cE '(^|[^[:alpha:]])(fatal )?error:' <<<"$out")
+    errors=$(grep -cE '(^|[^[:alpha:]_])(fatal )?error:' <<<"$out")
     if [ "$errors" != 1 ] || ! grep -E 'error:.*\[HRG-'"$id"'\] ' <<<"$out" | grep -qvE '`|\?'; then
         printf 'FAILED: %s: %s: wants one error, with [HRG-%s]; got %s:\n%s\n' "$compiler" "$case" "$id" "$errors" \
             "$(grep -E 'error:' <<<"$out" | head -n 12)"

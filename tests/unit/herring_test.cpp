@@ -20,7 +20,7 @@ TEST_CASE("herring: the order of policies does not matter, and defaults are what
     CHECK(std::is_same_v<a, b>);
     using spelt = reducer<float, waiting::adaptive, trace::off, transport::inproc, intra_node::none,
                           sharding::balanced, placement::colocated, fusion::balanced_buffer<25_MiB>,
-                          sync::every_step, update::unnamed_average, wire::same, progress::caller>;
+                          update::unnamed_average, progress::caller>;
     CHECK(std::is_same_v<spelt, reducer<float, transport::inproc>>);
 }
 

@@ -21,7 +21,7 @@ struct line {
     static constexpr bool keeps_order = true;
 };
 
-template <int> struct numbered : herring::sync::every_step {
+template <int> struct numbered : herring::sharding::balanced {
     static constexpr int name = 0; // no text: the compiler's spelling is used
 };
 
@@ -59,12 +59,12 @@ TEST_CASE("policy: a default may be named, and the type stays the same") {
 
 TEST_CASE("policy: what is left out takes its default") {
     using pack = resolve_t<double, line>;
-    CHECK(std::is_same_v<
-          pack,
-          herring::policies<double, line, herring::intra_node::none, herring::sharding::balanced,
-                            herring::placement::colocated, herring::fusion::balanced_buffer<>,
-                            herring::sync::every_step, herring::update::unnamed_average, herring::wire::same,
-                            herring::progress::caller, herring::waiting::adaptive, herring::trace::off>>);
+    CHECK(
+        std::is_same_v<pack,
+                       herring::policies<double, line, herring::intra_node::none, herring::sharding::balanced,
+                                         herring::placement::colocated, herring::fusion::balanced_buffer<>,
+                                         herring::update::unnamed_average, herring::progress::caller,
+                                         herring::waiting::adaptive, herring::trace::off>>);
 }
 
 TEST_CASE("policy: a derived policy is for the axis of its base") {
@@ -101,17 +101,10 @@ TEST_CASE("policy: facts of a pack, axis by axis, in one order") {
         seen.push_back(std::string(fact.axis) + "=" + std::string(fact.name));
         agree += fact.must_agree ? 1 : 0;
     }
-    REQUIRE(seen.size() == 11);
+    REQUIRE(seen.size() == 9);
     CHECK(seen[0] == "transport=line");
     CHECK(seen[1] == "intra_node=none");
-    CHECK(seen[6] == "update=sum");
-    CHECK(seen[10] == "trace=off");
-    CHECK(agree == 8);
-}
-
-TEST_CASE("policy: first_broken counts from the front") {
-    CHECK(herring::first_broken({}) == -1);
-    CHECK(herring::first_broken({true, true}) == -1);
-    CHECK(herring::first_broken({true, false, false}) == 1);
-    CHECK(herring::first_broken({false}) == 0);
+    CHECK(seen[5] == "update=sum");
+    CHECK(seen[8] == "trace=off");
+    CHECK(agree == 6);
 }

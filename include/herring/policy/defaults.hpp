@@ -10,11 +10,9 @@
 #include "herring/policy.hpp"
 #include "herring/progress/caller.hpp"
 #include "herring/sharding/balanced.hpp"
-#include "herring/sync/every_step.hpp"
 #include "herring/trace/off.hpp"
 #include "herring/update/average.hpp"
 #include "herring/waiting/adaptive.hpp"
-#include "herring/wire/same.hpp"
 
 namespace HERRING_NAMESPACE {
 
@@ -22,9 +20,7 @@ template <> struct default_policy<axes::intra_node> { using type = intra_node::n
 template <> struct default_policy<axes::sharding> { using type = sharding::balanced; };
 template <> struct default_policy<axes::placement> { using type = placement::colocated; };
 template <> struct default_policy<axes::fusion> { using type = fusion::balanced_buffer<>; };
-template <> struct default_policy<axes::sync> { using type = sync::every_step; };
 template <> struct default_policy<axes::update> { using type = update::unnamed_average; };
-template <> struct default_policy<axes::wire> { using type = wire::same; };
 template <> struct default_policy<axes::progress> { using type = progress::caller; };
 template <> struct default_policy<axes::waiting> { using type = waiting::adaptive; };
 template <> struct default_policy<axes::trace> { using type = trace::off; };

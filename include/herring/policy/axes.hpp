@@ -1,0 +1,71 @@
+// herring: the axes of a reducer, in one list.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_POLICY_AXES_HPP
+#define HERRING_POLICY_AXES_HPP
+
+#include "herring/base/config.hpp"
+
+#include <type_traits>
+
+namespace HERRING_NAMESPACE {
+
+/// Every axis, once: AXIS(name, must_agree). All that exists once an axis follows from this list: the tags in `axes`, their order,
+/// the members of a pack, and the sentence about an axis that is named twice.
+///
+/// `must_agree`: ranks with different policies on this axis cannot reduce together, so ranks compare the policies' names.
+#define HERRING_AXES(AXIS)                                                                                   \
+    AXIS(transport, true)                                                                                    \
+    AXIS(intra_node, true)                                                                                   \
+    AXIS(sharding, true)                                                                                     \
+    AXIS(placement, true)                                                                                    \
+    AXIS(fusion, true)                                                                                       \
+    AXIS(update, true)                                                                                       \
+    AXIS(progress, false)                                                                                    \
+    AXIS(waiting, false)                                                                                     \
+    AXIS(trace, false)
+
+/// What a reducer is composed of. A policy says which axis it is for with `using axis = axes::<axis>;`.
+namespace axes {
+#define HERRING_AXIS(axis, agree)                                                                            \
+    struct axis {                                                                                            \
+        static constexpr char const* name = #axis;                                                           \
+        static constexpr bool must_agree = agree;                                                            \
+    };
+HERRING_AXES(HERRING_AXIS)
+#undef HERRING_AXIS
+} // namespace axes
+
+/// The policy that an axis takes when the pack leaves it out: `using type = ...;`.
+///
+/// Only declared here, so that this header reaches no model; `herring/policy/defaults.hpp` has the specialisations.
+/// The transport has none, on purpose.
+template <class Axis> struct default_policy;
+
+namespace detail {
+
+/// Axes in the order of the list.
+template <class... Axes> struct axis_list {
+    static constexpr int size = static_cast<int>(sizeof...(Axes));
+
+    /// Index of an axis in the list; -1 if it is not in it.
+    template <class Axis> static constexpr int index_of() noexcept {
+        int index = 0;
+        bool const found = ((std::is_same_v<Axis, Axes> || (++index, false)) || ...);
+        return found ? index : -1;
+    }
+};
+
+// The list above as types. A list of types cannot end with a comma: `none` takes the one that is too many.
+template <class... Axes> struct drop_first;
+template <class First, class... Axes> struct drop_first<First, Axes...> { using type = axis_list<Axes...>; };
+#define HERRING_AXIS(axis, agree) , axes::axis
+using all_axes = typename drop_first<void HERRING_AXES(HERRING_AXIS)>::type;
+#undef HERRING_AXIS
+
+template <class Axis> inline constexpr int axis_index = all_axes::index_of<Axis>();
+
+} // namespace detail
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_POLICY_AXES_HPP

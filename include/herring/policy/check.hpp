@@ -1,0 +1,49 @@
+// herring: how a policy is checked: clauses in order, one sentence for the first that is broken.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_POLICY_CHECK_HPP
+#define HERRING_POLICY_CHECK_HPP
+
+#include "herring/base/config.hpp"
+
+#include <initializer_list>
+
+namespace HERRING_NAMESPACE {
+
+/// Whether a policy models the concept of its axis, with one sentence for the first clause that it breaks.
+///
+/// Specialised beside the concept of the axis, in `herring/<axis>/<axis>.hpp`:
+/// ```cpp
+/// template <class Policy> struct check<axes::trace, Policy> {
+///     static constexpr int broken = first_broken({trace_callable<Policy>, trace_nothrow<Policy>});
+///     static constexpr bool value = broken < 0;
+///     static_assert(broken != 0, "[HRG-R01] trace: needs ...; a common slip is ...");
+///     static_assert(broken != 1, "[HRG-R02] trace: needs ...; a common slip is ...");
+/// };
+/// ```
+/// Clauses are evaluated in order. A later clause may assume the earlier ones, and must be `false`, not ill-formed, where
+/// they do not hold (write each clause as a concept).
+template <class Axis, class Policy> struct check {
+    static constexpr bool value = true;
+    using axis_header_left_out = void;
+};
+
+/// Index of the first clause that does not hold; -1 if all hold.
+constexpr int first_broken(std::initializer_list<bool> clauses) noexcept {
+    int index = 0;
+    for (bool const holds : clauses) {
+        if (!holds) return index;
+        ++index;
+    }
+    return -1;
+}
+
+/// `Check::value`, asked so that a failed static_assert in `Check` is the only message of the compiler
+/// (clang takes the whole class for invalid then, and the requirement for unmet).
+template <class Check>
+concept holds = requires {
+    requires Check::value;
+};
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_POLICY_CHECK_HPP

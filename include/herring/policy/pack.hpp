@@ -1,0 +1,41 @@
+// herring: a pack of policies: one policy an axis.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_POLICY_PACK_HPP
+#define HERRING_POLICY_PACK_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/policy/axes.hpp"
+
+namespace HERRING_NAMESPACE {
+
+namespace detail {
+
+// A set of policies. Overload resolution finds the policy of an axis, or else its default.
+template <class Axis, class Policy> struct slot { using type = Policy; };
+template <class... Policy> struct policy_set : slot<typename Policy::axis, Policy>... {};
+template <class Axis, class Policy> slot<Axis, Policy> find_policy(slot<Axis, Policy> const*);
+template <class Axis> default_policy<Axis> find_policy(void const*);
+template <class Axis, class Set>
+using policy_for = typename decltype(detail::find_policy<Axis>(static_cast<Set const*>(nullptr)))::type;
+
+} // namespace detail
+
+/// The canonical pack: one policy an axis, always in the order of `HERRING_AXES`, whatever order the user wrote.
+///
+/// `of<axes::transport>` is the policy of an axis; each axis has a short name too: `transport`, `intra_node`, ...
+template <class Element, class... Policy> struct policies {
+    using element = Element;
+    template <class Axis> using of = detail::policy_for<Axis, detail::policy_set<Policy...>>;
+#define HERRING_AXIS(axis, agree) using axis = of<axes::axis>;
+    HERRING_AXES(HERRING_AXIS)
+#undef HERRING_AXIS
+};
+
+/// Replaces a pack that was refused: its sentence has been printed, nothing else shall complain.
+template <class Element> struct rejected { using element = Element; };
+
+template <class Pack> class basic_reducer;
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_POLICY_PACK_HPP
