@@ -130,12 +130,13 @@ struct inproc_on_device : transport::inproc {
                                             .window_bytes = 16 << 10,
                                             .one_hop_bytes = 1 << 10}; // two hops also for parts
     void register_device_memory(std::span<std::byte> memory, int) noexcept { there = memory; }
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+    bool post_send(herring::peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         sent_from_device += lies_there(from.data());
         return inproc::post_send(peer, tag, from, token);
     }
-    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+    bool post_receive(herring::peer_id peer, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
         received_on_device += lies_there(into.data());
         return inproc::post_receive(peer, tag, into, token);
     }

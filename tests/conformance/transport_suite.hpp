@@ -40,12 +40,12 @@ template <class Transport> class station {
     station(stage& on, needs_of_case const& wanted)
         : on_(on), memory_(wanted.memory), lost_(static_cast<std::size_t>(on.size()), errc::ok) {
         for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = guard_at(i);
-        std::vector<int> peers = wanted.peers;
-        if (peers.empty())
+        peers_ = wanted.peers;
+        if (peers_.empty())
             for (int r = 0; r < on.size(); ++r)
-                if (r != on.rank()) peers.push_back(r);
+                if (r != on.rank()) peers_.push_back(r);
         transport_needs needs;
-        needs.peers = peers;
+        needs.peers = peers_;
         needs.receives_per_peer = wanted.receives;
         needs.sends_per_peer = wanted.sends;
         needs.largest_message = wanted.largest;
@@ -57,6 +57,11 @@ template <class Transport> class station {
     }
 
     Transport& transport() noexcept { return *transport_; }
+    /// What the transport calls that rank.
+    peer_id id(int rank) const noexcept {
+        auto const at = std::find(peers_.begin(), peers_.end(), rank);
+        return peer_id::at(static_cast<std::size_t>(at - peers_.begin()));
+    }
     void destroy() noexcept { transport_.reset(); }
 
     /// Memory of a message; stays until the station goes.
@@ -96,13 +101,13 @@ template <class Transport> class station {
     /// Posts once; false when the transport says «not now».
     bool try_send(int peer, std::uint64_t tag, std::span<std::byte const> from, ticket& made) {
         made = add({false, peer, from.size(), from.size(), tag});
-        if (transport_->post_send(peer, tag, from, token_of(made))) return true;
+        if (transport_->post_send(id(peer), tag, from, token_of(made))) return true;
         posts_.pop_back();
         return false;
     }
     bool try_receive(int peer, std::uint64_t tag, std::span<std::byte> into, ticket& made) {
         made = add({true, peer, into.size(), 0, tag});
-        if (transport_->post_receive(peer, tag, into, token_of(made))) return true;
+        if (transport_->post_receive(id(peer), tag, into, token_of(made))) return true;
         posts_.pop_back();
         return false;
     }
@@ -192,10 +197,11 @@ template <class Transport> class station {
 
     template <class Then> void take_in(completion const& done, Then& then) noexcept {
         if (done.what == completion::lost) {
-            if (done.peer < 0 || done.peer >= on_.size() || done.peer == on_.rank())
-                return on_.find("lost: rank " + std::to_string(done.peer) + ", which is no peer");
-            errc& why = lost_[static_cast<std::size_t>(done.peer)];
-            on_.expect(why == errc::ok, "lost twice: rank " + std::to_string(done.peer));
+            if (done.peer.value < 0 || done.peer.place() >= peers_.size())
+                return on_.find("lost: peer " + std::to_string(done.peer.value) + ", which is none");
+            int const rank = peers_[done.peer.place()];
+            errc& why = lost_[static_cast<std::size_t>(rank)];
+            on_.expect(why == errc::ok, "lost twice: rank " + std::to_string(rank));
             on_.expect(done.why != errc::ok, "lost without a reason");
             char const* const text = transport_->describe(done.peer);
             on_.expect(text != nullptr && text[0] != 0, "lost, and describe() says nothing");
@@ -209,8 +215,8 @@ template <class Transport> class station {
         if (p.done) return on_.find("a post that is completed twice");
         on_.expect((done.what == completion::received) == p.receive,
                    "a send completed as a receive, or the reverse");
-        on_.expect(done.peer == p.peer, "a completion of peer " + std::to_string(p.peer) + " that names " +
-                                            std::to_string(done.peer));
+        on_.expect(done.peer == id(p.peer), "a completion of peer " + std::to_string(id(p.peer).value) +
+                                                " that names " + std::to_string(done.peer.value));
         // A receive that is posted late may still find what had come before.
         on_.expect(p.receive || lost(p.peer) == errc::ok, "a send that completes after its peer is lost");
         if (p.receive) {
@@ -227,6 +233,7 @@ template <class Transport> class station {
     }
 
     stage& on_;
+    std::vector<int> peers_; // ranks, by their id
     std::vector<std::byte> memory_;
     std::size_t used_ = 0;
     std::vector<std::pair<std::size_t, std::size_t>> taken_;
@@ -696,10 +703,10 @@ template <class Transport> struct transport_cases {
         bool owed_receive = false, owed_send = false, lost = false;
         auto const receive = [&]() noexcept {
             owed_receive =
-                !transport.post_receive(other, at::tag(static_cast<std::uint64_t>(received)), in, 1);
+                !transport.post_receive(here.id(other), at::tag(static_cast<std::uint64_t>(received)), in, 1);
         };
         auto const send = [&](int n) noexcept {
-            owed_send = !transport.post_send(other, at::tag(static_cast<std::uint64_t>(n)), out, 2);
+            owed_send = !transport.post_send(here.id(other), at::tag(static_cast<std::uint64_t>(n)), out, 2);
         };
         int sent = 0, to_send = on.rank() == 0 ? 1 : 0;
         receive();

@@ -16,6 +16,7 @@ using namespace herring::conformance;
 using herring::completion;
 using herring::errc;
 using herring::exchange_tuning;
+using herring::peer_id;
 using herring::time_point;
 using herring::transport_needs;
 using herring::world;
@@ -81,7 +82,7 @@ class faulty {
 
     faulty(world& ranks, transport_needs const& needs)
         : rank_(static_cast<std::size_t>(ranks.rank())), alone_(needs.peers.empty()),
-          inner_(make(ranks, needs)) {
+          peers_(needs.peers.begin(), needs.peers.end()), inner_(make(ranks, needs)) {
         if (first_[rank_] == nullptr) first_[rank_] = this;
         if (present != fault::haunts) left_behind_[rank_].clear();
         ghosts_.swap(left_behind_[rank_]);
@@ -100,7 +101,7 @@ class faulty {
     /// Frees what lingers.
     static void bury() { graveyard_.clear(); }
 
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+    bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         if (present != fault::greedy && from.size() > max_message) return false;
         if (present == fault::mixes && first_[rank_] != this && first_[rank_] != nullptr)
@@ -110,9 +111,9 @@ class faulty {
             std::lock_guard const lock(guard_);
             last_sent_[rank_] = from;
         }
-        auto const to = static_cast<std::size_t>(peer);
+        std::size_t const to = rank_of(peer);
         bool const early = present == fault::impatient && sent_to_[to]++ >= awaited_[to][rank_].load();
-        if (early || (present == fault::few && peer >= 7)) {
+        if (early || (present == fault::few && to >= 7)) {
             made_up_.push_back({token, from.size(), peer, completion::sent, errc::ok, 0});
             return true;
         }
@@ -141,10 +142,11 @@ class faulty {
         if (present == fault::turns) flush(true);
         return posted;
     }
-    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+    bool post_receive(peer_id peer, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
         if (present == fault::one_way && polling_) return true;
         if (present == fault::stingy && receives_.size() >= 256) return false;
-        ++awaited_[rank_][static_cast<std::size_t>(peer)];
+        ++awaited_[rank_][rank_of(peer)];
         receives_.push_back({token, into});
         return inner_->post_receive(peer, tag, into, token);
     }
@@ -203,12 +205,12 @@ class faulty {
         if (present != fault::clings) inner_->abandon();
     }
     void register_memory(std::span<std::byte>) noexcept {}
-    char const* describe(int peer) const noexcept { return inner_->describe(peer); }
+    char const* describe(peer_id peer) const noexcept { return inner_->describe(peer); }
 
   private:
     static constexpr std::uint64_t ghost = ~std::uint64_t{0};
     struct left_behind {
-        int peer;
+        peer_id peer;
         std::uint64_t tag;
         std::vector<std::byte> bytes;
     };
@@ -220,6 +222,8 @@ class faulty {
     static inline std::mutex guard_;
     static inline std::vector<std::unique_ptr<transport::inproc>> graveyard_;
 
+    std::size_t rank_of(peer_id peer) const { return static_cast<std::size_t>(peers_[peer.place()]); }
+
     std::unique_ptr<transport::inproc> make(world& ranks, transport_needs const& needs) {
         for (auto& count : awaited_[rank_]) count.store(0);
         return std::make_unique<transport::inproc>(ranks, needs); // ends with a barrier
@@ -227,14 +231,14 @@ class faulty {
 
     void write_past(std::span<std::byte> into, completion const& done) noexcept {
         std::lock_guard const lock(guard_);
-        std::span<std::byte const> const from = last_sent_[static_cast<std::size_t>(done.peer)];
+        std::span<std::byte const> const from = last_sent_[rank_of(done.peer)];
         if (from.size() != done.bytes || from.size() < into.size()) return;
         std::size_t const end = present == fault::pads ? (from.size() + 7) / 8 * 8 : from.size();
         std::copy(from.data() + into.size(), from.data() + end, into.data() + into.size());
     }
 
     struct held {
-        int peer;
+        peer_id peer;
         std::uint64_t tag;
         std::span<std::byte const> from;
         std::uint64_t token;
@@ -250,6 +254,7 @@ class faulty {
 
     std::size_t const rank_;
     bool const alone_;
+    std::vector<int> const peers_;
     std::vector<std::vector<std::byte>> copies_; // outlive inner_, which reads them
     std::unique_ptr<transport::inproc> inner_;
     std::vector<completion> made_up_;

@@ -27,6 +27,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
@@ -88,8 +89,7 @@ class local_socket {
     // [end]
 
     // [snippet constructor]
-    local_socket(herring::world& ranks, herring::transport_needs const& needs)
-        : rank_(ranks.rank()), lost_(static_cast<std::size_t>(ranks.size()), false) {
+    local_socket(herring::world& ranks, herring::transport_needs const& needs) : rank_(ranks.rank()) {
         if (ranks.ranks_on_this_machine() < ranks.size())
             throw herring::error(herring::errc::unsupported, rank_, -1, name,
                                  "ranks are on several machines; use transport::tcp");
@@ -102,9 +102,11 @@ class local_socket {
                                  std::string("no socket: ") + std::strerror(errno) + "; see ulimit -n");
         mine.length = sizeof mine.name;
         ::getsockname(socket_.number, reinterpret_cast<sockaddr*>(&mine.name), &mine.length);
-        for (auto const& theirs : ranks.all_gather(std::as_bytes(std::span(&mine, 1)), needs.timeout))
-            std::memcpy(&places_.emplace_back(), theirs.data(), sizeof mine);
-        peers_.assign(needs.peers.begin(), needs.peers.end());
+        auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), needs.timeout);
+        for (int const rank : needs.peers) {
+            peer& added = peers_.emplace_back(peer{.rank = rank});
+            std::memcpy(&added.at, all[static_cast<std::size_t>(rank)].data(), sizeof added.at);
+        }
         // Room for all that may be posted, so that nothing is allocated from here on.
         posted_.reserve(peers_.size() * needs.receives_per_peer);
         done_.reserve(peers_.size() * (needs.receives_per_peer + needs.sends_per_peer + 1));
@@ -113,32 +115,34 @@ class local_socket {
     local_socket(local_socket const&) = delete;
     local_socket& operator=(local_socket const&) = delete;
     ~local_socket() {
-        for (int const peer : peers_) (void)send(peer, {0, rank_, true}, {});
+        for (std::size_t i = 0; i < peers_.size(); ++i)
+            (void)send(herring::peer_id::at(i), {0, rank_, true}, {});
     }
     // [end]
 
     // [snippet post]
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+    bool post_send(herring::peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        if (from.size() > max_message) return false;              // the engine never asks for it
-        if (!send(peer, {tag, rank_, false}, from)) return false; // «not now»: the engine comes again
+        if (from.size() > max_message) return false;            // the engine never asks for it
+        if (!send(to, {tag, rank_, false}, from)) return false; // «not now»: the engine comes again
         done_.push_back(
-            {.token = token, .bytes = from.size(), .peer = peer, .what = herring::completion::sent});
+            {.token = token, .bytes = from.size(), .peer = to, .what = herring::completion::sent});
         return true;
     }
 
-    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+    bool post_receive(herring::peer_id from, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
         auto const found = std::find_if(early_.begin(), early_.end(), [&](early const& message) {
-            return message.peer == peer && matching(message.tag, tag);
+            return message.from == from && matching(message.tag, tag);
         });
         if (found == early_.end()) {
-            posted_.push_back({peer, tag, into, token});
+            posted_.push_back({from, tag, into, token});
         } else { // it came before anybody asked for it
             std::size_t const fits = std::min(found->bytes.size(), into.size());
             if (fits > 0) std::memcpy(into.data(), found->bytes.data(), fits);
             done_.push_back({.token = token,
                              .bytes = found->bytes.size(),
-                             .peer = peer,
+                             .peer = from,
                              .what = herring::completion::received,
                              .tag = found->tag});
             early_.erase(found);
@@ -180,7 +184,7 @@ class local_socket {
     }
 
     void register_memory(std::span<std::byte>) noexcept {}
-    char const* describe(int) const noexcept { return "its socket is closed"; }
+    char const* describe(herring::peer_id) const noexcept { return "its socket is closed"; }
     // [end]
 
   private:
@@ -199,19 +203,24 @@ class local_socket {
         bool leaves = false;
     };
     struct receive {
-        int peer;
+        herring::peer_id from;
         std::uint64_t tag;
         std::span<std::byte> into;
         std::uint64_t token;
     };
     struct early {
-        int peer;
+        herring::peer_id from;
         std::uint64_t tag;
         std::vector<std::byte> bytes;
     };
     struct place {
         sockaddr_un name{};
         socklen_t length = 0;
+    };
+    struct peer {
+        int rank = -1;
+        place at{};
+        bool lost = false;
     };
 
     static int open_socket() noexcept {
@@ -224,20 +233,20 @@ class local_socket {
         return ((a ^ b) & ~herring::carried_bits) == 0;
     }
 
-    bool send(int peer, header head, std::span<std::byte const> from) noexcept {
-        if (lost(peer)) return false;
-        place& to = places_[static_cast<std::size_t>(peer)];
+    bool send(herring::peer_id id, header head, std::span<std::byte const> from) noexcept {
+        peer& to = peers_[id.place()];
+        if (to.lost) return false;
         iovec parts[] = {{&head, sizeof head}, {const_cast<std::byte*>(from.data()), from.size()}};
         msghdr message{};
-        message.msg_name = &to.name;
-        message.msg_namelen = to.length;
+        message.msg_name = &to.at.name;
+        message.msg_namelen = to.at.length;
         message.msg_iov = parts;
         message.msg_iovlen = 2;
         if (::sendmsg(socket_.number, &message, 0) >= 0) return true;
         if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
             refused_ = true;
         else
-            lose(peer);
+            lose(id);
         return false;
     }
 
@@ -246,22 +255,24 @@ class local_socket {
         header head;
         ssize_t const size = ::recv(socket_.number, &head, sizeof head, MSG_PEEK | MSG_TRUNC);
         if (size < 0) return false;
-        bool const ours = size >= static_cast<ssize_t>(sizeof head) && head.source >= 0 &&
-                          head.source < static_cast<int>(lost_.size());
+        auto const source =
+            std::find_if(peers_.begin(), peers_.end(), [&](peer const& p) { return p.rank == head.source; });
+        bool const ours = size >= static_cast<ssize_t>(sizeof head) && source != peers_.end();
+        auto const from = herring::peer_id::at(static_cast<std::size_t>(source - peers_.begin()));
         if (!ours || head.leaves) {
             (void)::recv(socket_.number, &head, sizeof head, 0);
-            if (ours) lose(head.source);
+            if (ours) lose(from);
             return true;
         }
         std::size_t const bytes = static_cast<std::size_t>(size) - sizeof head;
         auto const found = std::find_if(posted_.begin(), posted_.end(), [&](receive const& wanted) {
-            return wanted.peer == head.source && matching(wanted.tag, head.tag);
+            return wanted.from == from && matching(wanted.tag, head.tag);
         });
         std::span<std::byte> into;
         if (found != posted_.end())
             into = found->into;
         else
-            into = early_.emplace_back(early{head.source, head.tag, std::vector<std::byte>(bytes)}).bytes;
+            into = early_.emplace_back(early{from, head.tag, std::vector<std::byte>(bytes)}).bytes;
         iovec parts[] = {{&head, sizeof head}, {into.data(), into.size()}};
         msghdr message{};
         message.msg_iov = parts;
@@ -271,7 +282,7 @@ class local_socket {
             // The true size: the engine sees from it when ranks differ.
             done_.push_back({.token = found->token,
                              .bytes = bytes,
-                             .peer = head.source,
+                             .peer = from,
                              .what = herring::completion::received,
                              .tag = head.tag});
             posted_.erase(found);
@@ -279,20 +290,16 @@ class local_socket {
         return true;
     }
 
-    bool lost(int peer) const noexcept { return lost_[static_cast<std::size_t>(peer)]; }
-    void lose(int peer) noexcept {
-        if (lost(peer)) return; // once a peer; what it sent before stays
-        lost_[static_cast<std::size_t>(peer)] = true;
-        done_.push_back({.peer = peer, .what = herring::completion::lost, .why = herring::errc::peer_lost});
+    void lose(herring::peer_id id) noexcept {
+        if (std::exchange(peers_[id.place()].lost, true)) return; // once a peer; what it sent before stays
+        done_.push_back({.peer = id, .what = herring::completion::lost, .why = herring::errc::peer_lost});
     }
     // [end]
 
     int rank_;
     descriptor socket_{open_socket()};
     descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    std::vector<place> places_; // rank → its socket's name
-    std::vector<int> peers_;
-    std::vector<bool> lost_;
+    std::vector<peer> peers_; // by their peer_id
     std::vector<receive> posted_;
     std::vector<early> early_;
     std::vector<herring::completion> done_;

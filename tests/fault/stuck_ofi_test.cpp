@@ -166,13 +166,13 @@ TEST_CASE("ofi: a call that does not return, in a post from a completion") {
         bool answered = false;
         auto const answer = [&](herring::completion const& done) noexcept {
             if (done.what == herring::completion::received && !answered)
-                answered = true, moves.post_send(1, 6, out, 3);
+                answered = true, moves.post_send(herring::peer_id{0}, 6, out, 3);
         };
-        if (w.rank() == 0) moves.post_receive(1, 5, in, 1);
+        if (w.rank() == 0) moves.post_receive(herring::peer_id{0}, 5, in, 1);
         w.barrier();
         get_stuck(w, b, stuck::call::tsend);
         if (w.rank() == 1)
-            while (!moves.post_send(0, 5, out, 2)) moves.poll(answer);
+            while (!moves.post_send(herring::peer_id{0}, 5, out, 2)) moves.poll(answer);
         for (;;) {
             moves.poll(answer);
             w.check();

@@ -46,7 +46,7 @@ int early(world& ranks, std::size_t refused) {
     completion seen{};
     auto const note = [&](completion const& done) noexcept { seen = done; };
     if (ranks.rank() == 1) {
-        if (!messages.post_send(0, 7, data, 1)) return 1;
+        if (!messages.post_send(peer_id{0}, 7, data, 1)) return 1;
         while (seen.what != completion::lost && clock::now() < until) (void)messages.poll(note);
         return 0;
     }
@@ -54,7 +54,7 @@ int early(world& ranks, std::size_t refused) {
     while (seen.what != completion::lost && clock::now() < until) (void)messages.poll(note);
     refused_from = ~std::size_t{0};
     if (seen.what != completion::lost || seen.why != errc::no_resources) return 2;
-    return std::string(messages.describe(1)).find("no memory for a message of 100000 bytes") !=
+    return std::string(messages.describe(peer_id{0})).find("no memory for a message of 100000 bytes") !=
                    std::string::npos
                ? 0
                : 3;

@@ -6,9 +6,9 @@
 struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
-    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t);
+    bool post_send(herring::peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t);
 #else
-    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;
+    bool post_send(herring::peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;
 #endif
 };
 

@@ -6,9 +6,9 @@
 struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
-    bool post_receive(int, std::uint64_t, std::vector<std::byte>&, std::uint64_t) noexcept;
+    bool post_receive(herring::peer_id, std::uint64_t, std::vector<std::byte>&, std::uint64_t) noexcept;
 #else
-    bool post_receive(int, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept;
+    bool post_receive(herring::peer_id, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept;
 #endif
 };
 

@@ -6,9 +6,9 @@
 struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
-    std::string describe(int) const;
+    std::string describe(herring::peer_id) const;
 #else
-    char const* describe(int) const;
+    char const* describe(herring::peer_id) const;
 #endif
 };
 

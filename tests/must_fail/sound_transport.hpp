@@ -23,13 +23,13 @@ struct sound {
     static constexpr herring::exchange_tuning tuning{};
 
     sound(herring::world&, herring::transport_needs const&);
-    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;
-    bool post_receive(int, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept;
+    bool post_send(herring::peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;
+    bool post_receive(herring::peer_id, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept;
     template <class OnCompletion> std::size_t poll(OnCompletion&&) noexcept;
     void wait(herring::time_point) noexcept;
     void wake() noexcept;
     void register_memory(std::span<std::byte>);
-    char const* describe(int) const;
+    char const* describe(herring::peer_id) const;
 };
 static_assert(herring::transport_policy<sound>);
 

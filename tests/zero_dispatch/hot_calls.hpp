@@ -66,8 +66,8 @@ template <class Reducer> struct calls_of_reducer {
 
 /// A program's hot functions of one transport.
 template <class Transport> struct calls_of_transport {
-    bool (*post_send)(Transport&, int, std::uint64_t, std::span<std::byte const> const*);
-    bool (*post_receive)(Transport&, int, std::uint64_t, std::span<std::byte> const*);
+    bool (*post_send)(Transport&, herring::peer_id, std::uint64_t, std::span<std::byte const> const*);
+    bool (*post_receive)(Transport&, herring::peer_id, std::uint64_t, std::span<std::byte> const*);
     std::size_t (*poll)(Transport&);
     void (*wait)(Transport&, herring::time_point);
     void (*wake)(Transport&);
@@ -82,9 +82,9 @@ template <class Transport> struct calls_of_transport {
                              .receives_per_peer = 1,
                              .sends_per_peer = 1,
                              .largest_message = from.size()});
-        post_receive(by, peer, 3, &into);
+        post_receive(by, herring::peer_id{0}, 3, &into);
         wake(by);
-        while (!post_send(by, peer, 3, &from)) {
+        while (!post_send(by, herring::peer_id{0}, 3, &from)) {
         }
         while (poll(by) == 0 || bytes_seen < 2 * from.size())
             wait(by, herring::clock::now() + std::chrono::milliseconds(10));

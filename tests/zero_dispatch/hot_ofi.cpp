@@ -27,10 +27,12 @@ using ofi = herring::transport::ofi<herring::provider::tcp>;
 using reducing = herring::reducer<float, ofi, herring::update::average, tracing>;
 
 extern "C" {
-bool hot_ofi_post_send(ofi& t, int to, std::uint64_t tag, std::span<std::byte const> const* from) {
+bool hot_ofi_post_send(ofi& t, herring::peer_id to, std::uint64_t tag,
+                       std::span<std::byte const> const* from) {
     return t.post_send(to, tag, *from, 1);
 }
-bool hot_ofi_post_receive(ofi& t, int from, std::uint64_t tag, std::span<std::byte> const* into) {
+bool hot_ofi_post_receive(ofi& t, herring::peer_id from, std::uint64_t tag,
+                          std::span<std::byte> const* into) {
     return t.post_receive(from, tag, *into, 2);
 }
 std::size_t hot_ofi_poll(ofi& t) { return t.poll(counting{}); }

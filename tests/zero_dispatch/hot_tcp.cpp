@@ -26,10 +26,12 @@ using both =
     herring::reducer<float, tcp, herring::intra_node::shared_memory, herring::update::average, tracing>;
 
 extern "C" {
-bool hot_tcp_post_send(tcp& t, int to, std::uint64_t tag, std::span<std::byte const> const* from) {
+bool hot_tcp_post_send(tcp& t, herring::peer_id to, std::uint64_t tag,
+                       std::span<std::byte const> const* from) {
     return t.post_send(to, tag, *from, 1);
 }
-bool hot_tcp_post_receive(tcp& t, int from, std::uint64_t tag, std::span<std::byte> const* into) {
+bool hot_tcp_post_receive(tcp& t, herring::peer_id from, std::uint64_t tag,
+                          std::span<std::byte> const* into) {
     return t.post_receive(from, tag, *into, 2);
 }
 std::size_t hot_tcp_poll(tcp& t) { return t.poll(counting{}); }

@@ -122,6 +122,9 @@ template <class Transport, class IntraNode> struct engine_core {
         return place(map.rank_of(of_node, static_cast<int>(k) % map.local_size(of_node)));
     }
     std::size_t place(int of_rank) const noexcept { return index[static_cast<std::size_t>(of_rank)]; }
+    peer_id id(peer const& p) const noexcept {
+        return peer_id::at(static_cast<std::size_t>(&p - peers.data()));
+    }
 
     /// Brings a cursor to its next chunk in an execution of its route that all local ranks have arrived at; calls
     /// `left(execution)` for each one of that route that it has no more chunks of.
@@ -177,8 +180,8 @@ template <class Transport, class IntraNode> struct engine_core {
         // Counted first: the completion may come before the post returns.
         ++e.open;
         ++p.sends;
-        if (transport.post_send(p.rank, tag_of(what, number, e.fingerprint, number_of_execution), from,
-                                token{what, to, slot, number_of_execution}.packed()))
+        if (transport.post_send(peer_id::at(to), tag_of(what, number, e.fingerprint, number_of_execution),
+                                from, token{what, to, slot, number_of_execution}.packed()))
             return true;
         --e.open;
         --p.sends;
@@ -189,7 +192,7 @@ template <class Transport, class IntraNode> struct engine_core {
     /// may be for a message that nobody will send any more.
     bool receive(std::size_t from, message what, std::uint64_t number, std::span<std::byte> into,
                  std::size_t slot) noexcept {
-        return transport.post_receive(peers[from].rank, tag_of(what, number), into,
+        return transport.post_receive(peer_id::at(from), tag_of(what, number), into,
                                       token{what, from, slot, 0}.packed());
     }
 
@@ -197,7 +200,7 @@ template <class Transport, class IntraNode> struct engine_core {
     /// peer may have left because of a failure elsewhere, and whoever waits looks for that first.
     void need(peer const& p) noexcept {
         if (p.lost && suspicion.what == errc::ok)
-            suspicion = failure::make(p.why, rank, p.rank, "reduce", transport.describe(p.rank));
+            suspicion = failure::make(p.why, rank, p.rank, "reduce", transport.describe(id(p)));
     }
 
     /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.
@@ -266,7 +269,7 @@ template <class Transport, class IntraNode> struct engine_core {
     void on(completion const& done) noexcept {
         if (failing) return;
         if (done.what == completion::lost) {
-            peer& gone = peers[place(done.peer)];
+            peer& gone = peers[done.peer.place()];
             gone.lost = true;
             gone.why = done.why;
             return;

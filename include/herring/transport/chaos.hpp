@@ -131,8 +131,8 @@ class draws {
     std::uint64_t state_;
 };
 
-/// A buffer whose values come out in another order than they went in.
-template <class Value> class bag : public append_buffer<Value> {
+/// An append buffer that can be put into a random order.
+template <class Value> class shuffle_buffer : public append_buffer<Value> {
   public:
     using append_buffer<Value>::append_buffer;
     std::size_t size() const noexcept { return this->size_; }
@@ -193,15 +193,14 @@ class chaos : public detail::chaos_same_host<Inner> {
         : chaos(ranks, wanted, chaos_seed{}, std::forward<Arguments>(arguments)...) {}
     template <class... Arguments>
     chaos(world& ranks, transport_needs const& wanted, chaos_seed seed, Arguments&&... arguments)
-        : inner_(ranks, wanted, std::forward<Arguments>(arguments)...), largest_(wanted.largest_message),
-          index_(static_cast<std::size_t>(ranks.size())) {
+        : inner_(ranks, wanted, std::forward<Arguments>(arguments)...), largest_(wanted.largest_message) {
         if (wanted.peers.empty()) return;
         prepare(ranks, wanted, seed.value);
     }
     chaos(chaos const&) = delete;
     chaos& operator=(chaos const&) = delete;
 
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+    bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
         link& to = of(peer);
         ++counts_.posts;
@@ -224,7 +223,8 @@ class chaos : public detail::chaos_same_host<Inner> {
         return true;
     }
 
-    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+    bool post_receive(peer_id peer, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
         link& from = of(peer);
         ++counts_.posts;
         if (stopped_) return true;
@@ -281,8 +281,8 @@ class chaos : public detail::chaos_same_host<Inner> {
     }
 
     /// Why a peer was lost, with the seed.
-    char const* describe(int peer) const noexcept {
-        char const* const mine = links_[place(peer)].reason;
+    char const* describe(peer_id peer) const noexcept {
+        char const* const mine = links_[peer.place()].reason;
         return mine[0] != 0 ? mine : inner_.describe(peer);
     }
 
@@ -310,7 +310,7 @@ class chaos : public detail::chaos_same_host<Inner> {
     static constexpr std::uint64_t never = ~std::uint64_t{0};
 
     struct link {
-        int peer = -1;
+        peer_id peer{};
         std::uint64_t sends = 0;
         std::uint64_t cut_at = never; // sends
         std::size_t held = 0;         // completions that are not reported yet
@@ -319,7 +319,7 @@ class chaos : public detail::chaos_same_host<Inner> {
         char reason[240] = "";
     };
     struct late_send {
-        int peer = -1;
+        peer_id peer{};
         std::uint64_t tag = 0;
         std::span<std::byte const> from{};
         std::uint64_t token = 0;
@@ -342,18 +342,15 @@ class chaos : public detail::chaos_same_host<Inner> {
         random_ = detail::draws(detail::draws::mixed(seed_) + static_cast<std::uint64_t>(ranks.rank()));
 
         links_ = detail::fixed_array<link>(wanted.peers.size());
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-            links_[i].peer = wanted.peers[i];
-            index_[static_cast<std::size_t>(wanted.peers[i])] = i;
-        }
+        for (std::size_t i = 0; i < links_.size(); ++i) links_[i].peer = peer_id::at(i);
         std::size_t const receives = links_.size() * wanted.receives_per_peer;
         std::size_t const sends = links_.size() * wanted.sends_per_peer;
         receipts_ = detail::fixed_array<receipt>(receives);
         free_ = detail::fixed_array<std::size_t>(receives);
         for (; free_receipts_ < receives; ++free_receipts_) free_[free_receipts_] = free_receipts_;
-        late_ = detail::bag<late_send>(sends);
-        held_ = detail::bag<held_completion>(receives + sends + links_.size());
-        due_ = detail::bag<completion>(receives + sends + links_.size());
+        late_ = detail::shuffle_buffer<late_send>(sends);
+        held_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
+        due_ = detail::shuffle_buffer<completion>(receives + sends + links_.size());
 
         // What is drawn here must be the same on every rank.
         detail::draws common(seed_);
@@ -365,9 +362,11 @@ class chaos : public detail::chaos_same_host<Inner> {
         if ((Tuning.stop == chaos_tuning::drawn ? victim : Tuning.stop) == ranks.rank()) stop_at_ = when;
         bool const any = Tuning.cut.a == chaos_tuning::drawn;
         chaos_link const cut = any ? chaos_link{a, b} : Tuning.cut;
-        for (int const peer : wanted.peers)
+        for (link& to : links_) {
+            int const peer = wanted.peers[to.peer.place()];
             if ((cut.a == ranks.rank() && cut.b == peer) || (cut.b == ranks.rank() && cut.a == peer))
-                of(peer).cut_at = when;
+                to.cut_at = when;
+        }
     }
 
     static int draw_rank(detail::draws& from, int below) noexcept {
@@ -386,8 +385,7 @@ class chaos : public detail::chaos_same_host<Inner> {
         return static_cast<std::uint64_t>(given);
     }
 
-    std::size_t place(int peer) const noexcept { return index_[static_cast<std::size_t>(peer)]; }
-    link& of(int peer) noexcept { return links_[place(peer)]; }
+    link& of(peer_id peer) noexcept { return links_[peer.place()]; }
 
     std::uint64_t later() noexcept { return polls_ + 1 + random_(Tuning.longest); }
     bool refuses() noexcept {
@@ -396,9 +394,9 @@ class chaos : public detail::chaos_same_host<Inner> {
         return refused_ = true;
     }
     /// Returns false, for posts that end with it.
-    bool note(did what, int peer, std::uint64_t more) noexcept {
+    bool note(did what, peer_id peer, std::uint64_t more) noexcept {
         trace_ = detail::draws::mixed(trace_ ^ (static_cast<std::uint64_t>(what) << 56) ^
-                                      (static_cast<std::uint64_t>(peer) << 32) ^ polls_) +
+                                      (static_cast<std::uint64_t>(peer.value) << 32) ^ polls_) +
                  more;
         return false;
     }
@@ -484,7 +482,7 @@ class chaos : public detail::chaos_same_host<Inner> {
             stopped_ = true;
             late_.clear();
             held_.clear();
-            note(did::stop, -1, sends_);
+            note(did::stop, peer_id{}, sends_);
         }
         if (Tuning.cut.a != chaos_tuning::nobody && !stopped_) cut_links();
     }
@@ -507,7 +505,6 @@ class chaos : public detail::chaos_same_host<Inner> {
 
     Inner inner_;
     std::size_t largest_;
-    detail::fixed_array<std::size_t> index_; // rank → place in links_; only of those that are peers
     detail::fixed_array<link> links_;
     std::uint64_t seed_ = 0;
     detail::draws random_;
@@ -521,9 +518,9 @@ class chaos : public detail::chaos_same_host<Inner> {
     detail::fixed_array<receipt> receipts_;
     detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
     std::size_t free_receipts_ = 0;
-    detail::bag<late_send> late_; // posted, and not handed over
-    detail::bag<held_completion> held_;
-    detail::bag<completion> due_; // within report
+    detail::shuffle_buffer<late_send> late_; // posted, and not handed over
+    detail::shuffle_buffer<held_completion> held_;
+    detail::shuffle_buffer<completion> due_; // within report
     chaos_counts counts_;
 };
 static_assert(transport_policy<chaos<inproc>>);

@@ -21,7 +21,7 @@ namespace HERRING_NAMESPACE::transport {
 /// Carries messages between ranks that are threads of one process (`launch_threads`).
 ///
 /// A send meets its receive when the second of the two is posted; that thread copies the bytes, and both sides find
-/// a completion at their next poll. One hub holds everything, behind one lock: the shortest thing that is right.
+/// a completion at their next poll. One fabric, behind one lock, has a mailbox for each rank.
 ///
 /// Cost:     one copy a message, one lock a call.
 /// Lifetime: the destructor withdraws what is still posted; its peers then get `lost`.
@@ -49,11 +49,11 @@ class inproc {
                             "that rank runs in another process, and inproc joins threads of one: use "
                             "launch_threads(), "
                             "or transport::tcp between processes");
-        // Rank 0 makes the hub; it goes when every rank has let go of it.
-        hub_ = rank_ == 0 ? made_hub(ranks) : nullptr;
+        // Rank 0 creates the fabric; the last rank that leaves deletes it.
+        fabric_ = rank_ == 0 ? create_fabric(ranks) : nullptr;
         try {
-            auto const hubs = ranks.all_gather(std::as_bytes(std::span(&hub_, 1)), needs.timeout);
-            if (rank_ != 0) hub_ = known_hub(read<hub*>(hubs, 0), ranks);
+            auto const fabrics = ranks.all_gather(std::as_bytes(std::span(&fabric_, 1)), needs.timeout);
+            if (rank_ != 0) fabric_ = find_fabric(read<fabric*>(fabrics, 0), ranks);
             enter(needs);
             ranks.barrier(needs.timeout); // nobody sends to, or leaves, who has not entered
         } catch (...) {
@@ -66,46 +66,43 @@ class inproc {
 
     ~inproc() { leave(); }
 
-    /// A send waits in the peer's box until its receive is posted. False: more is posted than was announced, and there is
-    /// no memory for it now.
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+    /// A send waits in the receiver's mailbox until its receive is posted. False: more is posted than was announced, and
+    /// there is no memory for it now.
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        std::lock_guard const lock(hub_->guard);
-        box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
+        std::lock_guard const lock(fabric_->guard);
+        mailbox& receiver = box(peers_[to.place()]);
+        pending_send const send{rank_, to, tag, from, token};
         auto const match =
-            std::find_if(theirs.receives.begin(), theirs.receives.end(),
-                         [&](receive const& r) { return r.from_rank == rank_ && matching(r.tag, tag); });
-        if (match == theirs.receives.end()) {
-            return add(theirs.arrivals, {rank_, tag, from, token});
-        } else {
-            deliver(theirs, *match, {rank_, tag, from, token});
-            theirs.receives.erase(match);
-        }
+            std::find_if(receiver.receives.begin(), receiver.receives.end(),
+                         [&](pending_receive const& r) { return r.source == rank_ && matching(r.tag, tag); });
+        if (match == receiver.receives.end()) return add(receiver.sends, send);
+        deliver(receiver, *match, send);
+        receiver.receives.erase(match);
         return true;
     }
 
-    /// False: as above.
-    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
-        std::lock_guard const lock(hub_->guard);
-        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
-        auto const match = std::find_if(mine.arrivals.begin(), mine.arrivals.end(), [&](arrival const& a) {
-            return a.from_rank == peer && matching(a.tag, tag);
+    /// False: as for `post_send`.
+    bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
+        std::lock_guard const lock(fabric_->guard);
+        mailbox& mine = box(rank_);
+        pending_receive const receive{peers_[from.place()], from, tag, into, token};
+        auto const match = std::find_if(mine.sends.begin(), mine.sends.end(), [&](pending_send const& s) {
+            return s.source == receive.source && matching(s.tag, tag);
         });
-        if (match == mine.arrivals.end()) {
-            return add(mine.receives, {peer, tag, into, token});
-        } else {
-            deliver(mine, {peer, tag, into, token}, *match);
-            mine.arrivals.erase(match);
-        }
+        if (match == mine.sends.end()) return add(mine.receives, receive);
+        deliver(mine, receive, *match);
+        mine.sends.erase(match);
         return true;
     }
 
     /// Reports what is done since the last call.
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
-        if (hub_ == nullptr) return 0;
+        if (fabric_ == nullptr) return 0;
         {
-            std::lock_guard const lock(hub_->guard);
-            taken_.swap(hub_->boxes[static_cast<std::size_t>(rank_)].done);
+            std::lock_guard const lock(fabric_->guard);
+            taken_.swap(box(rank_).done);
         }
         // Outside the lock: the functor may post.
         std::size_t const count = taken_.size();
@@ -116,59 +113,64 @@ class inproc {
 
     /// Sleeps until something is done, `wake` is called, or `until`.
     void wait(time_point until) noexcept {
-        if (hub_ == nullptr) return;
-        std::unique_lock lock(hub_->guard);
-        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+        if (fabric_ == nullptr) return;
+        std::unique_lock lock(fabric_->guard);
+        mailbox& mine = box(rank_);
         mine.changed.wait_until(lock, until, [&] { return !mine.done.empty() || mine.woken; });
         mine.woken = false;
     }
 
     void wake() noexcept {
-        if (hub_ == nullptr) return;
-        std::lock_guard const lock(hub_->guard);
-        hub_->boxes[static_cast<std::size_t>(rank_)].woken = true;
-        hub_->boxes[static_cast<std::size_t>(rank_)].changed.notify_all();
+        if (fabric_ == nullptr) return;
+        std::lock_guard const lock(fabric_->guard);
+        box(rank_).woken = true;
+        box(rank_).changed.notify_all();
     }
 
     /// Withdraws what this rank has posted: its memory may go.
     void abandon() noexcept {
-        if (hub_ == nullptr) return;
-        std::lock_guard const lock(hub_->guard);
+        if (fabric_ == nullptr) return;
+        std::lock_guard const lock(fabric_->guard);
         withdraw();
     }
 
     void register_memory(std::span<std::byte>) noexcept {}
-    char const* describe(int) const noexcept { return "its end of inproc was destroyed"; }
+    char const* describe(peer_id) const noexcept { return "its end of inproc was destroyed"; }
 
   private:
-    struct receive {
-        int from_rank;
+    struct pending_receive {
+        int source;   // rank
+        peer_id from; // the same, to the receiver
         std::uint64_t tag;
         std::span<std::byte> into;
         std::uint64_t token;
     };
-    struct arrival {
-        int from_rank;
+    struct pending_send {
+        int source; // rank
+        peer_id to; // the receiver, to the sender
         std::uint64_t tag;
-        std::span<std::byte const> from; // still in the sender's memory
+        std::span<std::byte const> from; // in the sender's memory
         std::uint64_t token;             // the sender's
     };
-    struct box { // one a rank
-        std::vector<receive> receives;
-        std::vector<arrival> arrivals;
+    /// Of one rank: what it waits for, what others send to it, and what its next poll reports.
+    struct mailbox {
+        std::vector<int> peers; // ranks, ascending
+        std::vector<pending_receive> receives;
+        std::vector<pending_send> sends;
         std::vector<completion> done;
         std::condition_variable changed;
         bool open = false;
         bool woken = false;
     };
-    struct hub {
-        explicit hub(world const& ranks)
+    struct fabric {
+        explicit fabric(world const& ranks)
             : job(ranks.job()), boxes(static_cast<std::size_t>(ranks.size())), members(ranks.size()) {}
         std::uint64_t const job;
         std::mutex guard;
-        std::vector<box> boxes;
-        int members; // ranks that have not left yet
+        std::vector<mailbox> boxes; // rank → mailbox
+        int members;                // ranks that have not left yet
     };
+    mailbox& box(int rank) noexcept { return fabric_->boxes[static_cast<std::size_t>(rank)]; }
 
     // A process id alone may be that of another process, on another machine or in another container.
     struct process {
@@ -180,71 +182,73 @@ class inproc {
         static std::uint64_t const token = detail::random_bits();
         return {static_cast<long>(::getpid()), token};
     }
-    static hub* made_hub(world const& ranks) {
-        auto* const made = new hub(ranks);
-        std::lock_guard const lock(hubs_guard_);
-        hubs_.push_back(made);
-        return made;
+    static fabric* create_fabric(world const& ranks) {
+        auto* const created = new fabric(ranks);
+        std::lock_guard const lock(fabrics_guard_);
+        fabrics_.push_back(created);
+        return created;
     }
-    /// What another rank says is looked up, never followed.
-    static hub* known_hub(hub* told, world const& ranks) {
-        std::lock_guard const lock(hubs_guard_);
-        auto const found = std::find(hubs_.begin(), hubs_.end(), told);
-        if (found == hubs_.end() || told->job != ranks.job() ||
-            told->boxes.size() != static_cast<std::size_t>(ranks.size()))
+    /// Looks up a pointer that another rank sent; dereferences it only if it is in the list.
+    static fabric* find_fabric(fabric* sent, world const& ranks) {
+        std::lock_guard const lock(fabrics_guard_);
+        auto const found = std::find(fabrics_.begin(), fabrics_.end(), sent);
+        if (found == fabrics_.end() || sent->job != ranks.job() ||
+            sent->boxes.size() != static_cast<std::size_t>(ranks.size()))
             throw error(
                 errc::protocol, ranks.rank(), 0, "inproc",
-                "it names a hub that this world does not have; see that every rank runs the same build");
-        return told;
+                "it names a fabric that this world does not have; see that every rank runs the same build");
+        return sent;
     }
     template <class Value> static Value read(gather_result const& all, int rank) noexcept {
-        Value theirs{};
+        Value value{};
         auto const bytes = all[static_cast<std::size_t>(rank)];
-        std::memcpy(&theirs, bytes.data(),
-                    std::min(bytes.size(), sizeof theirs)); // NOLINT: the pointer itself travels
-        return theirs;
+        std::memcpy(&value, bytes.data(),
+                    std::min(bytes.size(), sizeof value)); // NOLINT: the pointer itself travels
+        return value;
     }
 
     void enter(transport_needs const& needs) {
-        std::lock_guard const lock(hub_->guard);
-        box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+        std::lock_guard const lock(fabric_->guard);
+        mailbox& mine = box(rank_);
         mine.open = true;
+        mine.peers = peers_;
         // Capacity for all that may be posted: from here on, the expected path does not allocate.
         mine.receives.reserve(peers_.size() * needs.receives_per_peer);
-        mine.arrivals.reserve(peers_.size() * needs.sends_per_peer);
+        mine.sends.reserve(peers_.size() * needs.sends_per_peer);
         mine.done.reserve(peers_.size() * (needs.receives_per_peer + needs.sends_per_peer + 1));
         taken_.reserve(mine.done.capacity());
     }
 
     void leave() noexcept {
-        if (hub_ == nullptr) return;
+        if (fabric_ == nullptr) return;
         bool last = false;
         {
-            std::lock_guard const lock(hub_->guard);
-            box& mine = hub_->boxes[static_cast<std::size_t>(rank_)];
+            std::lock_guard const lock(fabric_->guard);
+            mailbox& mine = box(rank_);
             mine.open = false;
-            mine.arrivals.clear();
+            mine.sends.clear();
             withdraw();
             for (int const peer : peers_) {
-                box& theirs = hub_->boxes[static_cast<std::size_t>(peer)];
-                if (theirs.open) finish(theirs, {0, 0, rank_, completion::lost, errc::peer_lost});
+                mailbox& other = box(peer);
+                auto const here = std::lower_bound(other.peers.begin(), other.peers.end(), rank_);
+                peer_id const me = peer_id::at(static_cast<std::size_t>(here - other.peers.begin()));
+                if (other.open) report(other, {0, 0, me, completion::lost, errc::peer_lost});
             }
-            last = --hub_->members == 0;
+            last = --fabric_->members == 0;
         }
         if (!last) return;
         {
-            std::lock_guard const lock(hubs_guard_);
-            std::erase(hubs_, hub_);
+            std::lock_guard const lock(fabrics_guard_);
+            std::erase(fabrics_, fabric_);
         }
-        delete hub_;
+        delete fabric_;
     }
 
-    // With the lock held. What was posted points into memory that may now go.
+    // With the lock held. Posts point into memory that may be freed after it.
     void withdraw() noexcept {
-        hub_->boxes[static_cast<std::size_t>(rank_)].receives.clear();
+        box(rank_).receives.clear();
         for (int const peer : peers_)
-            std::erase_if(hub_->boxes[static_cast<std::size_t>(peer)].arrivals,
-                          [&](arrival const& a) { return a.from_rank == rank_; });
+            std::erase_if(box(peer).sends, [&](pending_send const& s) { return s.source == rank_; });
     }
 
     // Capacity for what was announced is there: only more than that allocates.
@@ -259,28 +263,26 @@ class inproc {
 
     static bool matching(std::uint64_t a, std::uint64_t b) noexcept { return ((a ^ b) & ~carried_bits) == 0; }
 
-    static void finish(box& of, completion const& done) noexcept {
+    static void report(mailbox& of, completion const& done) noexcept {
         of.done.push_back(done);
         of.changed.notify_all();
     }
 
-    /// Copies one message and tells both sides. A message that does not fit is a defect of the caller: the receive
-    /// ends with the message's true size, so that the engine sees the mismatch, and nothing is written past the end.
-    void deliver(box& receiver, receive const& to, arrival const& what) noexcept {
-        std::size_t const bytes = std::min(what.from.size(), to.into.size());
-        if (bytes > 0) std::memcpy(to.into.data(), what.from.data(), bytes);
-        finish(receiver,
-               {to.token, what.from.size(), what.from_rank, completion::received, errc::ok, what.tag});
-        int const receiver_rank = static_cast<int>(&receiver - hub_->boxes.data());
-        finish(hub_->boxes[static_cast<std::size_t>(what.from_rank)],
-               {what.token, what.from.size(), receiver_rank, completion::sent, errc::ok});
+    /// Copies one message and reports it to both sides. Of a message that is longer than its receive, only what fits is
+    /// copied; the completion has the message's size, so that the engine sees the mismatch.
+    void deliver(mailbox& receiver, pending_receive const& to, pending_send const& send) noexcept {
+        std::size_t const size = send.from.size();
+        std::size_t const bytes = std::min(size, to.into.size());
+        if (bytes > 0) std::memcpy(to.into.data(), send.from.data(), bytes);
+        report(receiver, {to.token, size, to.from, completion::received, errc::ok, send.tag});
+        report(box(send.source), {send.token, size, send.to, completion::sent, errc::ok});
     }
 
     int rank_;
     std::vector<int> peers_;
-    static inline std::mutex hubs_guard_;
-    static inline std::vector<hub*> hubs_; // of this process, all worlds
-    hub* hub_ = nullptr;
+    static inline std::mutex fabrics_guard_;
+    static inline std::vector<fabric*> fabrics_; // of this process, all worlds
+    fabric* fabric_ = nullptr;
     std::vector<completion> taken_;
 };
 static_assert(transport_policy<inproc>);

@@ -109,7 +109,8 @@ template <tcp_tuning Tuning> class basic_tcp {
                 if (l.socket.get() >= 0) ::shutdown(l.socket.get(), SHUT_WR);
     }
 
-    bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
         peer_state& peer = of(to);
         if (peer.is_lost) return false;
         lane& l = pick(peer, from.size());
@@ -129,7 +130,8 @@ template <tcp_tuning Tuning> class basic_tcp {
         return true;
     }
 
-    bool post_receive(int from, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+    bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
         peer_state& peer = of(from);
         tag &= ~carried_bits;
         if (!peer.unexpected.empty() && take_unexpected(peer, tag, into, token)) return true;
@@ -192,7 +194,7 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     void register_memory(std::span<std::byte>) noexcept {}
 
-    char const* describe(int peer) const noexcept { return of(peer).reason; }
+    char const* describe(peer_id peer) const noexcept { return of(peer).reason; }
 
     /// Frames of another job or another sender, and connections that were not of this world.
     std::uint64_t dropped() const noexcept { return dropped_; }
@@ -219,6 +221,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         detail::fixed_array<std::byte> bin;
     };
     struct peer_state {
+        peer_id id{};
         int rank = -1;
         bool is_lost = false;
         std::uint32_t incarnation = 0; // that its frames must come from
@@ -234,8 +237,8 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     HERRING_SETUP basic_tcp(world& ranks, transport_needs const& wanted, detail::loop_handle loop)
         : rank_(ranks.rank()), job_(ranks.job()), largest_(wanted.largest_message),
-          index_(static_cast<std::size_t>(ranks.size())), polled_(lanes_for(wanted) + 1),
-          waker_(loop ? -1 : ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), loop_(std::move(loop)) {
+          polled_(lanes_for(wanted) + 1), waker_(loop ? -1 : ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+          loop_(std::move(loop)) {
         if (!loop_ && waker_.get() < 0)
             throw error(errc::no_resources, rank_, -1, "connect",
                         {"no descriptor for waking: ", std::strerror(errno),
@@ -255,8 +258,8 @@ template <tcp_tuning Tuning> class basic_tcp {
         peers_ = detail::fixed_array<peer_state>(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
+            peer.id = peer_id::at(i);
             peer.rank = wanted.peers[i];
-            index_[static_cast<std::size_t>(peer.rank)] = static_cast<int>(i);
             peer.posted = detail::match_table(wanted.receives_per_peer);
             peer.lanes = detail::fixed_array<lane>(static_cast<std::size_t>(Tuning.connections));
             for (int n = 0; n < Tuning.connections; ++n) {
@@ -304,12 +307,8 @@ template <tcp_tuning Tuning> class basic_tcp {
         }
     }
 
-    peer_state& of(int rank) noexcept {
-        return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
-    }
-    peer_state const& of(int rank) const noexcept {
-        return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
-    }
+    peer_state& of(peer_id peer) noexcept { return peers_[peer.place()]; }
+    peer_state const& of(peer_id peer) const noexcept { return peers_[peer.place()]; }
 
     std::span<pollfd> lanes() noexcept { return {polled_.data(), polled_.size() - 1}; }
 
@@ -347,7 +346,7 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     void flush(peer_state& peer, lane& l) noexcept {
         auto const sent = [&](std::uint64_t token, std::size_t bytes) {
-            done_.push(completion{token, bytes, peer.rank, completion::sent, errc::ok});
+            done_.push(completion{token, bytes, peer.id, completion::sent, errc::ok});
         };
         if (l.link.write(sent) == detail::link_state::failed) lose(peer, l.link.error_number());
     }
@@ -358,7 +357,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         auto const place = [&](detail::frame const& header) noexcept { return this->place(peer, l, header); };
         auto const received = [&]() noexcept {
             if (l.destination == lane::into_posted) {
-                on_completion(completion{l.token, l.bytes, peer.rank, completion::received, errc::ok, l.tag});
+                on_completion(completion{l.token, l.bytes, peer.id, completion::received, errc::ok, l.tag});
                 ++count;
             } else if (l.destination == lane::into_unexpected) {
                 arrived_early(peer, *l.early);
@@ -473,7 +472,7 @@ template <tcp_tuning Tuning> class basic_tcp {
             return true;
         }
         if (bytes > 0) std::memcpy(into.data(), found->bytes.data(), bytes);
-        done_.push(completion{token, bytes, peer.rank, completion::received, errc::ok, found->tag});
+        done_.push(completion{token, bytes, peer.id, completion::received, errc::ok, found->tag});
         unexpected_bytes_ -= bytes + unexpected_cost;
         peer.unexpected.erase(found);
         return true;
@@ -511,14 +510,13 @@ template <tcp_tuning Tuning> class basic_tcp {
                          : number == EMSGSIZE ? errc::mismatch
                          : number == ENOMEM   ? errc::no_resources
                                               : errc::peer_lost;
-        done_.push(completion{0, 0, peer.rank, completion::lost, why});
+        done_.push(completion{0, 0, peer.id, completion::lost, why});
     }
 
     int rank_;
     std::uint64_t job_;
     std::uint32_t const incarnation_ = static_cast<std::uint32_t>(detail::random_bits());
     std::size_t largest_;
-    detail::fixed_array<int> index_; // rank → place in peers_; only of those that are
     detail::fixed_array<peer_state> peers_;
     detail::fixed_array<pollfd> polled_;
     detail::drain_buffer<completion> done_;

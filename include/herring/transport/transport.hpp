@@ -4,6 +4,7 @@
 #define HERRING_TRANSPORT_TRANSPORT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/ids.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/world.hpp"
@@ -28,7 +29,7 @@ struct completion {
     };
     std::uint64_t token = 0; ///< what was given with the post
     std::size_t bytes = 0;
-    int peer = -1;
+    peer_id peer{};
     kind what = sent;
     errc why = errc::ok;   ///< with `lost`
     std::uint64_t tag = 0; ///< with `received`: the sender's, with its carried bits
@@ -36,7 +37,7 @@ struct completion {
 
 /// What an engine asks of a transport when it makes one; all of it is known from the plan.
 struct transport_needs {
-    /// Ranks to exchange with, ascending; the same pairs on both sides; empty on all ranks or on none: construction may
+    /// Ranks to exchange with, ascending; posts and completions name one by its place here (`peer_id`); the same pairs on both sides; empty on all ranks or on none: construction may
     /// wait for all ranks, and times out where those without peers are not there.
     std::span<int const> peers;
     std::size_t receives_per_peer = 0;                         ///< posted at once, at most
@@ -65,13 +66,13 @@ concept tuned = requires {
 template <class Transport>
 concept made = std::constructible_from<Transport, world&, transport_needs const&>;
 template <class Transport>
-concept sends = requires(Transport& t, int peer, std::uint64_t tag, std::span<std::byte const> from,
+concept sends = requires(Transport& t, peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                          std::uint64_t token) {
     { t.post_send(peer, tag, from, token) }
     noexcept->std::same_as<bool>;
 };
 template <class Transport>
-concept receives = requires(Transport& t, int peer, std::uint64_t tag, std::span<std::byte> into,
+concept receives = requires(Transport& t, peer_id peer, std::uint64_t tag, std::span<std::byte> into,
                             std::uint64_t token) {
     { t.post_receive(peer, tag, into, token) }
     noexcept->std::same_as<bool>;
@@ -95,7 +96,7 @@ concept registers = requires(Transport& t, std::span<std::byte> memory) {
 &&(!bool(Transport::device_memory) ||
    requires(Transport & t, std::span<std::byte> memory) { t.register_device_memory(memory, 0); });
 template <class Transport>
-concept describes = requires(Transport const& t, int peer) {
+concept describes = requires(Transport const& t, peer_id peer) {
     { t.describe(peer) } -> std::convertible_to<char const*>;
 };
 } // namespace clauses::transport
@@ -167,10 +168,10 @@ template <class Transport> struct check<axes::transport, Transport> {
                   "registers_memory and device_memory as static constexpr members; a common slip is to "
                   "leave one out");
     static_assert(broken != 1,
-                  "[HRG-T02] transport: needs 'post_send(rank, tag, span, token) noexcept' that returns "
-                  "bool; a common slip is to forget noexcept");
+                  "[HRG-T02] transport: needs 'post_send(peer_id, tag, span, token) noexcept' that "
+                  "returns bool; a common slip is to forget noexcept");
     static_assert(broken != 2,
-                  "[HRG-T03] transport: needs 'post_receive(rank, tag, span, token) noexcept' that "
+                  "[HRG-T03] transport: needs 'post_receive(peer_id, tag, span, token) noexcept' that "
                   "returns bool; a common slip is to take a span of const bytes");
     static_assert(broken != 3,
                   "[HRG-T04] transport: needs 'poll(on_completion) noexcept' as a template that returns "
@@ -184,7 +185,7 @@ template <class Transport> struct check<axes::transport, Transport> {
                   "'register_device_memory(span, device)'; where nothing is registered, an empty function "
                   "will do");
     static_assert(broken != 6,
-                  "[HRG-T07] transport: needs 'describe(rank) const' that tells why a peer was lost; a "
+                  "[HRG-T07] transport: needs 'describe(peer_id) const' that tells why a peer was lost; a "
                   "common slip is to return a std::string");
     static_assert(broken != 7,
                   "[HRG-T08] transport: needs 'static constexpr exchange_tuning tuning'; start from the "

@@ -27,6 +27,7 @@ namespace mesh {
 
 using herring::completion;
 using herring::errc;
+using herring::peer_id;
 
 /// Keeps messages until it feels like delivering them. A send's memory is read at delivery, not before.
 class network {
@@ -52,16 +53,17 @@ class network {
         count(receives_out_, at, from, 1);
         return true;
     }
+    /// `on_completion(completion, rank of the peer)`: the network knows ranks, not ids.
     template <class OnCompletion> std::size_t poll(int rank, OnCompletion&& on_completion) {
         deliver();
         auto& queue = done_[static_cast<std::size_t>(rank)];
         std::shuffle(queue.begin(), queue.end(), random_);
         std::size_t const now = queue.empty() ? 0 : pick(queue.size() + 1);
-        std::vector<completion> const told(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
+        std::vector<report> const told(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
         queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
-        for (completion const& c : told) {
-            if (c.what == completion::sent) count(sends_out_, rank, c.peer, -1);
-            on_completion(c);
+        for (report const& r : told) {
+            if (r.what.what == completion::sent) count(sends_out_, rank, r.peer, -1);
+            on_completion(r.what, r.peer);
         }
         return now;
     }
@@ -71,7 +73,7 @@ class network {
         std::erase_if(sends_, [&](message const& m) { return m.from == rank || m.to == rank; });
         for (std::size_t r = 0; r < done_.size(); ++r)
             if (static_cast<int>(r) != rank)
-                done_[r].push_back({0, 0, rank, completion::lost, errc::peer_lost, 0});
+                done_[r].push_back({{.what = completion::lost, .why = errc::peer_lost}, rank});
     }
 
     std::size_t pick(std::size_t below) {
@@ -87,6 +89,10 @@ class network {
     }
 
   private:
+    struct report {
+        completion what;
+        int peer; // rank
+    };
     struct message {
         int from, to;
         std::uint64_t tag;
@@ -125,9 +131,9 @@ class network {
             REQUIRE(m.bytes.size() <= r.into.size());
             if (!m.bytes.empty()) std::memcpy(r.into.data(), m.bytes.data(), m.bytes.size());
             done_[static_cast<std::size_t>(m.to)].push_back(
-                {r.token, m.bytes.size(), m.from, completion::received, errc::ok, m.tag});
+                {{r.token, m.bytes.size(), {}, completion::received, errc::ok, m.tag}, m.from});
             done_[static_cast<std::size_t>(m.from)].push_back(
-                {m.token, m.bytes.size(), m.to, completion::sent, errc::ok, m.tag});
+                {{m.token, m.bytes.size(), {}, completion::sent, errc::ok, m.tag}, m.to});
         }
     }
 
@@ -135,7 +141,7 @@ class network {
     int refusals_ = 0;
     std::vector<message> sends_;
     std::vector<receive> receives_;
-    std::vector<std::vector<completion>> done_;
+    std::vector<std::vector<report>> done_;
     std::map<int, bool> lost_;
     std::map<std::pair<int, int>, int> sends_out_, receives_out_;
     int early_ = 0, most_sends_ = 0, most_receives_ = 0;
@@ -144,24 +150,35 @@ class network {
 /// One rank's end of it.
 class endpoint {
   public:
-    endpoint(network& net, int rank) : net_(net), rank_(rank) {}
-    bool post_send(int peer, std::uint64_t tag, std::span<std::byte const> from,
+    /// `peers`: ranks, ascending; filled in before the first post.
+    endpoint(network& net, int rank, std::vector<int> const& peers) : net_(net), rank_(rank), peers_(peers) {}
+    bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        return net_.send(rank_, peer, tag, from, token);
+        return net_.send(rank_, peers_.at(peer.place()), tag, from, token);
     }
-    bool post_receive(int peer, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
-        return net_.expect(rank_, peer, tag, into, token);
+    bool post_receive(peer_id peer, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
+        return net_.expect(rank_, peers_.at(peer.place()), tag, into, token);
     }
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
-        return net_.poll(rank_, on_completion);
+        std::size_t count = 0;
+        net_.poll(rank_, [&](completion done, int rank) {
+            auto const at = std::find(peers_.begin(), peers_.end(), rank);
+            if (at == peers_.end()) return; // a rank that this one exchanges nothing with was lost
+            done.peer = peer_id::at(static_cast<std::size_t>(at - peers_.begin()));
+            on_completion(done);
+            ++count;
+        });
+        return count;
     }
     void wait(herring::time_point) noexcept {}
     void wake() noexcept {}
-    char const* describe(int) const noexcept { return "the mesh lost it"; }
+    char const* describe(peer_id) const noexcept { return "the mesh lost it"; }
 
   private:
     network& net_;
     int rank_;
+    std::vector<int> const& peers_;
 };
 
 /// The memories and flags of one node.
@@ -257,11 +274,11 @@ template <class T, class Update = herring::update::sum> class world_of {
 
     struct rank {
         rank(network& net, node_state& state, int r, int local)
-            : number(r), transport(net, r), node(state, local) {}
+            : number(r), transport(net, r, peers), node(state, local) {}
         int number;
+        std::vector<int> peers;
         endpoint transport;
         local_end node;
-        std::vector<int> peers;
         std::vector<std::byte> staging;
         std::unique_ptr<engine> runs;
         std::vector<bool> busy; // buckets

@@ -78,9 +78,11 @@ template <class Transport> result stream(pair<Transport>& ends, std::uint32_t co
     while ((seen.sent < static_cast<int>(count) || seen.received < static_cast<int>(count)) &&
            seen.polls < 20'000) {
         if (expected < count &&
-            ends[1].post_receive(0, expected, std::as_writable_bytes(std::span(&in[expected], 1)), expected))
+            ends[1].post_receive(peer_id{0}, expected, std::as_writable_bytes(std::span(&in[expected], 1)),
+                                 expected))
             ++expected;
-        if (posted < count && ends[0].post_send(1, posted, std::as_bytes(std::span(&out[posted], 1)), posted))
+        if (posted < count &&
+            ends[0].post_send(peer_id{0}, posted, std::as_bytes(std::span(&out[posted], 1)), posted))
             ++posted;
         ++seen.polls;
         ends[0].poll([&](completion const& done) {
@@ -179,13 +181,13 @@ TEST_CASE("chaos: a cut link is lost at either end, once, with a reason that has
     result const seen = stream(ends, 100);
     CHECK(seen.received < 100);
     REQUIRE(seen.lost.size() == 1); // rank 1 sends nothing: its end is cut after as many sends of its own
-    CHECK(seen.lost[0].peer == 1);
+    CHECK(seen.lost[0].peer == peer_id{0});
     CHECK(seen.lost[0].why == errc::peer_lost);
-    std::string const why = ends[0].describe(1);
+    std::string const why = ends[0].describe(peer_id{0});
     CHECK(why.find("cut the link") != std::string::npos);
     CHECK(why.find("seed 77") != std::string::npos);
     int const word = 0;
-    CHECK_FALSE(ends[0].post_send(1, 1, std::as_bytes(std::span(&word, 1)), 1));
+    CHECK_FALSE(ends[0].post_send(peer_id{0}, 1, std::as_bytes(std::span(&word, 1)), 1));
 }
 
 TEST_CASE("chaos: a stopped rank is silent, and nobody is told") {
@@ -206,10 +208,10 @@ TEST_CASE("chaos: who is drawn is the same for all, and differs between seeds") 
         std::array<bool, 2> silent{};
         for (int rank = 0; rank < 2; ++rank) {
             ends[rank].poll([](completion const&) {});
-            while (!ends[rank].post_receive(1 - rank, 1, std::as_writable_bytes(std::span(&word, 1)), 1))
+            while (!ends[rank].post_receive(peer_id{0}, 1, std::as_writable_bytes(std::span(&word, 1)), 1))
                 ends[rank].poll([](completion const&) {});
             std::uint64_t const before = ends[rank].counts().refused;
-            for (int i = 0; i < 200; ++i) (void)ends[rank].post_receive(1 - rank, 2, {}, 1);
+            for (int i = 0; i < 200; ++i) (void)ends[rank].post_receive(peer_id{0}, 2, {}, 1);
             silent[static_cast<std::size_t>(rank)] = ends[rank].counts().refused == before;
         }
         CHECK(silent[0] != silent[1]);
@@ -225,8 +227,8 @@ TEST_CASE("chaos: abandon withdraws what is late") {
     int in = 0;
     {
         auto const out = std::make_unique<int>(42); // freed: a sanitizer sees who reads it later
-        CHECK(ends[0].post_send(1, 1, std::as_bytes(std::span(out.get(), 1)), 1));
-        CHECK(ends[1].post_receive(0, 1, std::as_writable_bytes(std::span(&in, 1)), 1));
+        CHECK(ends[0].post_send(peer_id{0}, 1, std::as_bytes(std::span(out.get(), 1)), 1));
+        CHECK(ends[1].post_receive(peer_id{0}, 1, std::as_writable_bytes(std::span(&in, 1)), 1));
         ends[0].abandon();
     }
     for (int i = 0; i < 10; ++i)

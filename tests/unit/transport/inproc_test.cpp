@@ -22,8 +22,8 @@ TEST_CASE("inproc: a message goes to the receive of its tag, with the bits that 
         int const mine = 40 + ranks.rank();
         int theirs = 0;
         std::uint64_t carried = 0;
-        link.post_send(peers[0], 7 | std::uint64_t{9} << 28, std::as_bytes(std::span(&mine, 1)), 1);
-        link.post_receive(peers[0], 7, std::as_writable_bytes(std::span(&theirs, 1)), 2);
+        link.post_send(peer_id{0}, 7 | std::uint64_t{9} << 28, std::as_bytes(std::span(&mine, 1)), 1);
+        link.post_receive(peer_id{0}, 7, std::as_writable_bytes(std::span(&theirs, 1)), 2);
         for (int done = 0; done < 2;) {
             link.wait(clock::now() + std::chrono::seconds(10));
             link.poll([&](completion const& c) {

@@ -17,27 +17,34 @@ struct model {
     static constexpr bool device_memory = false;
     static constexpr exchange_tuning tuning{};
     model(world&, transport_needs const&) {}
-    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept { return false; }
-    bool post_receive(int, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept { return false; }
+    bool post_send(peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept {
+        return false;
+    }
+    bool post_receive(peer_id, std::uint64_t, std::span<std::byte>, std::uint64_t) noexcept { return false; }
     template <class OnCompletion> std::size_t poll(OnCompletion&&) noexcept { return 0; }
     void wait(time_point) noexcept {}
     void wake() noexcept {}
     void register_memory(std::span<std::byte>) {}
-    char const* describe(int) const { return ""; }
+    char const* describe(peer_id) const { return ""; }
 };
 struct forgets_noexcept : model {
     using model::model;
-    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) { return false; }
+    bool post_send(peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t) { return false; }
+};
+struct takes_ranks : model {
+    using model::model;
+    bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept { return false; }
 };
 struct receives_into_const : model {
     using model::model;
-    bool post_receive(int, std::uint64_t, std::span<int>, std::uint64_t) noexcept { return false; }
+    bool post_receive(peer_id, std::uint64_t, std::span<int>, std::uint64_t) noexcept { return false; }
 };
 } // namespace
 
 TEST_CASE("transport: the concept") {
     CHECK(transport_policy<model>);
     CHECK_FALSE(transport_policy<forgets_noexcept>);
+    CHECK_FALSE(transport_policy<takes_ranks>);
     CHECK_FALSE(transport_policy<receives_into_const>);
     CHECK(check<axes::transport, model>::value);
 }

@@ -56,12 +56,9 @@ class ofi_line {
   public:
     /// `found`: completions that there is room for until the next poll, beside the losses.
     HERRING_SETUP ofi_line(world& ranks, std::span<int const> peers, std::size_t found, ofi_facts const& tag)
-        : index_(static_cast<std::size_t>(ranks.size())), peers_(peers.size()), found_(found + peers.size()),
-          closes_in_flight_(tag.closes_in_flight), calls_(ranks, !tag.always_returns && !peers.empty()) {
-        for (std::size_t i = 0; i < peers.size(); ++i) {
-            peers_[i].rank = peers[i];
-            index_[static_cast<std::size_t>(peers[i])] = static_cast<int>(i);
-        }
+        : peers_(peers.size()), found_(found + peers.size()), closes_in_flight_(tag.closes_in_flight),
+          calls_(ranks, !tag.always_returns && !peers.empty()) {
+        for (std::size_t i = 0; i < peers.size(); ++i) peers_[i].rank = peers[i];
     }
     ofi_line(ofi_line const&) = delete;
     ofi_line& operator=(ofi_line const&) = delete;
@@ -117,15 +114,12 @@ class ofi_line {
     bool closes_in_flight() const noexcept { return closes_in_flight_; }
 
     fixed_array<ofi_peer>& peers() noexcept { return peers_; }
-    ofi_peer& of(int rank) noexcept {
-        return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
-    }
-    ofi_peer const& of(int rank) const noexcept {
-        return peers_[static_cast<std::size_t>(index_[static_cast<std::size_t>(rank)])];
-    }
+    ofi_peer& of(peer_id peer) noexcept { return peers_[peer.place()]; }
+    ofi_peer const& of(peer_id peer) const noexcept { return peers_[peer.place()]; }
     std::size_t place(ofi_peer const& p) const noexcept {
         return static_cast<std::size_t>(&p - peers_.data());
     }
+    peer_id id(ofi_peer const& p) const noexcept { return peer_id::at(place(p)); }
 
     /// What lies here for the next poll.
     drain_buffer<completion>& found() noexcept { return found_; }
@@ -134,7 +128,7 @@ class ofi_line {
     HERRING_SETUP void lose(ofi_peer& p, errc why) noexcept {
         if (p.is_lost) return;
         p.is_lost = true;
-        found_.push(completion{0, 0, p.rank, completion::lost, why});
+        found_.push(completion{0, 0, id(p), completion::lost, why});
     }
     /// A post was refused for good. Returns false.
     HERRING_SETUP bool refused(ofi_peer& p, long rc, std::size_t bytes) noexcept {
@@ -166,7 +160,6 @@ class ofi_line {
         return false;
     }
 
-    fixed_array<int> index_; // rank → its place in peers_; only of those that are
     fixed_array<ofi_peer> peers_;
     drain_buffer<completion> found_;
     bool open_ = false;

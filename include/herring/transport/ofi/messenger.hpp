@@ -73,7 +73,8 @@ class ofi_messenger {
     }
 
     /// False for «not now»: the provider has no room, makes its connection, or the peer is lost.
-    bool post_send(int to, std::uint64_t tag, std::span<std::byte const> from, std::uint64_t token) noexcept {
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
         ofi_peer& p = line_.of(to);
         if (p.is_lost) return false;
         if (from.size() > largest_) return line_.refused(p, -FI_EMSGSIZE, from.size());
@@ -98,7 +99,8 @@ class ofi_messenger {
 
     /// False: the peer is lost, or more is posted than was announced. What the provider has no room for is given to it
     /// as others complete, so a receive never waits for one that is posted after it.
-    bool post_receive(int from, std::uint64_t tag, std::span<std::byte> into, std::uint64_t token) noexcept {
+    bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
         ofi_peer& p = line_.of(from);
         if (p.is_lost || free_ == nullptr) return false;
         ofi_post& o = *free_;
@@ -156,7 +158,7 @@ class ofi_messenger {
         line_.register_memory(memory, device);
     }
 
-    char const* describe(int rank) const noexcept { return line_.of(rank).reason; }
+    char const* describe(peer_id peer) const noexcept { return line_.of(peer).reason; }
 
     /// Errors that belonged to no message: libfabric tells of some connections that way.
     std::uint64_t unplaced() const noexcept { return unplaced_; }
@@ -262,13 +264,13 @@ class ofi_messenger {
         case ofi_post::send:
             --p.sending;
             ++p.sent;
-            done = {o.token, o.bytes, p.rank, completion::sent, errc::ok};
+            done = {o.token, o.bytes, peer_id::at(o.peer), completion::sent, errc::ok};
             break;
         case ofi_post::receive:
             ++p.received;
             if (entry.len > o.bytes) [[unlikely]]
                 cut(p, o.bytes, entry.len - o.bytes);
-            done = {o.token, entry.len, p.rank, completion::received, errc::ok, entry.tag};
+            done = {o.token, entry.len, peer_id::at(o.peer), completion::received, errc::ok, entry.tag};
             break;
         case ofi_post::hello:
         case ofi_post::goodbye:
