@@ -4,7 +4,7 @@
 #define HERRING_PROVIDER_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/plan/plan.hpp"
+#include "herring/plan/exchange_tuning.hpp"
 #include "herring/policy.hpp"
 #include "herring/units.hpp"
 

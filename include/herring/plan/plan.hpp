@@ -8,6 +8,7 @@
 #include "herring/base/text.hpp"
 #include "herring/error.hpp"
 #include "herring/fusion/fusion.hpp"
+#include "herring/plan/exchange_tuning.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/sharding/sharding.hpp"
 
@@ -44,23 +45,6 @@ constexpr char const* to_string(route r) noexcept {
     }
     return "unknown";
 }
-
-/// The sizes that the transport and the intra-node reducer ask for; all in bytes.
-///
-/// A transport sets the first four, an intra_node policy the last three (`intra_node_tuning`). The defaults make a plan
-/// that works over any transport, with two hops for every bucket.
-struct exchange_tuning {
-    std::size_t chunk_bytes = 64 << 10;   ///< piece that is pushed, summed and returned at a time
-    std::size_t window_bytes = 256 << 10; ///< pushed to one server and not yet returned, at most
-    std::size_t one_hop_bytes = 0;        ///< buckets up to this size take one hop
-    std::size_t pair_bytes =
-        0; ///< the same where there are two nodes: one hop then moves no more bytes than two
-    std::size_t local_chunk_bytes = 64 << 10; ///< piece that a local rank sums at a time on one node
-    std::size_t mailbox_bytes =
-        0; ///< buckets up to this size go through mailboxes on one node of 3 ranks or more
-    std::size_t cut_bytes =
-        0; ///< larger buckets are cut into several, which pass the stages behind each other; 0: none is
-};
 
 /// A range of a bucket with one server. Chunk k of it starts at offset + k·chunk_elements.
 struct shard {

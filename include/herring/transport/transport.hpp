@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
-#include "herring/plan/plan.hpp"
+#include "herring/plan/exchange_tuning.hpp"
 #include "herring/policy.hpp"
 #include "herring/world.hpp"
 
