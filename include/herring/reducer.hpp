@@ -1080,7 +1080,7 @@ class basic_reducer
     bucket whole_piece_;
     std::vector<shard> piece_shards_;
     std::vector<shard> scratch_;
-    detail::manual_lifetime<detail::registration> registration_; // the first to go: it refers to the engine
+    detail::manual_lifetime<detail::reducer_entry> registration_; // the first to go: it refers to the engine
 };
 
 /// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes

@@ -31,7 +31,7 @@ using herring::launch;
 using herring::world;
 using std::chrono::milliseconds;
 namespace detail = herring::detail;
-namespace star = herring::detail::star;
+namespace wire = herring::detail::wire;
 
 namespace {
 
@@ -151,26 +151,26 @@ struct outsider {
     }
     herring::failure refusal() const {
         std::vector<std::byte> const heard = hear();
-        star::head h;
-        require(h.read(heard) && h.type == star::message::refuse, "a refusal");
+        wire::head h;
+        require(h.read(heard) && h.type == wire::message_kind::refuse, "a refusal");
         herring::failure why;
-        require(star::read_failure(std::span<std::byte const>(heard).subspan(star::head_bytes), why),
+        require(wire::read_failure(std::span<std::byte const>(heard).subspan(wire::head_bytes), why),
                 "a readable refusal");
         return why;
     }
 };
 
 herring::detail::byte_buffer hello_of(std::uint32_t rank, std::uint32_t size, std::string const& secret = {},
-                                      std::uint16_t version = star::protocol_version) {
-    star::hello said;
+                                      std::uint16_t version = wire::protocol_version) {
+    wire::hello said;
     said.rank = rank;
     said.size = size;
     said.incarnation = 1;
-    said.secret = star::secret_check(secret);
+    said.secret = wire::secret_check(secret);
     said.node = "outsider";
     said.boot = "outsider";
     herring::detail::byte_buffer out;
-    star::append_message(out, star::message::hello, rank, 0, said.write(), version);
+    wire::append_message(out, wire::message_kind::hello, rank, 0, said.write(), version);
     return out;
 }
 
@@ -464,14 +464,14 @@ TEST_CASE("join: junk, silence and scans are survived, before and after") {
               { // a right head that announces more than a stranger may send
                   outsider const bomb(address);
                   herring::detail::byte_buffer bytes;
-                  star::append_message(bytes, star::message::hello, 1, 0, std::vector<std::byte>(5000));
+                  wire::append_message(bytes, wire::message_kind::hello, 1, 0, std::vector<std::byte>(5000));
                   bomb.say(bytes);
                   require(bomb.hear().empty(), "no answer to a bomb");
               }
               { // a right head of a message that is not for strangers
                   outsider const odd(address);
                   herring::detail::byte_buffer bytes;
-                  star::append_message(bytes, star::message::give, 1, 0, {});
+                  wire::append_message(bytes, wire::message_kind::contribute, 1, 0, {});
                   odd.say(bytes);
                   require(odd.hear().empty(), "no answer to a stranger");
               }
@@ -489,19 +489,19 @@ TEST_CASE("join: a member that sends nonsense ends the world with its name") {
               if (l.rank() == 2) {
                   outsider const rank_2(address);
                   rank_2.say(hello_of(2, 3));
-                  std::byte head[star::head_bytes];
+                  std::byte head[wire::head_bytes];
                   while (::recv(rank_2.socket, head, 1, MSG_PEEK) == 1) { // read until welcomed
                       require(::recv(rank_2.socket, head, sizeof head, MSG_WAITALL) == sizeof head, "a head");
-                      star::head h;
+                      wire::head h;
                       require(h.read(head), "a readable head");
                       std::vector<std::byte> body(h.length);
                       require(::recv(rank_2.socket, body.data(), body.size(), MSG_WAITALL) ==
                                   static_cast<ssize_t>(body.size()),
                               "a body");
-                      if (h.type == star::message::welcome) break;
+                      if (h.type == wire::message_kind::welcome) break;
                   }
                   herring::detail::byte_buffer bytes;
-                  star::append_message(bytes, star::message::give, 2, 99, {}); // out of turn
+                  wire::append_message(bytes, wire::message_kind::contribute, 2, 99, {}); // out of turn
                   rank_2.say(bytes);
                   rank_2.hear();
                   return;

@@ -23,15 +23,15 @@
 using herring::errc;
 using herring::join_options;
 using herring::detail::first_host;
-using herring::detail::rendezvous;
+using herring::detail::join_target;
 using herring::detail::split_address;
-namespace star = herring::detail::star;
+namespace wire = herring::detail::wire;
 
 namespace {
 
 using variables = std::map<std::string, std::string>;
 
-rendezvous read(variables const& given, join_options const& options = {}) {
+join_target read(variables const& given, join_options const& options = {}) {
     auto const look_up = [](void const* self, char const* name) {
         auto const& all = *static_cast<variables const*>(self);
         auto const found = all.find(name);
@@ -40,7 +40,7 @@ rendezvous read(variables const& given, join_options const& options = {}) {
     return herring::detail::read_environment(options, {look_up, &given}, 4321);
 }
 
-/// The message of the error that reading ends in; empty when it does not.
+/// The message_kind of the error that reading ends in; empty when it does not.
 std::string error_of(variables const& given, join_options const& options = {}) {
     try {
         read(given, options);
@@ -62,7 +62,7 @@ bool says(std::string const& text, std::vector<std::string> const& parts) {
     return true;
 }
 
-/// The message of the error that joining ends in.
+/// The message_kind of the error that joining ends in.
 std::string join_error(join_options const& options, errc code) {
     try {
         herring::join(options);
@@ -87,7 +87,7 @@ join_options rank_of(int rank, int size, std::string const& address,
 } // namespace
 
 TEST_CASE("join: nothing set is alone") {
-    rendezvous const alone = read({});
+    join_target const alone = read({});
     CHECK(alone.size == 1);
     CHECK(alone.rank == 0);
     // A batch script or a shell inside an allocation is not a rank.
@@ -100,7 +100,7 @@ TEST_CASE("join: HERRING_* go before launchers, options before both") {
     variables const both{{"HERRING_RANK", "2"}, {"HERRING_SIZE", "4"},   {"HERRING_ADDR", "h:4711"},
                          {"HERRING_NODE", "n"}, {"HERRING_SECRET", "s"}, {"HERRING_INTERFACE", "eth0"},
                          {"RANK", "0"},         {"WORLD_SIZE", "2"}};
-    rendezvous found = read(both);
+    join_target found = read(both);
     CHECK(found.rank == 2);
     CHECK(found.size == 4);
     CHECK(found.host == "h");
@@ -126,7 +126,7 @@ TEST_CASE("join: HERRING_* go before launchers, options before both") {
 }
 
 TEST_CASE("join: the times of a world come from options and variables, also of one that is alone") {
-    rendezvous found = read({{"HERRING_PEER_TIMEOUT", "700ms"}, {"HERRING_DEFAULT_TIMEOUT", "never"}});
+    join_target found = read({{"HERRING_PEER_TIMEOUT", "700ms"}, {"HERRING_DEFAULT_TIMEOUT", "never"}});
     CHECK(found.times.peer == std::chrono::milliseconds(700));
     CHECK(found.times.call == herring::never);
     join_options options;
@@ -145,7 +145,7 @@ TEST_CASE("join: the times of a world come from options and variables, also of o
 
 TEST_CASE("join: torchrun's own store keeps MASTER_PORT") {
     variables given{{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
-    rendezvous found = read(given);
+    join_target found = read(given);
     CHECK(found.rank == 3);
     CHECK(found.host == "node1");
     CHECK(found.port == 29501);
@@ -164,7 +164,7 @@ TEST_CASE("join: Open MPI, MPICH and Slurm on one machine agree on a port withou
     variables const slurm{{"SLURM_PROCID", "1"},  {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "77"},
                           {"SLURM_STEP_ID", "0"}, {"SLURM_NNODES", "1"}, {"SLURM_NODELIST", "gpu1"}};
     for (variables const& given : {ompi, hydra, slurm}) {
-        rendezvous const found = read(given);
+        join_target const found = read(given);
         CHECK(found.rank == 1);
         CHECK(found.size == 2);
         CHECK(found.host == "127.0.0.1");
@@ -364,7 +364,7 @@ TEST_CASE("join: another program has rank 0's port") {
 }
 
 TEST_CASE("join: messages come back as they were, and nothing that differs is taken") {
-    star::hello said;
+    wire::hello said;
     said.size = 4;
     said.rank = 3;
     said.incarnation = 0x0123456789ABCDEFu;
@@ -375,16 +375,16 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     said.boot = "boot";
     auto const body = said.write();
     herring::detail::byte_buffer bytes;
-    star::append_message(bytes, star::message::hello, 3, 9, body);
-    CHECK(bytes.size() == star::head_bytes + body.size());
-    star::head h;
+    wire::append_message(bytes, wire::message_kind::hello, 3, 9, body);
+    CHECK(bytes.size() == wire::head_bytes + body.size());
+    wire::head h;
     REQUIRE(h.read(bytes));
-    CHECK(h.type == star::message::hello);
+    CHECK(h.type == wire::message_kind::hello);
     CHECK(h.rank == 3);
     CHECK(h.sequence == 9);
     CHECK(h.length == body.size());
     CHECK(h.body_crc == herring::detail::crc32c(body));
-    star::hello heard;
+    wire::hello heard;
     REQUIRE(heard.read(body));
     CHECK(heard.incarnation == said.incarnation);
     CHECK(heard.secret == 42);
@@ -393,45 +393,45 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     CHECK(heard.node == "node");
     CHECK(heard.boot == "boot");
 
-    for (std::size_t bit = 0; bit < 8 * star::head_bytes; ++bit) {
+    for (std::size_t bit = 0; bit < 8 * wire::head_bytes; ++bit) {
         std::vector<std::byte> flipped(bytes.begin(), bytes.end());
         flipped[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
-        CHECK_FALSE(star::head().read(flipped));
+        CHECK_FALSE(wire::head().read(flipped));
     }
-    for (std::size_t size = 0; size < star::head_bytes; ++size)
-        CHECK_FALSE(star::head().read(std::span<std::byte const>(bytes).first(size)));
+    for (std::size_t size = 0; size < wire::head_bytes; ++size)
+        CHECK_FALSE(wire::head().read(std::span<std::byte const>(bytes).first(size)));
     for (std::size_t size = 0; size < body.size(); ++size)
-        CHECK_FALSE(star::hello().read(std::span<std::byte const>(body).first(size)));
+        CHECK_FALSE(wire::hello().read(std::span<std::byte const>(body).first(size)));
     std::vector<std::byte> longer(body.begin(), body.end());
     longer.push_back(std::byte{0});
-    CHECK_FALSE(star::hello().read(longer));
+    CHECK_FALSE(wire::hello().read(longer));
 
     // The longest names still fit into what a stranger may send.
     said.node = std::string(5000, 'n');
     said.boot = std::string(5000, 'b');
-    CHECK(star::head_bytes + said.write().size() <= star::hello_limit);
+    CHECK(wire::head_bytes + said.write().size() <= wire::hello_limit);
 }
 
 TEST_CASE("join: failures cross the wire") {
     auto const why = herring::failure::make(errc::peer_lost, -1, 3, "barrier", "gone");
-    auto const bytes = star::write_failure(why);
+    auto const bytes = wire::write_failure(why);
     herring::failure heard;
-    REQUIRE(star::read_failure(bytes, heard));
+    REQUIRE(wire::read_failure(bytes, heard));
     CHECK(heard.what == why.what);
     CHECK(heard.reporter == -1);
     CHECK(heard.peer == 3);
     CHECK(std::string(heard.operation) == "barrier");
     CHECK(std::string(heard.text) == "gone");
     for (std::size_t size = 0; size < bytes.size(); ++size)
-        CHECK_FALSE(star::read_failure(std::span<std::byte const>(bytes).first(size), heard));
+        CHECK_FALSE(wire::read_failure(std::span<std::byte const>(bytes).first(size), heard));
     std::vector<std::byte> unknown(bytes.begin(), bytes.end());
     unknown[0] = std::byte{200};
-    CHECK_FALSE(star::read_failure(unknown, heard));
+    CHECK_FALSE(wire::read_failure(unknown, heard));
 }
 
 TEST_CASE("join: secrets are compared by a check that is not the secret") {
-    CHECK(star::secret_check("") == 0);
-    CHECK(star::secret_check("a") != 0);
-    CHECK(star::secret_check("a") == star::secret_check("a"));
-    CHECK(star::secret_check("a") != star::secret_check("b"));
+    CHECK(wire::secret_check("") == 0);
+    CHECK(wire::secret_check("a") != 0);
+    CHECK(wire::secret_check("a") == wire::secret_check("a"));
+    CHECK(wire::secret_check("a") != wire::secret_check("b"));
 }

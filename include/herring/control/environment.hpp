@@ -24,7 +24,7 @@ namespace detail {
 inline constexpr int most_ranks = 1 << 20;
 
 /// Where this process belongs, before anyone was asked.
-struct rendezvous {
+struct join_target {
     int rank = 0;
     int size = 1;
     std::string host{}; // of rank 0; empty where nobody said it
@@ -126,9 +126,9 @@ struct variables {
 ///
 /// `parent` names the process that started the ranks, for launchers on one machine that say no job's name.
 /// Errors: `bad_argument` naming the variable and its value.
-HERRING_SETUP inline rendezvous read_environment(join_options const& options, variables const& from,
-                                                 long long parent) {
-    rendezvous found;
+HERRING_SETUP inline join_target read_environment(join_options const& options, variables const& from,
+                                                  long long parent) {
+    join_target found;
     auto const option = [&](std::string const& given, char const* name) {
         return given.empty() ? from.text(name) : std::string_view(given);
     };

@@ -34,7 +34,7 @@ HERRING_SETUP inline void rest(std::chrono::milliseconds time) noexcept {
 
 /// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2
 /// s.
-HERRING_SETUP inline fixed_array<endpoint> resolve_hub(rendezvous const& who, time_point deadline) {
+HERRING_SETUP inline fixed_array<endpoint> resolve_address(join_target const& who, time_point deadline) {
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(2));
     std::string why;
     while (true) {
@@ -49,7 +49,7 @@ HERRING_SETUP inline fixed_array<endpoint> resolve_hub(rendezvous const& who, ti
 }
 
 /// Rank 0: sockets on exactly the addresses given.
-HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const& at, rendezvous const& who,
+HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const& at, join_target const& who,
                                                     time_point deadline) {
     for (endpoint const& e : at)
         if (e.wildcard())
@@ -96,7 +96,7 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
 }
 
 /// The rest of joining, once it is known who this is; `listeners` where rank 0 listens already.
-HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseconds timeout,
+HERRING_SETUP inline world join_as(join_target const& who, std::chrono::milliseconds timeout,
                                    std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
         bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
@@ -110,22 +110,23 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
         return world(std::move(alone));
     }
     time_point const deadline = deadline_in(timeout);
-    star::settings made;
+    rendezvous::settings made;
     made.rank = who.rank;
     made.size = who.size;
     bool const v6 = who.host.find(':') != std::string::npos;
-    made.hub_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
+    made.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
     made.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
     made.boot = boot_id();
-    made.secret = star::secret_check(who.secret);
+    made.secret = rendezvous::secret_check(who.secret);
     made.listeners = std::move(listeners);
     if (made.listeners.empty()) {
-        made.hub = resolve_hub(who, deadline);
+        made.addresses = resolve_address(who, deadline);
         // An interface that does not exist is said before anyone is kept waiting.
-        if (!who.interface.empty()) interface_address_of(who.interface, made.hub[0].family());
-        if (who.rank == 0) made.listeners = listen_on_all(made.hub, who, deadline);
+        if (!who.interface.empty()) interface_address_of(who.interface, made.addresses[0].family());
+        if (who.rank == 0) made.listeners = listen_on_all(made.addresses, who, deadline);
     }
-    int const family = made.listeners.empty() ? made.hub[0].family() : local_end(made.listeners[0]).family();
+    int const family =
+        made.listeners.empty() ? made.addresses[0].family() : local_end(made.listeners[0]).family();
     std::string const own =
         who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
     made.deadline = deadline;
@@ -133,7 +134,7 @@ HERRING_SETUP inline world join_as(rendezvous const& who, std::chrono::milliseco
     made.asked = who.times;
     made.on_failure = who.on_failure;
     made.times = liveness::of(who.times.peer);
-    membership told = star::join_star(std::move(made));
+    membership told = rendezvous::join_world(std::move(made));
     if (!own.empty()) told.local_address = own;
     return world(std::move(told));
 }

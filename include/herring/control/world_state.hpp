@@ -66,12 +66,12 @@ struct reducer_counts {
 /// A reducer, as its world knows it, as long as it lives.
 ///
 /// Threads:  the counts are read by whichever thread destroys the world.
-class registration {
+class reducer_entry {
   public:
-    HERRING_SEPARABLE registration(world_state& with, reducer_counts counts) noexcept;
-    HERRING_SEPARABLE ~registration();
-    registration(registration const&) = delete;
-    registration& operator=(registration const&) = delete;
+    HERRING_SEPARABLE reducer_entry(world_state& with, reducer_counts counts) noexcept;
+    HERRING_SEPARABLE ~reducer_entry();
+    reducer_entry(reducer_entry const&) = delete;
+    reducer_entry& operator=(reducer_entry const&) = delete;
 
     /// 1 for the world's first reducer: the same on every rank.
     std::uint64_t number() const noexcept { return number_; }
@@ -86,8 +86,8 @@ class registration {
     world_state& with_;
     reducer_counts counts_;
     std::uint64_t number_ = 0;
-    registration* next_ = nullptr;
-    registration* before_ = nullptr;
+    reducer_entry* next_ = nullptr;
+    reducer_entry* before_ = nullptr;
 };
 
 /// On the heap, held by the world and by each of its reducers; the last holder frees it, and the control with it.
@@ -131,7 +131,7 @@ class world_state {
     HERRING_SEPARABLE void check_deadlock() noexcept;
 
   private:
-    friend class registration;
+    friend class reducer_entry;
 
     explicit world_state(membership&& from) noexcept : info(std::move(from)) {}
     ~world_state() = default;
@@ -139,7 +139,7 @@ class world_state {
     std::atomic<int> holders_{1};
     std::atomic<bool> ended_{false};
     monitor lock_; // for what follows
-    registration* first_ = nullptr;
+    reducer_entry* first_ = nullptr;
     std::uint64_t constructed_ = 0;
     listed_wait waits_[blocked_report::most_waits];
     std::atomic<std::uint64_t> collectives_{0}; // entered

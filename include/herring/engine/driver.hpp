@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/futex.hpp"
 #include "herring/base/start_thread.hpp"
+#include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/liveness.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/world_state.hpp"
@@ -107,7 +108,7 @@ template <class Core, class Waiting> class patience {
             return core_.end(as_seen_by(*why, ranks_.rank()), false);
         if (listed_ != nullptr) listed_->look(now, core_.released.load(std::memory_order_acquire));
         if (core_.suspicion.what != errc::ok || who.gone || now - excused_ >= deadline)
-            accuse(who, awake(between));
+            accuse(who, counted_time(between));
     }
 
   private:
@@ -125,10 +126,7 @@ template <class Core, class Waiting> class patience {
         if (core_.suspicion.what != errc::ok) {
             of.why = core_.suspicion;
         } else if (who.gone) {
-            of.why =
-                failure::make(errc::peer_lost, ranks_.rank(), who.rank, "reduce",
-                              "it left (its reducer was destroyed) while others still wait for it; let every "
-                              "rank make the same calls");
+            of.why = departure(ranks_.rank(), who.rank, "reduce", "reducer");
         } else {
             bool const own = who.rank == ranks_.rank();
             char text[200];

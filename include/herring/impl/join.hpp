@@ -17,7 +17,7 @@ namespace HERRING_NAMESPACE {
 HERRING_SEPARABLE world join(join_options const& options) {
     detail::variables const own{
         [](void const*, char const* name) { return static_cast<char const*>(std::getenv(name)); }};
-    detail::rendezvous const who =
+    detail::join_target const who =
         detail::read_environment(options, own, static_cast<long long>(::getppid()));
     return detail::join_as(who, options.timeout);
 }

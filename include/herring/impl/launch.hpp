@@ -189,7 +189,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
     time_point const limit = limited ? deadline_in(options.timeout) : time_point::max();
     time_point next = limit; // when to take the next step against those that still run
     std::vector<pollfd> polled;
-    punctuality own;
+    stall_detector own;
     while (true) {
         polled.clear();
         bool any = false;

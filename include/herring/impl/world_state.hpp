@@ -57,7 +57,7 @@ HERRING_SEPARABLE void world_state::end() noexcept {
     bool in_step = false;
     {
         monitor::guard const held(lock_);
-        for (registration const* r = first_; r != nullptr; r = r->next_) in_step |= r->in_step();
+        for (reducer_entry const* r = first_; r != nullptr; r = r->next_) in_step |= r->in_step();
     }
     if (in_step)
         info.control.table->fail(info.control.self,
@@ -104,7 +104,7 @@ HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
         }
         if (!is_long) return false;
         report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
-        for (registration const* r = first_; r != nullptr; r = r->next_)
+        for (reducer_entry const* r = first_; r != nullptr; r = r->next_)
             if (report.channels < blocked_report::most_channels)
                 report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
     }
@@ -125,7 +125,7 @@ HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {
     ranks_.check_deadlock();
 }
 
-HERRING_SEPARABLE registration::registration(world_state& with, reducer_counts counts) noexcept
+HERRING_SEPARABLE reducer_entry::reducer_entry(world_state& with, reducer_counts counts) noexcept
     : with_(with), counts_(counts) {
     monitor::guard const held(with_.lock_);
     number_ = ++with_.constructed_;
@@ -133,7 +133,7 @@ HERRING_SEPARABLE registration::registration(world_state& with, reducer_counts c
     if (next_ != nullptr) next_->before_ = this;
     with_.first_ = this;
 }
-HERRING_SEPARABLE registration::~registration() {
+HERRING_SEPARABLE reducer_entry::~reducer_entry() {
     monitor::guard const held(with_.lock_);
     if (next_ != nullptr) next_->before_ = before_;
     (before_ != nullptr ? before_->next_ : with_.first_) = next_;

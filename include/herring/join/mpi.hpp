@@ -79,7 +79,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
         who.host = at.host;
         who.port = at.port;
         failure const how = failure_of(
-            0, "join", [&] { listeners = listen_on_all(resolve_hub(who, deadline), who, deadline); });
+            0, "join", [&] { listeners = listen_on_all(resolve_address(who, deadline), who, deadline); });
         if (how.what == errc::ok) return listeners;
         // Each communicator's world listens for itself, and one that lives keeps its port.
         throw error(how.what, 0, -1, "join",

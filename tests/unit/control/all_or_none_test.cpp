@@ -42,7 +42,7 @@ failure thrown_at(bytes const& theirs, failure const& own = {}) {
 
 bytes message_of(failure const& why) {
     bytes made{std::byte{1}};
-    auto const body = star::write_failure(why);
+    auto const body = herring::detail::wire::write_failure(why);
     made.insert(made.end(), body.begin(), body.end());
     return made;
 }

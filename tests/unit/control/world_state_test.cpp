@@ -15,7 +15,7 @@
 
 using namespace herring;
 using detail::for_reducer;
-using detail::registration;
+using detail::reducer_entry;
 
 namespace {
 struct backend : detail::no_control {
@@ -88,13 +88,13 @@ TEST_CASE("world_state: a world that ends in the middle of a step says so") {
         if (which == 2) busy.submitted = 1;
         auto own = std::make_unique<world>(by.make());
         world handle(*own, for_reducer{});
-        registration const first(handle.state(), idle.refer());
+        reducer_entry const first(handle.state(), idle.refer());
         {
-            registration const between(handle.state(), gone.refer());
-            registration const after(handle.state(), idle.refer());
+            reducer_entry const between(handle.state(), gone.refer());
+            reducer_entry const after(handle.state(), idle.refer());
         }
-        registration const second(handle.state(), busy.refer());
-        registration const third(handle.state(), idle.refer());
+        reducer_entry const second(handle.state(), busy.refer());
+        reducer_entry const third(handle.state(), idle.refer());
         own.reset();
         bool const in_step = which == 1 || which == 2;
         CHECK((by.told.what == errc::peer_failed) == in_step);

@@ -40,14 +40,14 @@ struct liveness {
 
 /// What counts of a time between two looks at the clock: who looks seldom was stopped or starved, and waited for nobody
 /// meanwhile.
-constexpr clock::duration awake(clock::duration between) noexcept {
+constexpr clock::duration counted_time(clock::duration between) noexcept {
     constexpr clock::duration most = std::chrono::milliseconds(100);
     return between < most ? between : most;
 }
 
 /// For a thread that sleeps for times that it chooses: whether it slept much longer. Then it was stopped or starved
 /// itself, and has no right to say how long others were silent.
-class punctuality {
+class stall_detector {
   public:
     static constexpr std::chrono::milliseconds slack{250};
 

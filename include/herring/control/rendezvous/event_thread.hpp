@@ -19,17 +19,17 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace HERRING_NAMESPACE::detail::star {
+namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// The thread of one end of a star, and what it sleeps on.
+/// The thread of one process's control connections, and what it sleeps on.
 ///
 /// Threads:  `watch`, `rewatch`, `forget` and `wake` from any; `sleep` from the thread only.
-class control_thread {
+class event_thread {
   public:
-    control_thread() = default;
-    control_thread(control_thread const&) = delete;
-    control_thread& operator=(control_thread const&) = delete;
-    ~control_thread() {
+    event_thread() = default;
+    event_thread(event_thread const&) = delete;
+    event_thread& operator=(event_thread const&) = delete;
+    ~event_thread() {
         if (epoll_ >= 0) ::close(epoll_);
         if (event_ >= 0) ::close(event_);
     }
@@ -115,6 +115,6 @@ class control_thread {
     epoll_event events_[64] = {};
 };
 
-} // namespace HERRING_NAMESPACE::detail::star
+} // namespace HERRING_NAMESPACE::detail::rendezvous
 
 #endif // HERRING_CONTROL_RENDEZVOUS_EVENT_THREAD_HPP

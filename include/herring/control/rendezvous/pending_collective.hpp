@@ -5,7 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/control/wire/messages.hpp"
+#include "herring/control/wire/codec.hpp"
+#include "herring/control/wire/frame.hpp"
 #include "herring/gather_result.hpp"
 
 #include <cstddef>
@@ -16,20 +17,24 @@
 #include <utility>
 #include <vector>
 
-namespace HERRING_NAMESPACE::detail::star {
+namespace HERRING_NAMESPACE::detail::rendezvous {
+
+using namespace wire;
 
 /// What users call a collective.
-inline char const* name(message kind) noexcept { return kind == message::barrier ? "barrier" : "all_gather"; }
+inline char const* name(message_kind kind) noexcept {
+    return kind == message_kind::barrier ? "barrier" : "all_gather";
+}
 
 /// One collective at a time; empty again once it is taken.
-class tally {
+class pending_collective {
   public:
-    explicit tally(int ranks) : given_(static_cast<std::size_t>(ranks)) {}
+    explicit pending_collective(int ranks) : given_(static_cast<std::size_t>(ranks)) {}
 
     bool empty() const noexcept { return arrived_ == 0; }
     bool complete() const noexcept { return arrived_ == given_.size(); }
-    bool has(int rank) const noexcept { return of(rank) != message::alive; }
-    message of(int rank) const noexcept { return given_[static_cast<std::size_t>(rank)].kind; }
+    bool has(int rank) const noexcept { return of(rank) != message_kind::heartbeat; }
+    message_kind of(int rank) const noexcept { return given_[static_cast<std::size_t>(rank)].kind; }
 
     /// The ranks that have not come.
     HERRING_SETUP std::vector<int> absent() const {
@@ -40,30 +45,30 @@ class tally {
     }
 
     /// The first rank that is in another collective; -1: none.
-    HERRING_SETUP int at_odds_with(message kind) const noexcept {
+    HERRING_SETUP int first_conflict(message_kind kind) const noexcept {
         for (int r = 0; r < static_cast<int>(given_.size()); ++r)
             if (has(r) && of(r) != kind) return r;
         return -1;
     }
 
     /// What those who have come are in.
-    HERRING_SETUP message kind() const noexcept {
+    HERRING_SETUP message_kind kind() const noexcept {
         for (contribution const& c : given_)
-            if (c.kind != message::alive) return c.kind;
-        return message::barrier;
+            if (c.kind != message_kind::heartbeat) return c.kind;
+        return message_kind::barrier;
     }
 
-    HERRING_SETUP void add(int rank, message kind, std::span<std::byte const> given) {
+    HERRING_SETUP void add(int rank, message_kind kind, std::span<std::byte const> given) {
         contribution& c = given_[static_cast<std::size_t>(rank)];
         c.kind = kind;
         c.given.append(given);
         ++arrived_;
     }
 
-    /// The body of `message::done`: of an all_gather the sizes of all, then the bytes of all.
+    /// The body of `message_kind::collective_result`: of an all_gather the sizes of all, then the bytes of all.
     HERRING_SETUP byte_buffer take() {
         byte_buffer body;
-        if (kind() == message::give) {
+        if (kind() == message_kind::contribute) {
             for (contribution const& c : given_) append<std::uint64_t>(body, c.given.size());
             for (contribution const& c : given_) body.append(c.given);
         }
@@ -74,7 +79,7 @@ class tally {
 
   private:
     struct contribution {
-        message kind = message::alive; // alive: none yet
+        message_kind kind = message_kind::heartbeat; // alive: none yet
         byte_buffer given{};
     };
 
@@ -82,7 +87,7 @@ class tally {
     std::size_t arrived_ = 0;
 };
 
-/// The contributions of `ranks` out of what `tally::take` made. False: it is something else.
+/// The contributions of `ranks` out of what `pending_collective::take` made. False: it is something else.
 HERRING_SETUP inline bool unpack(std::span<std::byte const> body, std::size_t ranks, gather_result& all) {
     reader in{body};
     fixed_array<std::size_t> sizes(ranks);
@@ -100,6 +105,6 @@ HERRING_SETUP inline bool unpack(std::span<std::byte const> body, std::size_t ra
     return true;
 }
 
-} // namespace HERRING_NAMESPACE::detail::star
+} // namespace HERRING_NAMESPACE::detail::rendezvous
 
 #endif // HERRING_CONTROL_RENDEZVOUS_PENDING_COLLECTIVE_HPP

@@ -1,4 +1,4 @@
-// herring: rank 0's door: who may join, what is said to those who may not, who is missing. No I/O.
+// herring: which ranks have joined, and why others may not. No I/O.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
 #define HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP
@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/rendezvous/link.hpp"
+#include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/error.hpp"
@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace HERRING_NAMESPACE::detail::star {
+namespace HERRING_NAMESPACE::detail::rendezvous {
 
 /// Why someone may not join.
 struct refusal {
@@ -30,10 +30,10 @@ struct refusal {
 };
 
 /// The ranks' hellos, and those who were turned away.
-class admission {
+class registration {
   public:
     /// `own`: rank 0's hello, which the others have to fit.
-    explicit admission(hello const& own) : hellos_(own.size) { hellos_[0] = own; }
+    explicit registration(hello const& own) : hellos_(own.size) { hellos_[0] = own; }
 
     fixed_array<hello> const& hellos() const noexcept { return hellos_; }
 
@@ -44,7 +44,7 @@ class admission {
     }
 
     /// Whether `said` has no place in the world, and why. `complete`: all were here.
-    HERRING_SETUP bool refuses(hello const& said, fixed_array<link*> const& places, bool complete,
+    HERRING_SETUP bool refuses(hello const& said, fixed_array<connection*> const& places, bool complete,
                                refusal& why) const {
         auto const refused = [&](errc code, std::initializer_list<text_part> words, bool again = false) {
             why.code = code;
@@ -82,7 +82,7 @@ class admission {
                  " is ", words(said), ", rank 0's is ", words(own),
                  "; set it alike on every rank, or on rank 0 alone, which tells the others"});
         }
-        link const* const there = places[r];
+        connection const* const there = places[r];
         bool const same = hellos_[r].incarnation == said.incarnation && said.incarnation != 0;
         if (r == 0 || (there != nullptr && !same))
             return refused(errc::refused,
@@ -98,7 +98,7 @@ class admission {
     void admit(hello const& said) { hellos_[said.rank] = said; }
 
     /// A connection ended that was no rank's.
-    void count_stranger() noexcept { ++strangers_; }
+    void count_unidentified() noexcept { ++unidentified_; }
 
     /// What is sent to whom is refused; kept for the error in which joining may end.
     HERRING_SETUP failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
@@ -108,7 +108,7 @@ class admission {
     }
 
     /// The ranks that are not here.
-    HERRING_SETUP static std::vector<int> absent(fixed_array<link*> const& places) {
+    HERRING_SETUP static std::vector<int> absent(fixed_array<connection*> const& places) {
         std::vector<int> ranks;
         for (std::size_t r = 1; r < places.size(); ++r)
             if (places[r] == nullptr) ranks.push_back(static_cast<int>(r));
@@ -122,7 +122,7 @@ class admission {
         if (refusals_ > 0) append(words, {last_refusal_, "; "});
         if (refusals_ > 1) append(words, {"refused in all: ", refusals_, "; "});
         append(words, {not_joined(rank_list(missing), where, timeout)});
-        if (strangers_ > 0) append(words, {"; connections that were no rank's: ", strangers_});
+        if (unidentified_ > 0) append(words, {"; connection_set that were no rank's: ", unidentified_});
         if (!trouble.empty()) append(words, {"; ", trouble});
         return failure::make(errc::timeout, 0, missing.empty() ? -1 : missing[0], "join", words);
     }
@@ -135,11 +135,11 @@ class admission {
 
   private:
     fixed_array<hello> hellos_; // rank → what it said
-    long long strangers_ = 0;
+    long long unidentified_ = 0;
     long long refusals_ = 0;
     std::string last_refusal_;
 };
 
-} // namespace HERRING_NAMESPACE::detail::star
+} // namespace HERRING_NAMESPACE::detail::rendezvous
 
 #endif // HERRING_CONTROL_RENDEZVOUS_REGISTRATION_HPP

@@ -1,4 +1,4 @@
-// herring: what a star needs to know before it can begin.
+// herring: what joining needs to know before it can begin.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
 #define HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP
@@ -16,15 +16,15 @@
 #include <string>
 #include <vector>
 
-namespace HERRING_NAMESPACE::detail::star {
+namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// Which rank of which star, and where its rank 0 is.
+/// Which rank of which world, and where its rank 0 is.
 struct settings {
     int rank = 0;
     int size = 2;
-    fixed_array<endpoint> hub{};  // where rank 0 listens, as this rank resolved it
-    std::vector<int> listeners{}; // rank 0: sockets that listen there; the star closes them
-    std::string hub_text{};       // host:port, as it was given
+    fixed_array<endpoint> addresses{}; // where rank 0 listens, as this rank resolved it
+    std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
+    std::string address_text{};        // host:port, as it was given
     std::string node{}, boot{};
     std::uint64_t secret = 0;
     time_point deadline{};
@@ -34,6 +34,6 @@ struct settings {
     liveness times{}; // of `asked.peer`
 };
 
-} // namespace HERRING_NAMESPACE::detail::star
+} // namespace HERRING_NAMESPACE::detail::rendezvous
 
 #endif // HERRING_CONTROL_RENDEZVOUS_SETTINGS_HPP

@@ -314,7 +314,7 @@ class shared_region {
         time_point looked = clock::now();
         while (open_.load(std::memory_order_acquire) < at.generation) {
             time_point const now = clock::now();
-            of.waited += awake(now - looked);
+            of.waited += counted_time(now - looked);
             looked = now;
             missing.clear();
             for (int r = 0; r < ranks_; ++r)

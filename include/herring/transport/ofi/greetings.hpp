@@ -109,7 +109,7 @@ class ofi_greetings {
             state& s = of(p);
             if (!s.leaving || p.is_lost) continue;
             std::uint64_t const moved = p.received + p.sent;
-            s.still = moved == s.moved ? s.still + awake(now - s.looked) : clock::duration(0);
+            s.still = moved == s.moved ? s.still + counted_time(now - s.looked) : clock::duration(0);
             s.moved = moved;
             s.looked = now;
             if ((p.received < s.announced || p.sending > 0) && s.still < grace) {

@@ -11,7 +11,7 @@ TEST_CASE("liveness: the times are in order") {
     constexpr liveness times;
     static_assert(times.beat * 3 < times.suspected && times.suspected < times.dead);
     static_assert(times.answer > times.beat && times.answer < times.verdict && times.verdict < times.dead);
-    static_assert(punctuality::slack < times.beat);
+    static_assert(stall_detector::slack < times.beat);
 }
 
 TEST_CASE("liveness: the other times follow the one that is set") {
@@ -36,18 +36,18 @@ TEST_CASE("liveness: the other times follow the one that is set") {
 
 TEST_CASE("liveness: who misses its own time by more than the slack is told by how much") {
     herring::time_point const start{milliseconds(1'000'000)};
-    punctuality own;
+    stall_detector own;
     CHECK(own.late(start) == milliseconds(0)); // it has not said when
     own.expect(start, milliseconds(500));
     CHECK(own.late(start + milliseconds(100)) == milliseconds(0)); // something woke it
     CHECK(own.late(start + milliseconds(500)) == milliseconds(0));
-    CHECK(own.late(start + milliseconds(500) + punctuality::slack) == milliseconds(0));
+    CHECK(own.late(start + milliseconds(500) + stall_detector::slack) == milliseconds(0));
     CHECK(own.late(start + milliseconds(6'000)) == milliseconds(5'500));
     own.expect(start + milliseconds(6'000), milliseconds(0));
     CHECK(own.late(start + milliseconds(6'100)) == milliseconds(0));
 }
 
 TEST_CASE("liveness: time that was slept through does not count as patience") {
-    CHECK(awake(milliseconds(20)) == milliseconds(20));
-    CHECK(awake(milliseconds(6'000)) == milliseconds(100));
+    CHECK(counted_time(milliseconds(20)) == milliseconds(20));
+    CHECK(counted_time(milliseconds(6'000)) == milliseconds(100));
 }

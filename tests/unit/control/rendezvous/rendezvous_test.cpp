@@ -1,6 +1,9 @@
-// herring: tests of control/rendezvous/rendezvous.hpp: signs of life, silence at either end, and judgement, with short times.
+// herring: tests of control/rendezvous/rendezvous.hpp: heartbeats, silence at either end, root causes, with short times.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/control/rendezvous/rendezvous.hpp"
+
+#include "herring/base/address.hpp"
+#include "herring/world.hpp"
 
 #include "doctest/doctest.h"
 
@@ -24,7 +27,7 @@ using herring::failure;
 using herring::world;
 using std::chrono::milliseconds;
 namespace detail = herring::detail;
-namespace star = herring::detail::star;
+namespace rendezvous = herring::detail::rendezvous;
 
 namespace {
 
@@ -59,18 +62,18 @@ struct listener {
 /// A real rank. Rank 0 takes the listener over.
 world join(int rank, int size, listener const& hub, detail::liveness const& times,
            milliseconds most = plenty) {
-    star::settings made;
+    rendezvous::settings made;
     made.rank = rank;
     made.size = size;
-    made.hub = herring::detail::fixed_array<detail::endpoint>(1);
-    made.hub[0] = hub.at;
-    made.hub_text = hub.at.text();
+    made.addresses = herring::detail::fixed_array<detail::endpoint>(1);
+    made.addresses[0] = hub.at;
+    made.address_text = hub.at.text();
     made.node = made.boot = "here";
     made.deadline = herring::clock::now() + most;
     made.asked.peer = times.dead;
     made.times = times;
     if (rank == 0) made.listeners = {hub.socket};
-    return world(star::join_star(std::move(made)));
+    return world(rendezvous::join_world(std::move(made)));
 }
 
 /// The other end of a connection, in the hands of the test.
@@ -89,13 +92,13 @@ struct puppet {
         rank = as;
         socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
         REQUIRE(::connect(socket, hub.at.get(), hub.at.size) == 0);
-        star::hello said;
+        rendezvous::hello said;
         said.rank = as;
         said.size = size;
         said.incarnation = 1;
         said.node = said.boot = "here";
-        say(star::message::hello, 0, said.write());
-        await(star::message::welcome);
+        say(rendezvous::message_kind::hello, 0, said.write());
+        await(rendezvous::message_kind::welcome);
     }
 
     /// As rank 0: lets one rank in.
@@ -104,30 +107,30 @@ struct puppet {
         REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
         socket = ::accept(own.socket, nullptr, nullptr);
         ::close(own.socket);
-        await(star::message::hello);
+        await(rendezvous::message_kind::hello);
         detail::byte_buffer body;
         for (long const number : {1l, static_cast<long>(peer_timeout.count()), 30'000l})
-            star::append<std::uint64_t>(body, static_cast<std::uint64_t>(number));
-        for (std::uint32_t r = 0; r < 2 * size; ++r) star::append<std::uint32_t>(body, 0);
-        say(star::message::welcome, 0, body);
+            rendezvous::append<std::uint64_t>(body, static_cast<std::uint64_t>(number));
+        for (std::uint32_t r = 0; r < 2 * size; ++r) rendezvous::append<std::uint32_t>(body, 0);
+        say(rendezvous::message_kind::welcome, 0, body);
     }
 
-    void say(star::message what, std::uint64_t sequence, std::span<std::byte const> body) const {
+    void say(rendezvous::message_kind what, std::uint64_t sequence, std::span<std::byte const> body) const {
         detail::byte_buffer bytes;
-        star::append_message(bytes, what, rank, sequence, body);
+        rendezvous::append_message(bytes, what, rank, sequence, body);
         REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
                 static_cast<ssize_t>(bytes.size()));
     }
 
     struct heard {
-        star::head front{};
+        rendezvous::head front{};
         std::vector<std::byte> body{};
     };
     /// The next message; nothing once the connection has ended.
     std::optional<heard> hear() const {
         pollfd ready{socket, POLLIN, 0};
         if (::poll(&ready, 1, static_cast<int>(plenty.count())) != 1) return {};
-        std::array<std::byte, star::head_bytes> bytes{};
+        std::array<std::byte, rendezvous::head_bytes> bytes{};
         if (::recv(socket, bytes.data(), bytes.size(), MSG_WAITALL) != static_cast<ssize_t>(bytes.size()))
             return {};
         heard made;
@@ -138,7 +141,7 @@ struct puppet {
                     static_cast<ssize_t>(made.body.size()));
         return made;
     }
-    heard await(star::message what) const {
+    heard await(rendezvous::message_kind what) const {
         while (std::optional<heard> const next = hear())
             if (next->front.type == what) return *next;
         FAIL("the message comes");
@@ -147,10 +150,14 @@ struct puppet {
     /// Beats until the other end closes or fails; answers `answer`, if any, to what is asked.
     void live(std::optional<detail::wait_report> answer = {}) const {
         while (std::optional<heard> const next = hear()) {
-            if (next->front.type == star::message::alive) say(star::message::alive, 0, {});
-            if (next->front.type == star::message::ask && answer)
-                say(star::message::answer, next->front.sequence, star::write_answer(*answer));
-            if (next->front.type == star::message::fail || next->front.type == star::message::goodbye) return;
+            if (next->front.type == rendezvous::message_kind::heartbeat)
+                say(rendezvous::message_kind::heartbeat, 0, {});
+            if (next->front.type == rendezvous::message_kind::probe && answer)
+                say(rendezvous::message_kind::probe_reply, next->front.sequence,
+                    rendezvous::write_answer(*answer));
+            if (next->front.type == rendezvous::message_kind::fail ||
+                next->front.type == rendezvous::message_kind::leave)
+                return;
         }
     }
 };
@@ -200,7 +207,7 @@ bool says(failure const& why, char const* text) {
 
 } // namespace
 
-TEST_CASE("star: a rank that falls silent ends the world in its name, on every rank") {
+TEST_CASE("rendezvous: a rank that falls silent ends the world in its name, on every rank") {
     stage s(quick);
     for (world* const w : {&*s.rank_0, &*s.rank_1}) {
         failure const& why = await_failure(*w);
@@ -208,33 +215,33 @@ TEST_CASE("star: a rank that falls silent ends the world in its name, on every r
         CHECK(why.peer == 2);
         CHECK(says(why, "no sign of life"));
     }
-    CHECK(s.rank_2.await(star::message::alive).body.empty()); // it was told that rank 0 lives
+    CHECK(s.rank_2.await(rendezvous::message_kind::heartbeat).body.empty()); // it was told that rank 0 lives
     failure told;
-    REQUIRE(star::read_failure(s.rank_2.await(star::message::fail).body, told));
+    REQUIRE(rendezvous::read_failure(s.rank_2.await(rendezvous::message_kind::fail).body, told));
     CHECK(told.peer == 2);
 }
 
-TEST_CASE("star: a rank that speaks is not missed") {
+TEST_CASE("rendezvous: a rank that speaks is not missed") {
     detail::liveness times = quick;
     times.dead = milliseconds(1'000);
     stage s(times);
     auto const until = herring::clock::now() + milliseconds(1'500);
     while (herring::clock::now() < until) {
-        s.rank_2.await(star::message::alive);
-        s.rank_2.say(star::message::alive, 0, {});
+        s.rank_2.await(rendezvous::message_kind::heartbeat);
+        s.rank_2.say(rendezvous::message_kind::heartbeat, 0, {});
     }
     CHECK(s.rank_0->failed() == nullptr);
     CHECK(s.rank_1->failed() == nullptr);
-    s.rank_2.say(star::message::goodbye, 0, {}); // and who has said goodbye may be silent
+    s.rank_2.say(rendezvous::message_kind::leave, 0, {}); // and who has said goodbye may be silent
     std::thread leaves([&] { s.rank_1.reset(); });
-    s.rank_2.await(star::message::alive);
+    s.rank_2.await(rendezvous::message_kind::heartbeat);
     CHECK(s.rank_0->failed() == nullptr);
     ::close(std::exchange(s.rank_2.socket, -1));
     s.rank_0.reset();
     leaves.join();
 }
 
-TEST_CASE("star: a member finds by itself that rank 0 is silent") {
+TEST_CASE("rendezvous: a participant finds by itself that rank 0 is silent") {
     listener hub;
     puppet rank_0;
     std::thread other([&] { rank_0.let_in(hub, 2, quick.dead); });
@@ -246,7 +253,7 @@ TEST_CASE("star: a member finds by itself that rank 0 is silent") {
     ::close(std::exchange(rank_0.socket, -1));
 }
 
-TEST_CASE("star: rank 0's times hold for a member that says none") {
+TEST_CASE("rendezvous: rank 0's times hold for a participant that gives none") {
     listener hub;
     puppet rank_0;
     std::thread other([&] { rank_0.let_in(hub, 2, milliseconds(300)); });
@@ -260,7 +267,7 @@ TEST_CASE("star: rank 0's times hold for a member that says none") {
     ::close(std::exchange(rank_0.socket, -1));
 }
 
-TEST_CASE("star: times that no rank would choose are no welcome") {
+TEST_CASE("rendezvous: times that no rank would choose are no welcome") {
     listener hub;
     puppet rank_0;
     std::thread other([&] {
@@ -276,7 +283,7 @@ TEST_CASE("star: times that no rank would choose are no welcome") {
     other.join();
 }
 
-TEST_CASE("star: rank 0 that gives no verdict is the one") {
+TEST_CASE("rendezvous: rank 0 that gives no verdict is the one") {
     for (int const accused : {0, 2}) {
         listener hub;
         puppet rank_0;
@@ -292,7 +299,7 @@ TEST_CASE("star: rank 0 that gives no verdict is the one") {
     }
 }
 
-TEST_CASE("star: rank 0 that lives, and has no verdict yet, is not") {
+TEST_CASE("rendezvous: rank 0 that lives, and has no verdict yet, is not") {
     listener hub;
     puppet rank_0;
     std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
@@ -300,14 +307,14 @@ TEST_CASE("star: rank 0 that lives, and has no verdict yet, is not") {
     other.join();
     std::thread lives([&] {
         failure heard;
-        REQUIRE(star::read_failure(rank_0.await(star::message::accuse).body, heard));
+        REQUIRE(rendezvous::read_failure(rank_0.await(rendezvous::message_kind::suspicion).body, heard));
         for (int beats = 0; beats < 20; ++beats) {
-            rank_0.await(star::message::alive);
-            rank_0.say(star::message::alive, 0, {});
+            rank_0.await(rendezvous::message_kind::heartbeat);
+            rank_0.say(rendezvous::message_kind::heartbeat, 0, {});
         }
-        rank_0.say(star::message::fail, 0,
-                   star::write_failure(failure::make(errc::timeout, 1, 2, "wait", "it was")));
-        rank_0.await(star::message::goodbye);
+        rank_0.say(rendezvous::message_kind::fail, 0,
+                   rendezvous::write_failure(failure::make(errc::timeout, 1, 2, "wait", "it was")));
+        rank_0.await(rendezvous::message_kind::leave);
         ::close(std::exchange(rank_0.socket, -1));
     });
     CHECK(verdict(rank_1, 2).peer == 2);
@@ -315,7 +322,7 @@ TEST_CASE("star: rank 0 that lives, and has no verdict yet, is not") {
     lives.join();
 }
 
-TEST_CASE("star: blame goes where the accused says that it waits") {
+TEST_CASE("rendezvous: blame goes where the accused says that it waits") {
     stage s(forgiving);
     std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
     failure const& why = verdict(*s.rank_1, 2);
@@ -327,7 +334,7 @@ TEST_CASE("star: blame goes where the accused says that it waits") {
     lives.join();
 }
 
-TEST_CASE("star: who is alive, and does not say whom it waits for, is the one") {
+TEST_CASE("rendezvous: who is alive, and does not say whom it waits for, is the one") {
     stage s(forgiving);
     std::thread lives([&] { s.rank_2.live(); });
     failure const& why = verdict(*s.rank_0, 2);
@@ -337,7 +344,7 @@ TEST_CASE("star: who is alive, and does not say whom it waits for, is the one") 
     lives.join();
 }
 
-TEST_CASE("star: a rank answers when its caller has looked around, not with what it said before") {
+TEST_CASE("rendezvous: a rank answers when its caller has looked around, not with what it said before") {
     stage s(forgiving);
     std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
     detail::detector(*s.rank_1).waits_for(0, detail::detector(*s.rank_1).probe());
@@ -352,7 +359,7 @@ TEST_CASE("star: a rank answers when its caller has looked around, not with what
     lives.join();
 }
 
-TEST_CASE("star: what is certain stands once the accused has had time to say what happened") {
+TEST_CASE("rendezvous: what is certain stands once the accused has had time to say what happened") {
     {
         stage s(forgiving);
         std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
@@ -365,9 +372,9 @@ TEST_CASE("star: what is certain stands once the accused has had time to say wha
     {
         stage s(forgiving);
         std::thread lives([&] {
-            s.rank_2.await(star::message::ask);
-            s.rank_2.say(star::message::fail, 0,
-                         star::write_failure(failure::make(errc::device, 2, -1, "wait", "on purpose")));
+            s.rank_2.await(rendezvous::message_kind::probe);
+            s.rank_2.say(rendezvous::message_kind::fail, 0,
+                         rendezvous::write_failure(failure::make(errc::device, 2, -1, "wait", "on purpose")));
             s.rank_2.live();
         });
         failure const& why = verdict(*s.rank_1, 2, true);
@@ -376,7 +383,7 @@ TEST_CASE("star: what is certain stands once the accused has had time to say wha
     }
 }
 
-TEST_CASE("star: a collective whose deadline passes names whom the missing ranks wait for") {
+TEST_CASE("rendezvous: a collective whose deadline passes names whom the missing ranks wait for") {
     stage s(forgiving);
     std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
     std::thread looks([&] { // rank 1 waits elsewhere for rank 2
@@ -395,14 +402,15 @@ TEST_CASE("star: a collective whose deadline passes names whom the missing ranks
     lives.join();
 }
 
-TEST_CASE("star: answers and accusations that make no sense end the world in the name of who sent them") {
+TEST_CASE(
+    "rendezvous: answers and accusations that make no sense end the world in the name of who sent them") {
     for (int const what : {0, 1, 2}) {
         stage s(forgiving);
-        if (what == 0) s.rank_2.say(star::message::answer, 0, star::write_answer({}));
+        if (what == 0) s.rank_2.say(rendezvous::message_kind::probe_reply, 0, rendezvous::write_answer({}));
         if (what == 1)
             s.rank_2.say(
-                star::message::accuse, 0,
-                star::write_failure(failure::make(errc::timeout, 2, 3, "wait", "there is no rank 3")));
+                rendezvous::message_kind::suspicion, 0,
+                rendezvous::write_failure(failure::make(errc::timeout, 2, 3, "wait", "there is no rank 3")));
         std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 7}); });
         if (what == 2) CHECK(verdict(*s.rank_0, 1).what != errc::ok);
         failure const& why = await_failure(*s.rank_1);

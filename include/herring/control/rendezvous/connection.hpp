@@ -1,12 +1,13 @@
-// herring: one connection of a star: whole messages out of a socket and into it, without ever blocking.
+// herring: one control connection: whole messages out of a socket and into it, without ever blocking.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_CONTROL_RENDEZVOUS_LINK_HPP
-#define HERRING_CONTROL_RENDEZVOUS_LINK_HPP
+#ifndef HERRING_CONTROL_RENDEZVOUS_CONNECTION_HPP
+#define HERRING_CONTROL_RENDEZVOUS_CONNECTION_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/wire/messages.hpp"
+#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/limits.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -22,7 +23,9 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-namespace HERRING_NAMESPACE::detail::star {
+namespace HERRING_NAMESPACE::detail::rendezvous {
+
+using namespace wire;
 
 /// No delay for small messages; a host that has vanished is noticed after about `patience`, idle or not.
 HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) noexcept {
@@ -39,7 +42,7 @@ HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) n
 }
 
 /// What lies at the front of the bytes that have come in.
-struct arrival {
+struct parsed_message {
     bool whole = false;  ///< a message is there: `front` and `body`
     std::string wrong{}; ///< or why it can never be one
     head front{};
@@ -50,10 +53,11 @@ struct arrival {
 ///
 /// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each
 /// kind of message may have.
-struct link {
-    int socket = -1;          // -1: this place is free
-    std::uint64_t serial = 0; // in order of opening; what was meant for a closed link does not reach the next
-    int rank = -1;            // -1: nobody yet
+struct connection {
+    int socket = -1; // -1: this place is free
+    std::uint64_t serial =
+        0;         // in order of opening; what was meant for a closed connection does not reach the next
+    int rank = -1; // -1: nobody yet
     bool connecting = false;
     bool refused = false; // only waits until the other end has read why
     bool finish = false;  // nothing more to send after `out`
@@ -108,8 +112,8 @@ struct link {
     }
 
     /// What has come in, from byte `begin` on, in a world of `ranks`.
-    HERRING_SETUP arrival look(std::size_t begin, std::size_t ranks) const {
-        arrival found;
+    HERRING_SETUP parsed_message parse(std::size_t begin, std::size_t ranks) const {
+        parsed_message found;
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
             // Junk is known by its first bytes, however slowly it comes.
@@ -122,7 +126,8 @@ struct link {
             return found;
         }
         if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, ranks))) {
-            found.wrong = text({"a control message of ", h.length, " bytes, more than its kind may have"});
+            found.wrong =
+                text({"a control message_kind of ", h.length, " bytes, more than its kind may have"});
             return found;
         }
         if (rest.size() < head_bytes + h.length) return found;
@@ -140,6 +145,6 @@ struct link {
     }
 };
 
-} // namespace HERRING_NAMESPACE::detail::star
+} // namespace HERRING_NAMESPACE::detail::rendezvous
 
-#endif // HERRING_CONTROL_RENDEZVOUS_LINK_HPP
+#endif // HERRING_CONTROL_RENDEZVOUS_CONNECTION_HPP

@@ -1,0 +1,62 @@
+// herring: one question «whom do you wait for?» to all ranks, its replies, and the root cause that they show. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_FAILURE_PROBE_ROUND_HPP
+#define HERRING_CONTROL_FAILURE_PROBE_ROUND_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/time.hpp"
+#include "herring/control/failure/wait_graph.hpp"
+#include "herring/error.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Rank 0's book of the first suspicion in a world: it ends the world, in the name of the root cause; only that is open.
+class probe_round {
+  public:
+    bool active() const noexcept { return active_; }
+    failure const& suspicion() const noexcept { return why_; }
+
+    /// `certain`: the suspect is lost. `deadline`: a rank that has not replied by then is silent.
+    HERRING_SETUP void begin(failure const& why, bool certain, int ranks, time_point deadline) {
+        active_ = true;
+        why_ = why;
+        certain_ = certain;
+        replies_ = fixed_array<wait_report>(static_cast<std::size_t>(ranks));
+        deadline_ = deadline;
+    }
+    /// This rank was stopped itself for so long.
+    void postpone(clock::duration time) noexcept { deadline_ += time; }
+
+    wait_report& reply(int rank) noexcept { return replies_[static_cast<std::size_t>(rank)]; }
+    bool expired(time_point now) const noexcept { return now >= deadline_; }
+
+    /// The failure that ends the world, or one without a code while replies are missing that decide it.
+    ///
+    /// `missing`: the ranks missing in a collective whose deadline has passed; empty: the suspect is the suspicion's peer.
+    /// `state(rank)` → `wait_report`, with `silent` for a rank that is not waited for any longer.
+    template <class State>
+    HERRING_SETUP failure verdict(std::span<int const> missing, State const& state) const {
+        if (why_.peer < 0) return why_;
+        if (certain_) // a rank reports a failure elsewhere before it replies
+            return state(why_.peer).how != rank_state::unheard ? why_ : failure{};
+        std::span<int const> const suspects = missing.empty() ? std::span<int const>(&why_.peer, 1) : missing;
+        root_cause const found =
+            find_root_cause(why_.reporter, suspects, static_cast<int>(replies_.size()), state);
+        return found.reached() ? describe(why_, found) : failure{};
+    }
+
+  private:
+    bool active_ = false;
+    bool certain_ = false;
+    failure why_{};
+    fixed_array<wait_report> replies_;
+    time_point deadline_{};
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_CONTROL_FAILURE_PROBE_ROUND_HPP

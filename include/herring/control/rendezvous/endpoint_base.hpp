@@ -1,0 +1,268 @@
+// herring: what coordinator and participant share: settings, connections, the board of failures, waiting callers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
+#define HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/base/monitor.hpp"
+#include "herring/control/control.hpp"
+#include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/rendezvous/connection.hpp"
+#include "herring/control/rendezvous/connection_set.hpp"
+#include "herring/control/rendezvous/event_thread.hpp"
+#include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/wire/messages.hpp"
+#include "herring/control/world_state.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/topology.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail::rendezvous {
+
+inline constexpr std::chrono::seconds leave_time{5};
+inline constexpr std::chrono::milliseconds leave_time_after_failure{500};
+/// How much longer than its deadline a rank waits for rank 0's reply.
+inline constexpr std::chrono::seconds reply_time{1};
+
+/// State of one process's end of the control connections, and what needs no role.
+///
+/// Threads:  callers and the event thread touch everything below `lock_`; the thread holds the lock except while it
+///           sleeps. Functions here are called with the lock held, unless they say otherwise.
+class endpoint_base {
+  public:
+    endpoint_base(endpoint_base const&) = delete;
+    endpoint_base& operator=(endpoint_base const&) = delete;
+
+    /// Says goodbye, waits until the others have closed, at most `leave_time`. Takes the lock.
+    HERRING_SETUP void leave() noexcept {
+        monitor::guard const held(lock_);
+        say_goodbye(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
+    }
+
+    /// Announces a failure. Takes the lock.
+    HERRING_SETUP void fail(failure const& why) noexcept {
+        try {
+            monitor::guard const held(lock_);
+            set_failure(why);
+        } catch (...) {
+            // No memory for the message; the end of the connection will tell the others.
+        }
+    }
+
+    /// Takes the lock.
+    HERRING_SETUP void attach(world_state& state) noexcept {
+        monitor::guard const held(lock_);
+        world_ = &state;
+    }
+
+    void check_deadlock() noexcept {} // the thread looks, with each heartbeat
+
+    control_board board() noexcept { return {&first_failure_, &failure_, &probe_, &waits_}; }
+
+  protected:
+    enum class stage { joining, joined, refused };
+
+    HERRING_SETUP explicit endpoint_base(settings&& from)
+        : settings_(std::move(from)), connections_(thread_, settings_.rank, settings_.size),
+          left_(at(settings_.size)) {}
+    HERRING_SETUP ~endpoint_base() { close_listeners(); } // the role has stopped the thread
+
+    static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+    bool failed() const noexcept { return first_failure_.load(std::memory_order_relaxed) != 0; }
+
+    HERRING_SETUP hello own_hello() const {
+        auto const given_or_0 = [&](std::chrono::milliseconds time, bool given) {
+            return given || settings_.rank == 0 ? static_cast<std::uint64_t>(time.count()) : 0;
+        };
+        return {static_cast<std::uint32_t>(settings_.size),
+                static_cast<std::uint32_t>(settings_.rank),
+                incarnation_,
+                settings_.secret,
+                given_or_0(settings_.asked.peer, settings_.asked.peer_given),
+                given_or_0(settings_.asked.call, settings_.asked.call_given),
+                settings_.node,
+                settings_.boot};
+    }
+
+    /// After joining: what rank 0 told everyone.
+    HERRING_SETUP membership joined_membership() const {
+        membership world;
+        world.rank = settings_.rank;
+        world.map = topology(node_ids_);
+        world.job = job_;
+        world.local_address = local_address_;
+        world.times = settings_.times;
+        world.default_timeout = settings_.asked.call;
+        world.ranks_on_this_machine = 0;
+        for (int const id : machine_ids_)
+            if (id == machine_ids_[at(settings_.rank)]) ++world.ranks_on_this_machine;
+        return world;
+    }
+
+    // ---- waiting, by callers ------------------------------------------------------------------------------
+
+    HERRING_SETUP void wait_while_joining(time_point deadline) noexcept {
+        while (stage_ == stage::joining && lock_.wait_until(deadline)) {
+        }
+    }
+
+    /// Whether collective `sequence` has ended by `deadline`, well or not.
+    HERRING_SETUP bool wait_until_done(std::uint64_t sequence, time_point deadline) noexcept {
+        while (done_ < sequence && !failed() && lock_.wait_until(deadline)) {
+        }
+        return done_ >= sequence || failed();
+    }
+
+    // ---- connections --------------------------------------------------------------------------------------
+
+    void close_connection(connection& c) noexcept {
+        connections_.close(c);
+        lock_.notify_all();
+    }
+
+    HERRING_SETUP void close_listeners() noexcept {
+        for (int const listener : settings_.listeners) {
+            thread_.forget(listener);
+            ::close(listener);
+        }
+        settings_.listeners.clear();
+    }
+
+    /// The rank has said goodbye; nothing more comes from there.
+    void has_left(connection& c, int rank) noexcept {
+        left_[at(rank)] = true;
+        connections_.finish(c);
+    }
+
+    /// The other end has closed, or the network gave it up. `c` is a rank's.
+    HERRING_SETUP void lost(connection& c, int why) {
+        bool const expected = left_[at(c.rank)] || c.finish || leaving_ || stage_ == stage::refused;
+        close_connection(c);
+        if (expected) return;
+        set_failure(failure::make(errc::peer_lost, -1, c.rank, "control",
+                                  {"its control connection (", c.from, ") closed without a goodbye",
+                                   reason(why), ": its process died or its host cannot be reached"}));
+    }
+
+    HERRING_SETUP static std::string reason(int why) {
+        return why == 0 ? std::string() : text({" (", std::strerror(why), ")"});
+    }
+
+    /// A rank has sent what no rank of this build sends.
+    HERRING_SETUP void protocol_error(connection& c, std::string_view what) {
+        set_failure(failure::make(errc::protocol, settings_.rank, c.rank, operation_or_control(),
+                                  {"it sent ", what, "; see that every rank runs the same build"}));
+        close_connection(c);
+    }
+
+    /// Goodbye to everyone, then waits until they have closed, at most so long.
+    HERRING_SETUP void say_goodbye(clock::duration most) noexcept {
+        time_point const deadline = clock::now() + most;
+        leaving_ = true;
+        close_listeners();
+        for (connection& c : connections_.all()) {
+            if (!c.open()) continue;
+            if (c.connecting || (c.pending() && !c.refused)) {
+                close_connection(c);
+                continue;
+            }
+            try {
+                if (stage_ == stage::joined) connections_.send(c, message_kind::leave, 0, {});
+            } catch (...) {
+                // No memory for a goodbye: the others will say that this rank was lost.
+            }
+            if (!c.finish) connections_.finish(c);
+        }
+        while (connections_.any_open() && lock_.wait_until(deadline)) {
+        }
+    }
+
+    // ---- failures -----------------------------------------------------------------------------------------
+
+    /// The answer of this rank's own caller to the last probe.
+    wait_report own_wait_report() const noexcept {
+        return wait_report::read(waits_.load(std::memory_order_acquire),
+                                 probe_.load(std::memory_order_relaxed));
+    }
+
+    /// For how long nothing has come from there.
+    static clock::duration silence(connection const& c, time_point now) noexcept { return now - c.heard; }
+
+    std::string_view operation_or_control() const noexcept {
+        return operation_.empty() ? std::string_view("control") : operation_;
+    }
+
+    /// The first failure stays, and is sent to every rank that this one is connected to.
+    HERRING_SETUP void set_failure(failure const& why) {
+        if (failed()) return;
+        keep_failure(why);
+        if (stage_ == stage::joined) connections_.send_all(message_kind::fail, 0, write_failure(why));
+    }
+
+    HERRING_SETUP void keep_failure(failure const& why) noexcept {
+        failure_ = why;
+        first_failure_.store(1, std::memory_order_release);
+        lock_.notify_all();
+        if (settings_.on_failure) thread_.wake(); // which calls it
+    }
+
+    HERRING_SETUP void throw_if_failed(std::string_view operation) const {
+        if (failed()) throw error(as_seen_by(failure_, settings_.rank, operation));
+    }
+
+    HERRING_SETUP void on_failure_message(connection& from, std::span<std::byte const> body) {
+        failure why;
+        if (read_failure(body, why))
+            set_failure(why);
+        else
+            protocol_error(from, "a failure that cannot be read");
+    }
+
+    // ---- state --------------------------------------------------------------------------------------------
+
+    settings settings_;
+    std::uint64_t const incarnation_ = random_bits();
+    event_thread thread_;
+
+    monitor lock_;
+    connection_set connections_;
+    stage stage_ = stage::joining;
+    bool leaving_ = false;
+    fixed_array<bool> left_; // rank → it has said goodbye
+    failure why_refused_{};
+    std::string last_trouble_;
+    world_state* world_ = nullptr;
+
+    // The same on every rank.
+    std::uint64_t job_ = 0;
+    std::vector<int> node_ids_, machine_ids_; // of a rank
+    std::string local_address_;
+
+    std::atomic<std::uint32_t> probe_{0}; // number of the last probe
+    std::atomic<std::uint64_t> waits_{wait_report::not_waiting};
+    std::atomic<std::uint32_t> first_failure_{0};
+    failure failure_{};
+
+    // Collectives.
+    std::string_view operation_; // that a caller is in
+    std::uint64_t done_ = 0;     // number of the last one that is complete
+    byte_buffer result_;
+};
+
+} // namespace HERRING_NAMESPACE::detail::rendezvous
+
+#endif // HERRING_CONTROL_RENDEZVOUS_ENDPOINT_BASE_HPP
