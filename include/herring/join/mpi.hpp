@@ -118,7 +118,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string co
 ///           herring::world world = herring::join(MPI_COMM_WORLD);
 HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& options = {}) {
     detail::mpi_runs();
-    detail::rendezvous who;
+    detail::join_target who;
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
     detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
     auto const setting = [](std::string const& own, char const* name) {
