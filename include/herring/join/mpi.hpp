@@ -71,7 +71,7 @@ HERRING_SETUP inline void mpi_runs() {
 }
 
 /// Rank 0: listens, and writes down where. `nearby`: every rank is on this node.
-HERRING_SETUP inline std::vector<int> mpi_listen(rendezvous& who, std::string const& address, bool nearby,
+HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string const& address, bool nearby,
                                                  time_point deadline) {
     if (!address.empty()) {
         std::vector<int> listeners;
