@@ -24,7 +24,9 @@ template <std::size_t... Speeds> struct in_proportion {
 
     /// Calls assign(offset, elements, server) for ranges in ascending order that cover the bucket once.
     template <class Assign>
-    static constexpr void shard(herring::bucket_view const& bucket, int servers, Assign&& assign) {
+    static constexpr void shard(herring::bucket_view const& bucket, herring::roles const& nodes,
+                                Assign&& assign) {
+        int const servers = nodes.server_count();
         std::size_t all = 0;
         for (int server = 0; server < servers; ++server) all += speed(server);
         std::size_t at = 0, so_far = 0;
@@ -32,7 +34,7 @@ template <std::size_t... Speeds> struct in_proportion {
             so_far += speed(server);
             std::size_t const exact = bucket.elements / all * so_far + bucket.elements % all * so_far / all;
             std::size_t const end = so_far == all ? bucket.elements : exact / bucket.grain * bucket.grain;
-            if (end > at) assign(at, end - at, server);
+            if (end > at) assign(at, end - at, herring::server_id{server});
             at = end;
         }
     }
@@ -63,7 +65,7 @@ template <class Reducer> std::size_t try_out(herring::world& world, char const* 
     for (float const x : reduce.tensor(0)) wrong += x != 1.5f; // (0 + 1 + 2 + 3) / 4
     std::vector<std::size_t> served(static_cast<std::size_t>(world.nodes()));
     for (herring::shard const& part : reduce.plan().shards)
-        if (part.server >= 0) served[static_cast<std::size_t>(part.server)] += part.elements;
+        if (part.server.value >= 0) served[part.server.place()] += part.elements;
     if (world.rank() == 0) {
         std::printf("%-24s", name);
         for (std::size_t node = 0; node < served.size(); ++node)

@@ -59,13 +59,15 @@ template <class Transport> constexpr bool carries(exchange_tuning const& sizes) 
 /// What a reducer asks of a pack, beyond what its policies ask of each other.
 template <class Pack> struct reducible {
     using transport = typename Pack::transport;
-    static constexpr bool known = std::is_same_v<typename Pack::placement, placement::colocated>;
+    static constexpr bool known = !Pack::placement::facts.dedicated_servers;
     static constexpr bool carried = transport::tag_bits >= 64 && carries<transport>(transport::tuning) &&
                                     carries<transport>(same_host_tuning<transport>());
     static constexpr bool value = known && carried;
-    static_assert(known,
-                  "[HRG-M05] reducer: runs placement::colocated alone; a common slip is a placement of one's "
-                  "own, which nothing would ask yet; leave it out");
+    static_assert(
+        known,
+        "[HRG-M05] reducer: every node has to contribute and to serve, and the facts of this placement say "
+        "dedicated_servers; a common slip is a fact that is copied from another placement; name "
+        "herring::placement::colocated, or leave the axis out");
     static_assert(
         !known || carried,
         "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of 4 KiB to 1 GiB, a window of one chunk "
@@ -147,6 +149,7 @@ class basic_reducer
     using Transport = typename Pack::transport;
     using IntraNode = typename Pack::intra_node;
     using Sharding = typename Pack::sharding;
+    using Placement = typename Pack::placement;
     using Fusion = typename Pack::fusion;
     using Update = typename Pack::update;
     using Progress = typename Pack::progress;
@@ -494,8 +497,8 @@ class basic_reducer
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
         tuning.cut_bytes = cuts() ? IntraNode::tuning.cut_bytes : 0;
-        return make_plan<Fusion, Sharding>({counts.data(), counts.size()}, map_, sizeof(Element),
-                                           sizeof(accumulator<Element>), tuning);
+        return make_plan<Fusion, Sharding, Placement>({counts.data(), counts.size()}, map_, sizeof(Element),
+                                                      sizeof(accumulator<Element>), tuning);
     }
 
     // Whether large buckets are cut: where they are in one place after the other, but for the network, which cuts them itself.

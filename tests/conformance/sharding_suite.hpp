@@ -9,7 +9,7 @@
 
 namespace herring::conformance {
 
-/// Cuts buckets of many shapes for many servers. Empty: every element has one server, the same each time.
+/// Cuts buckets of many shapes for many servers, with equal shares and others. Empty: every element has one server, the same each time.
 template <class P> findings sharding_suite() {
     static_assert(sharding_policy<P>);
     findings all;
@@ -18,14 +18,14 @@ template <class P> findings sharding_suite() {
     };
     struct range {
         std::size_t offset, elements;
-        int server;
+        server_id server;
         bool operator==(range const&) const = default;
     };
     if (P::name == nullptr || P::name[0] == 0) find("facts", "name is empty");
 
     dice random(11);
     auto const check = [&](std::vector<std::size_t> const& sizes, std::size_t grain, std::size_t first,
-                           int servers) {
+                           roles const& nodes) {
         // Tensors as a plan places them: padded to the grain, one behind the other. A buffer of all_reduce's is one
         // "tensor" of any length.
         std::vector<bucket_tensor> tensors;
@@ -37,12 +37,13 @@ template <class P> findings sharding_suite() {
         bucket_view const bucket{end, grain, tensors};
         std::string const about = std::to_string(end) + " elements in " + std::to_string(sizes.size()) +
                                   " tensors, grain " + std::to_string(grain) + ", " +
-                                  std::to_string(servers) + " servers: ";
+                                  std::to_string(nodes.server_count()) + " servers" +
+                                  (nodes.shares.empty() ? ": " : " with shares: ");
         std::vector<range> made, again;
-        P::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) {
+        P::shard(bucket, nodes, [&](std::size_t offset, std::size_t elements, server_id server) {
             made.push_back({offset, elements, server});
         });
-        P::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) {
+        P::shard(bucket, nodes, [&](std::size_t offset, std::size_t elements, server_id server) {
             again.push_back({offset, elements, server});
         });
         if (made != again) find("pure", about + "another answer the second time");
@@ -56,15 +57,21 @@ template <class P> findings sharding_suite() {
                      about + "element " + std::to_string(r.offset) + " comes twice, or out of order");
             if (r.elements > end - std::min(end, r.offset))
                 return find("covers", about + "a range ends behind the bucket");
-            if (r.server < 0 || r.server >= servers)
-                find("servers", about + "server " + std::to_string(r.server));
+            if (r.server.value < 0 || r.server.value >= nodes.server_count())
+                find("servers", about + "server " + std::to_string(r.server.value));
             if (r.elements > 0 && r.offset % grain != 0)
                 find("grain", about + "a cut at " + std::to_string(r.offset) + ", within a cache line");
             at = r.offset + r.elements;
         }
         if (at != end) find("covers", about + "elements from " + std::to_string(at) + " on have no server");
     };
-    for (int const servers : {1, 2, 3, 4, 5, 7, 8, 16, 31, 64})
+    std::vector<roles> worlds;
+    for (int const servers : {1, 2, 3, 4, 5, 7, 8, 16, 31, 64}) {
+        worlds.push_back(roles::both(servers));
+        if (servers % 2 == 0) continue;
+        for (int s = 0; s < servers; ++s) worlds.back().shares.push_back(1 + static_cast<int>(random(9)));
+    }
+    for (roles const& servers : worlds)
         for (std::size_t const grain : {1u, 8u, 16u, 32u}) {
             check({}, grain, 0, servers);
             check({0}, grain, 0, servers);

@@ -9,6 +9,8 @@
 
 using namespace herring::conformance;
 using herring::bucket_view;
+using herring::roles;
+using herring::server_id;
 
 namespace {
 
@@ -17,45 +19,51 @@ struct faulty {
     static constexpr char const* name = "faulty";
 };
 struct forgets_the_rest : faulty { // B/S for everyone
-    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
-        std::size_t const each =
-            bucket.elements / static_cast<std::size_t>(servers) / bucket.grain * bucket.grain;
-        for (int s = 0; s < servers && each > 0; ++s) assign(static_cast<std::size_t>(s) * each, each, s);
+    template <class Assign>
+    static void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        std::size_t const each = bucket.elements / nodes.servers.size() / bucket.grain * bucket.grain;
+        for (int s = 0; s < nodes.server_count() && each > 0; ++s)
+            assign(static_cast<std::size_t>(s) * each, each, server_id{s});
     }
 };
 struct overlaps : faulty {
-    template <class Assign> static void shard(bucket_view const& bucket, int, Assign&& assign) {
-        assign(std::size_t{0}, bucket.elements, 0);
-        if (bucket.elements > bucket.grain) assign(bucket.grain, bucket.elements - bucket.grain, 0);
+    template <class Assign> static void shard(bucket_view const& bucket, roles const&, Assign&& assign) {
+        assign(std::size_t{0}, bucket.elements, server_id{0});
+        if (bucket.elements > bucket.grain)
+            assign(bucket.grain, bucket.elements - bucket.grain, server_id{0});
     }
 };
 struct runs_over : faulty {
-    template <class Assign> static void shard(bucket_view const& bucket, int, Assign&& assign) {
-        assign(std::size_t{0}, (bucket.elements / bucket.grain + 1) * bucket.grain, 0);
+    template <class Assign> static void shard(bucket_view const& bucket, roles const&, Assign&& assign) {
+        assign(std::size_t{0}, (bucket.elements / bucket.grain + 1) * bucket.grain, server_id{0});
     }
 };
 struct counts_from_one : faulty {
-    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
-        assign(std::size_t{0}, bucket.elements, servers);
+    template <class Assign>
+    static void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        assign(std::size_t{0}, bucket.elements, server_id{nodes.server_count()});
     }
 };
 struct cuts_lines : faulty {
-    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
-        std::size_t const half = servers > 1 ? bucket.elements / 2 : bucket.elements;
-        assign(std::size_t{0}, half, 0);
-        if (bucket.elements > half) assign(half, bucket.elements - half, 1);
+    template <class Assign>
+    static void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        std::size_t const half = nodes.server_count() > 1 ? bucket.elements / 2 : bucket.elements;
+        assign(std::size_t{0}, half, server_id{0});
+        if (bucket.elements > half) assign(half, bucket.elements - half, server_id{1});
     }
 };
 struct takes_turns : faulty {
     static inline int turn = 0;
-    template <class Assign> static void shard(bucket_view const& bucket, int servers, Assign&& assign) {
-        assign(std::size_t{0}, bucket.elements, turn++ % servers);
+    template <class Assign>
+    static void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        assign(std::size_t{0}, bucket.elements, server_id{turn++ % nodes.server_count()});
     }
 };
 struct backwards : faulty {
-    template <class Assign> static void shard(bucket_view const& bucket, int, Assign&& assign) {
-        if (bucket.elements > bucket.grain) assign(bucket.grain, bucket.elements - bucket.grain, 0);
-        assign(std::size_t{0}, std::min(bucket.elements, bucket.grain), 0);
+    template <class Assign> static void shard(bucket_view const& bucket, roles const&, Assign&& assign) {
+        if (bucket.elements > bucket.grain)
+            assign(bucket.grain, bucket.elements - bucket.grain, server_id{0});
+        assign(std::size_t{0}, std::min(bucket.elements, bucket.grain), server_id{0});
     }
 };
 

@@ -157,10 +157,11 @@ struct absent_server {
     using axis = herring::axes::sharding;
     static constexpr char const* name = "absent_server";
     template <class Assign>
-    static void shard(herring::bucket_view const& bucket, int servers, Assign&& assign) noexcept {
+    static void shard(herring::bucket_view const& bucket, herring::roles const& nodes,
+                      Assign&& assign) noexcept {
         std::size_t const half = bucket.elements / 2;
-        assign(0, half, 0);
-        assign(half, bucket.elements - half, bucket.elements % 2 == 0 ? servers : 1);
+        assign(0, half, {0});
+        assign(half, bucket.elements - half, {bucket.elements % 2 == 0 ? nodes.server_count() : 1});
     }
 };
 

@@ -1,4 +1,4 @@
-// herring: must not compile: a placement that the reducer does not run, in a program that uses all that a reducer has: one
+// herring: must not compile: a placement with dedicated servers, in a program that uses all that a reducer has: one
 // error still.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
@@ -6,8 +6,12 @@
 
 struct elsewhere {
     using axis = herring::axes::placement;
-    static constexpr int servers(int nodes) noexcept { return nodes; }
-    static constexpr int node_of(int server, int) noexcept { return server; }
+    static constexpr herring::placement_facts facts{.dedicated_servers = true};
+    static herring::roles assign(herring::topology const& map) {
+        herring::roles roles;
+        for (int n = 0; n < map.nodes(); ++n) (n == 0 ? roles.servers : roles.contributors).push_back(n);
+        return roles;
+    }
 };
 
 using element = float;

@@ -7,8 +7,12 @@
 
 struct elsewhere {
     using axis = herring::axes::placement;
-    static constexpr int servers(int nodes) noexcept { return nodes; }
-    static constexpr int node_of(int server, int) noexcept { return server; }
+    static constexpr herring::placement_facts facts{.dedicated_servers = true};
+    static herring::roles assign(herring::topology const& map) {
+        herring::roles roles;
+        for (int n = 0; n < map.nodes(); ++n) (n == 0 ? roles.servers : roles.contributors).push_back(n);
+        return roles;
+    }
 };
 
 #ifndef HERRING_TWIN

@@ -7,8 +7,9 @@ struct own {
 #ifdef HERRING_TWIN
     static constexpr char const* name = "own";
 #endif
-    template <class Assign> static void shard(herring::bucket_view const& bucket, int, Assign&& assign) {
-        assign(std::size_t(0), bucket.elements, 0);
+    template <class Assign>
+    static void shard(herring::bucket_view const& bucket, herring::roles const&, Assign&& assign) {
+        assign(std::size_t(0), bucket.elements, herring::server_id{0});
     }
 };
 

@@ -6,12 +6,13 @@ struct own {
     using axis = herring::axes::sharding;
     static constexpr char const* name = "own";
 #ifndef HERRING_TWIN
-    static std::size_t shard(herring::bucket_view const& bucket, int servers) {
-        return bucket.elements / std::size_t(servers);
+    static std::size_t shard(herring::bucket_view const& bucket, herring::roles const& nodes) {
+        return bucket.elements / nodes.servers.size();
     }
 #else
-    template <class Assign> static void shard(herring::bucket_view const& bucket, int, Assign&& assign) {
-        assign(std::size_t(0), bucket.elements, 0);
+    template <class Assign>
+    static void shard(herring::bucket_view const& bucket, herring::roles const&, Assign&& assign) {
+        assign(std::size_t(0), bucket.elements, herring::server_id{0});
     }
 #endif
 };

@@ -41,7 +41,7 @@ std::vector<std::size_t> bytes_sent(plan const& p, topology const& map) {
                     std::size_t const others = static_cast<std::size_t>(map.nodes()) - 1;
                     if (b.path == route::one_hop)
                         sent[handler] += others * size * p.partial_bytes;
-                    else if (n == s.server)
+                    else if (n == p.roles.node_of(s.server))
                         sent[handler] += others * size * p.element_bytes; // results
                     else
                         sent[handler] += size * p.partial_bytes; // a push
@@ -63,8 +63,7 @@ TEST_CASE("plan: servers are balanced, whatever the tensors: within a grain, so 
                 if (b.path != route::two_hop) continue;
                 std::vector<std::size_t> load(static_cast<std::size_t>(nodes), 0);
                 for (std::uint32_t i = 0; i < b.shards; ++i)
-                    load[static_cast<std::size_t>(p.shards[b.first_shard + i].server)] +=
-                        p.shards[b.first_shard + i].elements;
+                    load[p.shards[b.first_shard + i].server.place()] += p.shards[b.first_shard + i].elements;
                 auto const [least, most] = std::minmax_element(load.begin(), load.end());
                 CHECK(*most - *least <= p.grain);
                 std::size_t const grains = b.elements / p.grain;
@@ -77,7 +76,7 @@ TEST_CASE("plan: servers are balanced, whatever the tensors: within a grain, so 
         sizes{1'000'000, 16, 16, 16}, topology::uniform(4, 1), 4, 4, usual_tuning());
     CHECK(naive.shards[0].elements == 1'000'000);
     REQUIRE(naive.shards.size() == 4);
-    for (std::size_t i = 0; i < 4; ++i) CHECK(naive.shards[i].server == static_cast<int>(i));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(naive.shards[i].server == herring::server_id::at(i));
 }
 
 TEST_CASE("plan: every local rank has work where the size allows it, none more than a chunk above another") {

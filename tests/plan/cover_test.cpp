@@ -103,8 +103,8 @@ class inspection {
             if (s.offset % p_.grain != 0 || s.chunk_elements % p_.grain != 0)
                 say("a cut within a cache line");
             if (s.first_chunk != chunks) say("chunk ids with a gap");
-            if (b.path == route::two_hop ? s.server < 0 || s.server >= map_.nodes()
-                                         : s.server != (one_node ? 0 : -1))
+            if (b.path == route::two_hop ? s.server.value < 0 || s.server.value >= p_.roles.server_count()
+                                         : s.server.value != (one_node ? 0 : -1))
                 say("a wrong server");
             std::size_t covered = 0;
             for (std::uint32_t k = 0; k < s.chunks; ++k) {

@@ -40,24 +40,34 @@ struct control_board {
 ///
 /// A backend is a class with these members; one that lacks a function does not compile.
 class control_table {
+    // Not lambdas: g++ sees their parameters shadow globals of the program.
+    template <class Backend> struct call {
+        static gather_result all_gather(void* self, std::string_view operation,
+                                        std::span<std::byte const> mine, time_point deadline) {
+            return static_cast<Backend*>(self)->all_gather(operation, mine, deadline);
+        }
+        static void barrier(void* self, std::string_view operation, time_point deadline) {
+            static_cast<Backend*>(self)->barrier(operation, deadline);
+        }
+        static void fail(void* self, failure const& why) noexcept { static_cast<Backend*>(self)->fail(why); }
+        static void report_suspicion(void* self, suspicion_report& of) noexcept {
+            static_cast<Backend*>(self)->report_suspicion(of);
+        }
+        static void attach(void* self, world_state& state) noexcept {
+            static_cast<Backend*>(self)->attach(state);
+        }
+        static void check_deadlock(void* self) noexcept { static_cast<Backend*>(self)->check_deadlock(); }
+        static void leave(void* self) noexcept { static_cast<Backend*>(self)->leave(); }
+        static void destroy(void* self) noexcept { static_cast<Backend*>(self)->destroy(); }
+    };
+
   public:
     template <class Backend>
     constexpr explicit control_table(std::type_identity<Backend>) noexcept
-        : all_gather([](void* self, std::string_view operation, std::span<std::byte const> mine,
-                        time_point deadline) {
-              return static_cast<Backend*>(self)->all_gather(operation, mine, deadline);
-          }),
-          barrier([](void* self, std::string_view operation, time_point deadline) {
-              static_cast<Backend*>(self)->barrier(operation, deadline);
-          }),
-          fail([](void* self, failure const& why) noexcept { static_cast<Backend*>(self)->fail(why); }),
-          report_suspicion([](void* self, suspicion_report& of) noexcept {
-              static_cast<Backend*>(self)->report_suspicion(of);
-          }),
-          attach([](void* self, world_state& state) noexcept { static_cast<Backend*>(self)->attach(state); }),
-          check_deadlock([](void* self) noexcept { static_cast<Backend*>(self)->check_deadlock(); }),
-          leave([](void* self) noexcept { static_cast<Backend*>(self)->leave(); }),
-          destroy([](void* self) noexcept { static_cast<Backend*>(self)->destroy(); }) {}
+        : all_gather(call<Backend>::all_gather), barrier(call<Backend>::barrier), fail(call<Backend>::fail),
+          report_suspicion(call<Backend>::report_suspicion), attach(call<Backend>::attach),
+          check_deadlock(call<Backend>::check_deadlock), leave(call<Backend>::leave),
+          destroy(call<Backend>::destroy) {}
 
     /// Collective; returns the bytes of every rank. Throws `error`.
     gather_result (*const all_gather)(void* self, std::string_view operation, std::span<std::byte const> mine,

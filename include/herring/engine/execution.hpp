@@ -64,7 +64,7 @@ struct chunk_cursor {
     /// Within `e`: moves on to the next chunk of the stream, if not on one. False: `e` has no more.
     bool settle(execution const& e) noexcept {
         while (shard < e.shard_count) {
-            if (e.shards[shard].server == server && k < e.shards[shard].chunks) return true;
+            if (e.shards[shard].server.value == server && k < e.shards[shard].chunks) return true;
             ++shard;
             k = stream.first;
         }

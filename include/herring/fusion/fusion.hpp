@@ -16,7 +16,7 @@ struct fusion_state {
     std::size_t bucket_bytes = 0;   ///< bytes in the open bucket, the tensor just added included
     std::size_t bucket_tensors = 0; ///< tensors in it
     std::size_t next_bytes = 0;     ///< bytes of the tensor that comes next (0: none, or empty)
-    int servers = 1;                ///< nodes that serve a shard of every bucket
+    int servers = 1;                ///< that a bucket is divided among
     int local_ranks = 1;            ///< ranks of the largest node
 };
 

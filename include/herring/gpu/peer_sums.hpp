@@ -199,7 +199,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     // chunks of this shard go to another node's server and come back. What this node serves is summed by the host.
     std::byte* seen_slot(std::uint64_t e, execution const& x, shard const& of) const noexcept {
         std::byte* const on_host = region_.slot(e);
-        if (parts_.data() != nullptr && x.path == route::two_hop && of.server != ranks_.node())
+        if (parts_.data() != nullptr && x.path == route::two_hop && of.server.value != ranks_.node())
             return parts_.data() + (on_host - region_.slot(0));
         return region_.on_device(on_host);
     }

@@ -8,17 +8,19 @@
 
 namespace HERRING_NAMESPACE::placement {
 
-/// Every node that computes gradients also serves one shard of every bucket.
+/// Every node contributes, and serves one shard of every bucket.
 ///
-/// Shape:   N nodes → N servers, server s on node s; each of its local ranks serves its own slice.
+/// Shape:   N nodes → N contributors and N servers with equal shares, number n of each on node n; each local rank serves its
+///          own slice.
 /// Cost:    2(N-1)/N · M bytes out and as many in, a node, for M bytes of gradients; no extra machine.
 /// Source:  Parameter Hub, SoCC'18 (CS: colocated sharded); Herring, SC'20 gives each server its own share.
 struct colocated {
     using axis = axes::placement;
     static constexpr char const* name = "colocated";
 
-    static constexpr int servers(int nodes) noexcept { return nodes; }
-    static constexpr int node_of(int server, int /*nodes*/) noexcept { return server; }
+    static constexpr placement_facts facts{.dedicated_servers = false};
+
+    static constexpr roles assign(topology const& map) { return roles::both(map.nodes()); }
 };
 static_assert(placement_policy<colocated>);
 

@@ -1,53 +1,49 @@
-// herring: what a placement policy is: where the servers of a plan live.
+// herring: what a placement policy is: the rule that gives nodes their roles.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLACEMENT_PLACEMENT_HPP
 #define HERRING_PLACEMENT_PLACEMENT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/plan/roles.hpp"
+#include "herring/plan/topology.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE {
 
-/// How many servers share every bucket of a plan over `nodes` nodes; at least 1.
-template <class Policy>
-concept placement_counts_servers = requires(int nodes) {
-    { Policy::servers(nodes) } -> std::same_as<int>;
-};
-
-/// On which node a server lives: a node in [0, nodes) for every server in [0, servers(nodes)).
-template <class Policy>
-concept placement_places_servers = requires(int server, int nodes) {
-    { Policy::node_of(server, nodes) } -> std::same_as<int>;
+/// What a placement policy promises, as `static constexpr placement_facts facts{...};`.
+struct placement_facts {
+    bool dedicated_servers = false; ///< a node may have one role only; false: every node has both
 };
 
 template <class Policy>
-concept placement_nothrow = requires(int server, int nodes) {
-    { Policy::servers(nodes) }
-    noexcept;
-    { Policy::node_of(server, nodes) }
-    noexcept;
+concept placement_assigns = requires(topology const& map) {
+    { Policy::assign(map) } -> std::same_as<roles>;
 };
 
-/// Where servers live. A pure function of the number of nodes: every rank computes the same plan from it.
+template <class Policy>
+concept placement_states_facts = std::is_same_v<decltype(Policy::facts), placement_facts const>;
+
+/// Which nodes contribute and which serve. A pure function of the topology: every rank computes the same plan from it.
+///
+/// Errors: `bad_argument` on every rank, from the reducer's constructor, for roles without a server or a contributor, with a
+///         node that does not exist or is listed twice, and for a node without a role; the text names the policy and the node.
 template <class Policy>
 concept placement_policy = std::same_as<typename Policy::axis, axes::placement> &&
-    placement_counts_servers<Policy> && placement_places_servers<Policy> && placement_nothrow<Policy>;
+    placement_assigns<Policy> && placement_states_facts<Policy>;
 
 template <class Policy> struct check<axes::placement, Policy> {
-    static constexpr int broken = first_broken(
-        {placement_counts_servers<Policy>, placement_places_servers<Policy>, placement_nothrow<Policy>});
+    static constexpr int broken = first_broken({placement_assigns<Policy>, placement_states_facts<Policy>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
-                  "[HRG-L01] placement: needs 'static constexpr int servers(int nodes) noexcept'; a "
-                  "common slip is to return std::size_t or to forget static; return int");
+                  "[HRG-L04] placement: needs 'static herring::roles assign(herring::topology const&)'; a "
+                  "common slip is to forget static, or to take the number of nodes; return the nodes that "
+                  "contribute and those that serve");
     static_assert(broken != 1,
-                  "[HRG-L02] placement: needs 'static constexpr int node_of(int server, int nodes) "
-                  "noexcept'; a common slip is to leave out 'nodes'; take both");
-    static_assert(broken != 2,
-                  "[HRG-L03] placement: 'servers' and 'node_of' must be noexcept; a common slip is to "
-                  "mark one only; add noexcept to both");
+                  "[HRG-L05] placement: needs 'static constexpr herring::placement_facts facts{...}'; a "
+                  "common slip is to leave it out where the defaults hold; write 'facts{}'");
 };
 
 } // namespace HERRING_NAMESPACE

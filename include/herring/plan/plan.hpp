@@ -5,10 +5,13 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
+#include "herring/base/ids.hpp"
 #include "herring/base/text.hpp"
 #include "herring/error.hpp"
 #include "herring/fusion/fusion.hpp"
+#include "herring/placement/colocated.hpp"
 #include "herring/plan/exchange_tuning.hpp"
+#include "herring/plan/roles.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/sharding/sharding.hpp"
 
@@ -53,11 +56,11 @@ struct shard {
     std::size_t chunk_elements = 0; ///< all chunks but the last have this many
     std::uint32_t chunks = 0;
     std::uint32_t first_chunk = 0; ///< dense chunk id in the bucket of this shard's chunk 0
-    int server = 0;                ///< node; -1 where every node sums for itself (one hop)
+    server_id server{0};           ///< of `plan::roles`; −1 where every node sums for itself (one hop)
 };
 
-/// A run of tensors that travels together. One that was cut is several: the first of them counts the tensors, and those
-/// behind it, which leave with it, none.
+/// A run of tensors that travels together. A split bucket is stored as several consecutive entries: only the first has
+/// `tensors` > 0; the others become ready with it.
 struct bucket {
     std::size_t offset = 0;         ///< elements from the start of a rank's tensor memory
     std::size_t elements = 0;       ///< with the padding between tensors
@@ -112,7 +115,9 @@ struct plan {
     exchange_tuning tuning;
     int nodes = 1;
     int largest_node = 1;
-    std::uint64_t digest = 0; ///< of all of the above, compared between ranks at construction
+    herring::roles roles;       ///< of the nodes
+    int contributing_ranks = 1; ///< ranks of all contributors
+    std::uint64_t digest = 0;   ///< of all of the above, compared between ranks at construction
 
     /// Chunks that may be on their way to one server rank, per peer.
     constexpr std::uint32_t window() const noexcept {
@@ -164,7 +169,7 @@ constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { re
 
 /// Cuts one shard into chunks: at most `chunk_elements` each, and enough of them that every one of
 /// `local_ranks` has work where the size allows it.
-constexpr shard cut(std::size_t offset, std::size_t elements, int server, std::size_t chunk_elements,
+constexpr shard cut(std::size_t offset, std::size_t elements, server_id server, std::size_t chunk_elements,
                     std::size_t grain, int local_ranks) noexcept {
     shard made{.offset = offset, .elements = elements, .server = server};
     if (elements == 0) return made;
@@ -212,17 +217,17 @@ class shard_check {
     constexpr shard_check(bucket_view const& view, int servers) noexcept : view_(view), servers_(servers) {}
 
     /// Whether the range is sound: it begins where the one before it ended, and has a server.
-    constexpr bool takes(std::size_t offset, std::size_t elements, int server) noexcept {
+    constexpr bool takes(std::size_t offset, std::size_t elements, server_id server) noexcept {
         if (defect_ != nullptr) return false;
         if (offset != next_)
             defect_ = offset > next_ ? "leaves out the elements before it" : "overlaps, or is out of order";
         else if (elements > view_.elements - next_)
             defect_ = "ends behind the bucket";
-        else if (server < 0 || server >= servers_)
+        else if (server.value < 0 || server.value >= servers_)
             defect_ = "goes to a server that does not exist";
         else if (elements > 0 && offset % view_.grain != 0)
             defect_ = "begins within a cache line";
-        offset_ = offset, elements_ = elements, server_ = server;
+        offset_ = offset, elements_ = elements, server_ = server.value;
         if (defect_ == nullptr) next_ += elements;
         return defect_ == nullptr;
     }
@@ -262,7 +267,7 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
                  std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
     std::uint32_t chunks = 0;
-    auto const add = [&](std::size_t offset, std::size_t elements, int server) {
+    auto const add = [&](std::size_t offset, std::size_t elements, server_id server) {
         if (elements == 0) return;
         shard part = cut(offset, elements, server, chunk, facts.grain, facts.largest_node);
         part.first_chunk = chunks;
@@ -270,14 +275,14 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
         shards.push_back(part);
     };
     if (made.path == route::two_hop) {
-        shard_check check(view, facts.nodes);
-        auto const assign = [&](std::size_t offset, std::size_t elements, int server) {
+        shard_check check(view, facts.roles.server_count());
+        auto const assign = [&](std::size_t offset, std::size_t elements, server_id server) {
             if (check.takes(offset, elements, server)) add(offset, elements, server);
         };
-        Sharding::shard(view, facts.nodes, assign);
+        Sharding::shard(view, facts.roles, assign);
         if (!check.sound()) check.refuse(policy_name<Sharding>(), of);
     } else {
-        add(0, view.elements, one_node ? 0 : -1);
+        add(0, view.elements, one_node ? server_id{0} : server_id{});
     }
     made.shards = static_cast<std::uint32_t>(shards.size()) - made.first_shard;
     made.chunks = chunks;
@@ -289,10 +294,11 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
 ///
 /// Cost:   O(tensors + shards); usable in a constant expression.
 /// Errors: `bad_argument`, the same on every rank: a sharding policy that does not give every element of a bucket one
-///         server, a fusion policy that answers a question in two ways, chunks below a cache line, sizes beyond 8 TiB.
-///         The text names the policy, the bucket and the range.
+///         server, a fusion policy that answers a question in two ways, a placement policy that lists a node twice or that
+///         does not exist, or no server, chunks below a cache line, sizes beyond 8 TiB. The text names the policy, and the
+///         bucket and the range, or the node.
 /// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
-template <class Fusion, class Sharding>
+template <class Fusion, class Sharding, class Placement = placement::colocated>
 HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
                                        std::size_t element_bytes, std::size_t accumulator_bytes,
                                        exchange_tuning const& tuning) {
@@ -313,7 +319,13 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.element_bytes = element_bytes;
     made.nodes = map.nodes();
     made.largest_node = map.largest_node();
-    made.partial_bytes = made.largest_node > 1 ? accumulator_bytes : element_bytes;
+    made.roles = Placement::assign(map);
+    if (detail::roles_defect const defect =
+            detail::defect_of(made.roles, map, Placement::facts.dedicated_servers);
+        defect.what != nullptr)
+        detail::refuse_roles(policy_name<Placement>(), defect, map);
+    made.contributing_ranks = made.roles.contributing_ranks(map);
+    made.partial_bytes = made.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
     made.grain = 64 / std::gcd(std::size_t{64}, element_bytes); // whole cache lines, of 24 bytes too
     made.tuning = tuning;
     made.tensors.reserve(elements.size());
@@ -349,8 +361,8 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         open.push_back({i, end - start, padded});
         end += padded;
         fusion_state const state{(end - start) * element_bytes, open.size(),
-                                 i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0, made.nodes,
-                                 made.largest_node};
+                                 i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0,
+                                 made.roles.server_count(), made.largest_node};
         bool const full = Fusion::closes(state);
         if (Fusion::closes(state) != full) // ranks must close the same buckets
             detail::refuse_plan({"fusion policy '", policy_name<Fusion>(), "', bucket ", made.buckets.size(),
@@ -362,9 +374,13 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.elements = end;
     detail::digest sum;
     sum.add(made.elements).add(element_bytes).add(made.partial_bytes);
+    for (int const node : made.roles.contributors) sum.add(node);
+    for (std::size_t s = 0; s < made.roles.servers.size(); ++s)
+        sum.add(made.roles.servers[s]).add(made.roles.share(server_id::at(s)));
     for (placed_tensor const& t : made.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
     for (bucket const& b : made.buckets) sum.add(b.offset).add(b.elements).add(b.chunks).add(b.path);
-    for (shard const& s : made.shards) sum.add(s.offset).add(s.elements).add(s.chunk_elements).add(s.server);
+    for (shard const& s : made.shards)
+        sum.add(s.offset).add(s.elements).add(s.chunk_elements).add(s.server.value);
     made.digest = sum.value();
     return made;
 }

@@ -8,26 +8,34 @@
 
 namespace HERRING_NAMESPACE::sharding {
 
-/// Cuts every bucket into equal byte ranges, one a server, whatever tensors they hold.
+/// Cuts every bucket into one byte range a server, as long as its share, whatever tensors they hold.
 ///
-/// Shape:   bucket of B grains, S servers → S ranges of ⌈B/S⌉ or ⌊B/S⌋ grains, in order; empty ones are left out.
-/// Cost:    max/mean load of a server < 1 + S/B.
+/// Shape:   bucket of B grains, S servers of equal share → S ranges of ⌈B/S⌉ or ⌊B/S⌋ grains, in order. A server of share h of
+///          H: ⌊B·h/H⌋ grains or one more. Empty ranges are left out.
+/// Cost:    max/mean load of servers with equal shares < 1 + S/B.
 /// Source:  Herring, SC'20: balanced fusion buffers.
 struct balanced {
     using axis = axes::sharding;
     static constexpr char const* name = "balanced";
 
     template <class Assign>
-    static constexpr void shard(bucket_view const& bucket, int servers, Assign&& assign) {
-        std::size_t const count = static_cast<std::size_t>(servers);
+    static constexpr void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
+        std::size_t const count = nodes.servers.size();
+        std::size_t const all = nodes.all_shares();
         std::size_t const grains = (bucket.elements + bucket.grain - 1) / bucket.grain;
-        std::size_t const each = grains / count;
-        std::size_t const more = grains % count; // the first `more` servers hold one grain more
+        // ⌊grains · share / all⌋, by factors that do not overflow.
+        auto const grains_of = [whole = grains / all, rest = grains % all, all](std::size_t share) {
+            return whole * share + rest * share / all;
+        };
+        std::size_t more = grains; // the first `more` servers hold one grain more
+        for (std::size_t server = 0; server < count; ++server)
+            more -= grains_of(nodes.share(server_id::at(server)));
         std::size_t at = 0;
         for (std::size_t server = 0; server < count; ++server) {
-            std::size_t const wanted = (each + (server < more ? 1 : 0)) * bucket.grain;
+            server_id const id = server_id::at(server);
+            std::size_t const wanted = (grains_of(nodes.share(id)) + (server < more ? 1 : 0)) * bucket.grain;
             std::size_t const size = wanted < bucket.elements - at ? wanted : bucket.elements - at;
-            if (size > 0) assign(at, size, static_cast<int>(server));
+            if (size > 0) assign(at, size, id);
             at += size;
         }
     }

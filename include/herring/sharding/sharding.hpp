@@ -4,6 +4,8 @@
 #define HERRING_SHARDING_SHARDING_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/ids.hpp"
+#include "herring/plan/roles.hpp"
 #include "herring/policy.hpp"
 
 #include <concepts>
@@ -29,7 +31,7 @@ struct bucket_view {
 namespace clauses::sharding {
 // A name, not a lambda: nvcc takes no lambda in a requirement.
 struct assign {
-    void operator()(std::size_t /*offset*/, std::size_t /*elements*/, int /*server*/) const noexcept {}
+    void operator()(std::size_t /*offset*/, std::size_t /*elements*/, server_id /*server*/) const noexcept {}
 };
 } // namespace clauses::sharding
 
@@ -38,14 +40,15 @@ concept sharding_named = requires {
     { Policy::name } -> std::convertible_to<char const*>;
 };
 template <class Policy>
-concept sharding_assigns = requires(bucket_view const& bucket, int servers,
+concept sharding_assigns = requires(bucket_view const& bucket, roles const& nodes,
                                     clauses::sharding::assign const& assign) {
-    Policy::shard(bucket, servers, assign);
+    Policy::shard(bucket, nodes, assign);
 };
 
-/// A sharding policy assigns ranges in ascending order that cover the bucket once:
-/// `assign(offset, elements, server)` with 0 ≤ server < servers, and `offset` a multiple of the bucket's grain. Pure: the
-/// same on every rank.
+/// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements, server)` with a
+/// `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's grain. Pure: the same on every rank.
+///
+/// `nodes.share(server)` is the part of the bucket that the placement means for a server. A policy may ignore it.
 ///
 /// Errors: `bad_argument` on every rank when it does not, from the reducer's constructor (and from `all_reduce`, whose
 /// buffers are divided at the call); the text names the policy, the bucket and the range.
@@ -59,10 +62,11 @@ template <class Policy> struct check<axes::sharding, Policy> {
     static_assert(broken != 0,
                   "[HRG-S01] sharding: needs 'static constexpr char const* name'; a common slip is to "
                   "leave it out; give it the name of your type");
-    static_assert(broken != 1,
-                  "[HRG-S02] sharding: needs 'template <class Assign> static void shard(bucket_view const&, "
-                  "int servers, Assign&& assign)'; a common slip is to return the ranges; call "
-                  "assign(offset, elements, server) for each");
+    static_assert(
+        broken != 1,
+        "[HRG-S02] sharding: needs 'template <class Assign> static void shard(bucket_view const&, "
+        "herring::roles const&, Assign&& assign)'; a common slip is to return the ranges, or to take "
+        "the number of servers; call assign(offset, elements, herring::server_id) for each");
 };
 
 } // namespace HERRING_NAMESPACE

@@ -8,7 +8,7 @@
 
 namespace HERRING_NAMESPACE::sharding {
 
-/// Gives tensor i, whole, to server i mod S.
+/// Gives tensor i, whole, to server i mod S, whatever its share.
 ///
 /// Shape:   bucket of t tensors → t ranges.
 /// Cost:    the server of the largest tensor carries all of it: max/mean load up to S.
@@ -18,11 +18,10 @@ struct whole_tensor {
     static constexpr char const* name = "whole_tensor";
 
     template <class Assign>
-    static constexpr void shard(bucket_view const& bucket, int servers, Assign&& assign) {
+    static constexpr void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
         for (bucket_tensor const& tensor : bucket.tensors)
             if (tensor.elements > 0)
-                assign(tensor.offset, tensor.elements,
-                       static_cast<int>(tensor.index % static_cast<std::size_t>(servers)));
+                assign(tensor.offset, tensor.elements, server_id::at(tensor.index % nodes.servers.size()));
     }
 };
 static_assert(sharding_policy<whole_tensor>);

@@ -16,10 +16,10 @@ using herring::shard;
 TEST_CASE(
     "execution: a cursor visits the chunks of its stream and its server, in order, against brute force") {
     std::vector<shard> const shards{
-        {.offset = 0, .elements = 100, .chunk_elements = 16, .chunks = 7, .first_chunk = 0, .server = 0},
-        {.offset = 100, .elements = 64, .chunk_elements = 16, .chunks = 4, .first_chunk = 7, .server = 1},
-        {.offset = 164, .elements = 5, .chunk_elements = 16, .chunks = 1, .first_chunk = 11, .server = 0},
-        {.offset = 169, .elements = 33, .chunk_elements = 16, .chunks = 3, .first_chunk = 12, .server = 1},
+        {.offset = 0, .elements = 100, .chunk_elements = 16, .chunks = 7, .first_chunk = 0, .server = {0}},
+        {.offset = 100, .elements = 64, .chunk_elements = 16, .chunks = 4, .first_chunk = 7, .server = {1}},
+        {.offset = 164, .elements = 5, .chunk_elements = 16, .chunks = 1, .first_chunk = 11, .server = {0}},
+        {.offset = 169, .elements = 33, .chunk_elements = 16, .chunks = 3, .first_chunk = 12, .server = {1}},
     };
     execution e;
     e.shards = shards.data();
@@ -30,7 +30,7 @@ TEST_CASE(
                 std::vector<std::pair<std::size_t, std::size_t>> expected, seen;
                 for (shard const& s : shards)
                     for (std::uint32_t k = 0; k < s.chunks; ++k)
-                        if (s.server == server && k % stride == first) {
+                        if (s.server.value == server && k % stride == first) {
                             std::size_t const from = k * s.chunk_elements;
                             expected.emplace_back(s.offset + from,
                                                   std::min(s.chunk_elements, s.elements - from));

@@ -5,27 +5,35 @@
 #include "doctest/doctest.h"
 
 namespace {
-struct two_servers {
+struct first_serves {
     using axis = herring::axes::placement;
-    static constexpr int servers(int nodes) noexcept { return nodes < 2 ? nodes : 2; }
-    static constexpr int node_of(int server, int nodes) noexcept { return nodes - 1 - server; }
+    static constexpr herring::placement_facts facts{.dedicated_servers = true};
+    static herring::roles assign(herring::topology const& map) {
+        herring::roles all = herring::roles::both(map.nodes());
+        all.servers = {0};
+        return all;
+    }
 };
-struct of_another_axis : two_servers {
+struct of_another_axis : first_serves {
     using axis = herring::axes::sharding;
 };
-struct nameless_nodes {
+struct without_facts {
     using axis = herring::axes::placement;
-    static constexpr int servers(int nodes) noexcept { return nodes; }
+    static herring::roles assign(herring::topology const& map) { return herring::roles::both(map.nodes()); }
 };
-struct may_throw : two_servers {
-    static int node_of(int, int) { return 0; }
+struct by_the_number_of_nodes : first_serves {
+    static herring::roles assign(int nodes) { return herring::roles::both(nodes); }
+};
+struct returns_nodes : first_serves {
+    static std::vector<int> assign(herring::topology const&) { return {}; }
 };
 } // namespace
 
 TEST_CASE("placement: the concept") {
-    CHECK(herring::placement_policy<two_servers>);
+    CHECK(herring::placement_policy<first_serves>);
     CHECK_FALSE(herring::placement_policy<of_another_axis>);
-    CHECK_FALSE(herring::placement_policy<nameless_nodes>);
-    CHECK_FALSE(herring::placement_policy<may_throw>);
-    CHECK(herring::check<herring::axes::placement, two_servers>::value);
+    CHECK_FALSE(herring::placement_policy<without_facts>);
+    CHECK_FALSE(herring::placement_policy<by_the_number_of_nodes>);
+    CHECK_FALSE(herring::placement_policy<returns_nodes>);
+    CHECK(herring::check<herring::axes::placement, first_serves>::value);
 }

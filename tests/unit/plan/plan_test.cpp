@@ -45,8 +45,11 @@ struct told {
     using axis = axes::sharding;
     static constexpr char const* name = "told";
     static inline std::function<void(bucket_view const&, int, assign const&)> ranges;
-    static void shard(bucket_view const& bucket, int servers, assign const& to) noexcept {
-        ranges(bucket, servers, to);
+    template <class Assign>
+    static void shard(bucket_view const& bucket, roles const& nodes, Assign const& to) noexcept {
+        ranges(bucket, nodes.server_count(), [&](std::size_t offset, std::size_t elements, int server) {
+            to(offset, elements, server_id{server});
+        });
     }
 };
 static_assert(sharding_policy<told>);
@@ -65,6 +68,23 @@ struct counting {
     static constexpr char const* name = "counting";
     static inline int asked = 0;
     static bool closes(fusion_state const&) noexcept { return ++asked % 3 == 0; }
+};
+
+/// One server, all other nodes contribute; −2: no server.
+template <int Server> struct fixed_roles {
+    using axis = axes::placement;
+    static constexpr char const* name = "fixed_roles";
+    static constexpr placement_facts facts{.dedicated_servers = true};
+    static roles assign(topology const& map) {
+        roles all;
+        for (int n = 0; n < map.nodes(); ++n)
+            if (n != Server) all.contributors.push_back(n);
+        if (Server != -2) all.servers.push_back(Server);
+        return all;
+    }
+};
+struct says_both : fixed_roles<1> {
+    static constexpr placement_facts facts{};
 };
 } // namespace
 
@@ -108,6 +128,45 @@ TEST_CASE("plan: a fusion policy that answers a question in two ways is refused"
     std::string const text = refusal<counting, sharding::balanced>({32, 1600, 5}, topology::uniform(3, 1));
     CHECK(says(text, "make_plan: bad argument: fusion policy 'counting', bucket 0"));
     CHECK(says(text, "yes and no to the same question"));
+}
+
+TEST_CASE("plan: a placement policy that assigns impossible roles is refused, with the policy and the node") {
+    auto const refusal_by = [](auto placement, topology const& map) -> std::string {
+        try {
+            (void)make_plan<fusion::per_tensor, sharding::balanced, decltype(placement)>(
+                std::vector<std::size_t>{1600}, map, 4, 4, sizes);
+        } catch (error const& why) {
+            CHECK(why.code() == errc::bad_argument);
+            return why.what();
+        }
+        return "";
+    };
+    std::string const absent = refusal_by(fixed_roles<3>{}, topology::uniform(3, 2));
+    CHECK(says(absent,
+               "make_plan: bad argument: placement policy 'fixed_roles', topology of nodes 0 to 2: server "
+               "node 3 does not exist"));
+    CHECK(refusal_by(fixed_roles<0>{}, topology::uniform(3, 2)) == "");
+    CHECK(says(refusal_by(fixed_roles<-2>{}, topology::uniform(3, 2)), "names no server;"));
+    CHECK(says(refusal_by(says_both{}, topology::uniform(3, 2)), "contributor node 0 has one role only"));
+}
+
+TEST_CASE(
+    "plan: with dedicated servers, buckets are divided among the servers, and contributors set the width") {
+    topology const map({0, 0, 1, 2}); // node 0, with two ranks, serves only
+    plan const p = make_plan<fusion::per_tensor, sharding::balanced, fixed_roles<0>>(
+        std::vector<std::size_t>{16'000}, map, 2, 4, sizes);
+    REQUIRE(p.shards.size() == 1);
+    CHECK(p.shards[0].server == server_id{0});
+    CHECK(p.roles.node_of(p.shards[0].server) == 0);
+    CHECK(p.roles.contributors == std::vector<int>{1, 2});
+    CHECK(p.contributing_ranks == 2);
+    CHECK(p.partial_bytes == 2); // no ranks of a contributor are combined first
+    plan const both =
+        make_plan<fusion::per_tensor, sharding::balanced>(std::vector<std::size_t>{16'000}, map, 2, 4, sizes);
+    CHECK(both.shards.size() == 3);
+    CHECK(both.contributing_ranks == 4);
+    CHECK(both.partial_bytes == 4);
+    CHECK(both.digest != p.digest);
 }
 
 TEST_CASE("plan: the default tuning is one that works; what does not is refused") {
@@ -227,7 +286,7 @@ TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the 
     plan const by_tensor = whole(sharding::whole_tensor{}, {600, 1500, 300}, 2);
     REQUIRE(by_tensor.buckets.size() == 3);
     std::vector<int> servers;
-    for (shard const& s : by_tensor.shards) servers.push_back(s.server);
+    for (shard const& s : by_tensor.shards) servers.push_back(s.server.value);
     CHECK(servers == std::vector<int>{0, 1, 1, 1, 0});
 
     cut.cut_bytes = 1; // no less than a cache line
@@ -244,7 +303,8 @@ TEST_CASE("plan: a value that a constant expression can make") {
             {.chunk_bytes = 1024, .window_bytes = 4096, .one_hop_bytes = 128, .local_chunk_bytes = 1024});
         return p.buckets.size() == 3 && p.buckets[0].path == route::two_hop && p.buckets[1].elements == 0 &&
                p.buckets[2].path == route::one_hop && p.elements == 1008 + 32 && p.buckets[0].shards == 3 &&
-               p.shards[0].elements == 336 && p.shards[2].server == 2 && p.tensors[2].offset == 1008;
+               p.shards[0].elements == 336 && p.shards[2].server == server_id{2} &&
+               p.tensors[2].offset == 1008;
     }();
     static_assert(fine);
     static_assert(to_string(route::two_hop)[0] == 't');

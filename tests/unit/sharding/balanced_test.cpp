@@ -10,6 +10,8 @@
 #include <vector>
 
 using herring::bucket_view;
+using herring::roles;
+using herring::server_id;
 using herring::sharding::balanced;
 
 namespace {
@@ -18,13 +20,14 @@ struct range {
     int server;
     friend bool operator==(range const&, range const&) = default;
 };
-std::vector<range> cut(bucket_view const& bucket, int servers) {
+std::vector<range> cut(bucket_view const& bucket, roles const& nodes) {
     std::vector<range> made;
-    balanced::shard(bucket, servers, [&](std::size_t offset, std::size_t elements, int server) {
-        made.push_back({offset, elements, server});
+    balanced::shard(bucket, nodes, [&](std::size_t offset, std::size_t elements, server_id server) {
+        made.push_back({offset, elements, server.value});
     });
     return made;
 }
+std::vector<range> cut(bucket_view const& bucket, int servers) { return cut(bucket, roles::both(servers)); }
 } // namespace
 
 TEST_CASE("balanced: whole grains, the first servers hold one more, the last range holds the rest") {
@@ -57,11 +60,36 @@ TEST_CASE("balanced: no two servers differ by more than a grain") {
             }
 }
 
+TEST_CASE("balanced: a server has its share, within a grain, in buckets of any size") {
+    roles nodes = roles::both(3);
+    nodes.shares = {1, 4, 3};
+    CHECK(cut({.elements = 8 * 16, .grain = 16, .tensors = {}}, nodes) ==
+          std::vector<range>{{0, 16, 0}, {16, 64, 1}, {80, 48, 2}});
+    CHECK(cut({.elements = 16, .grain = 16, .tensors = {}}, nodes) == std::vector<range>{{0, 16, 0}});
+    nodes.shares = {7, 1, 1 << 23};
+    std::size_t const huge = std::size_t{1} << 43; // no product overflows
+    for (std::size_t const elements : {std::size_t{5}, std::size_t{1000}, std::size_t{123'457}, huge}) {
+        std::vector<std::size_t> load(3, 0);
+        for (range const& r : cut({.elements = elements, .grain = 16, .tensors = {}}, nodes))
+            load[static_cast<std::size_t>(r.server)] += r.elements;
+        CHECK(load[0] + load[1] + load[2] == elements);
+        for (std::size_t s = 0; s < 3; ++s) {
+            double const due =
+                static_cast<double>(elements) * nodes.shares[s] / static_cast<double>(nodes.all_shares());
+            CHECK(static_cast<double>(load[s]) > due - 2 * 16);
+            CHECK(static_cast<double>(load[s]) < due + 2 * 16);
+        }
+    }
+    nodes.shares = {5, 5, 5}; // as without shares
+    CHECK(cut({.elements = 100, .grain = 16, .tensors = {}}, nodes) ==
+          cut({.elements = 100, .grain = 16, .tensors = {}}, 3));
+}
+
 TEST_CASE("balanced: at compile time") {
     constexpr int servers = [] {
         int count = 0;
-        balanced::shard({.elements = 1000, .grain = 16, .tensors = {}}, 5,
-                        [&](std::size_t, std::size_t, int) { ++count; });
+        balanced::shard({.elements = 1000, .grain = 16, .tensors = {}}, roles::both(5),
+                        [&](std::size_t, std::size_t, server_id) { ++count; });
         return count;
     }();
     static_assert(servers == 5);

@@ -14,9 +14,9 @@ using herring::sharding::whole_tensor;
 TEST_CASE("whole_tensor: tensor i, whole, to server i mod S; empty ones to nobody") {
     std::vector<bucket_tensor> const tensors{{4, 0, 32}, {5, 32, 0}, {6, 32, 16}, {7, 48, 160}};
     std::vector<std::size_t> seen;
-    whole_tensor::shard({.elements = 208, .grain = 16, .tensors = tensors}, 3,
-                        [&](std::size_t offset, std::size_t elements, int server) {
-                            seen.insert(seen.end(), {offset, elements, static_cast<std::size_t>(server)});
+    whole_tensor::shard({.elements = 208, .grain = 16, .tensors = tensors}, herring::roles::both(3),
+                        [&](std::size_t offset, std::size_t elements, herring::server_id server) {
+                            seen.insert(seen.end(), {offset, elements, server.place()});
                         });
     CHECK(seen == std::vector<std::size_t>{0, 32, 1, 32, 16, 0, 48, 160, 1});
     CHECK(whole_tensor::name == std::string_view("whole_tensor"));
