@@ -12,15 +12,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 /// Tags for `transport::ofi<Provider>`. Reaches no libfabric.
 ///
-/// A tag says what is relied upon; what libfabric grants on the machine is compared with it at construction, and one
-/// that falls short is refused. A tag of one's own is a type that names its provider; the rest it has from `basic`:
+/// A tag says what is relied upon. What libfabric grants on the machine is compared with it at construction; a provider
+/// that grants less is refused. A tag of your own names its provider and states its facts:
 /// ```cpp
-/// struct psm3 : herring::provider::basic {
+/// struct psm3 {
 ///     static constexpr char const* name = "ofi<psm3>";
 ///     static constexpr char const* libfabric = "psm3";
+///     static constexpr herring::provider_facts facts{.keeps_order = true};
 /// };
 /// using gradients = herring::reducer<float, herring::transport::ofi<psm3>>;
 /// ```
@@ -33,30 +35,49 @@ enum class located_by : std::uint8_t {
     name       ///< by a name that Herring makes; other ranks of the machine map what it names in /dev/shm
 };
 
-/// Facts that hold for any provider, for tags to start from: nothing is relied upon, everything is registered.
-struct basic {
-    static constexpr located_by where = located_by::interface;
-    static constexpr bool keeps_order = false; ///< two messages with one tag are matched in the order sent
-    static constexpr bool waits_on_descriptor =
-        false; ///< its queue has a descriptor to sleep on (FI_WAIT_FD)
-    static constexpr bool registers_memory =
-        true; ///< posts lie in memory that was registered, if it asks for it
-    static constexpr bool device_memory = false; ///< FI_HMEM is asked for, and must be granted
-    static constexpr bool one_machine = false;   ///< all ranks must be processes of one machine
-    static constexpr bool closes_in_flight =
-        true; ///< its endpoint may be closed while a send is not complete
-    static constexpr bool tells_truncation = true; ///< a message longer than its receive ends in FI_ETRUNC
-    static constexpr bool always_returns =
-        true; ///< posts and reads return whatever becomes of a peer; if not, a signal ends them once the world failed
-    static constexpr bool withdraws = true; ///< nobody reads a send's memory once its endpoint is closed
-    static constexpr std::size_t most_receives = std::size_t{1} << 30; ///< posted at once, of all peers
-    static constexpr std::size_t max_message = std::size_t{1} << 40;   ///< bytes
-    static constexpr exchange_tuning tuning{
-        .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 256_KiB};
+} // namespace HERRING_NAMESPACE::provider
 
-    /// Why it cannot be used with this version of the library (major << 16 | minor), or nullptr.
-    static constexpr char const* unusable(std::uint32_t /*version*/) noexcept { return nullptr; }
+namespace HERRING_NAMESPACE {
+
+/// What is relied upon of a provider: `static constexpr provider_facts facts{.keeps_order = true, ...};`.
+///
+/// The defaults hold for any provider: nothing is relied upon, everything is registered. A misspelt member does not
+/// compile.
+struct provider_facts {
+    /// How its endpoint is placed.
+    provider::located_by where = provider::located_by::interface;
+    /// Two messages with one tag are matched in the order in which they were sent.
+    bool keeps_order = false;
+    /// Its queue has a descriptor to sleep on (FI_WAIT_FD).
+    bool waits_on_descriptor = false;
+    /// Posts lie in memory that was registered, if it asks for it.
+    bool registers_memory = true;
+    /// FI_HMEM is asked for, and must be granted.
+    bool device_memory = false;
+    /// All ranks must be processes of one machine.
+    bool one_machine = false;
+    /// Its endpoint may be closed while a send is not complete.
+    bool closes_in_flight = true;
+    /// A message longer than its receive ends in FI_ETRUNC.
+    bool tells_truncation = true;
+    /// Posts and reads return whatever becomes of a peer; if not, a signal ends them once the world has failed.
+    bool always_returns = true;
+    /// Nobody reads the memory of a send once its endpoint is closed.
+    bool withdraws = true;
+    /// Receives posted at once, of all peers.
+    std::size_t most_receives = std::size_t{1} << 30;
+    /// Largest message, in bytes.
+    std::size_t max_message = std::size_t{1} << 40;
+    /// The sizes that suit it.
+    exchange_tuning tuning{
+        .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 256_KiB};
+    /// Why a version of libfabric (major << 16 | minor) will not do, or nullptr. Without a function any will do.
+    char const* (*unusable)(std::uint32_t version) noexcept = nullptr;
 };
+
+} // namespace HERRING_NAMESPACE
+
+namespace HERRING_NAMESPACE::provider {
 
 /// TCP sockets with libfabric's messages on top: works everywhere, for tests and for networks without a better one.
 ///
@@ -64,15 +85,16 @@ struct basic {
 ///         Messages above 128 KiB go by its rendezvous (FI_OFI_RXM_SAR_LIMIT), in which the receiver reads the sender's
 ///         memory: an endpoint that is closed then brings the process down (1.17). So one that has sends in flight when
 ///         it goes is left as it is, which costs its descriptors until the process ends.
-struct tcp : basic {
+struct tcp {
     static constexpr char const* name = "ofi<tcp>";
     static constexpr char const* libfabric = "tcp;ofi_rxm";
-    static constexpr bool keeps_order = true;
-    static constexpr bool waits_on_descriptor = true;
-    static constexpr bool registers_memory = false;
-    static constexpr bool closes_in_flight = false;
-    static constexpr exchange_tuning tuning{
-        .chunk_bytes = 512_KiB, .window_bytes = 1_MiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
+    static constexpr provider_facts facts{
+        .keeps_order = true,
+        .waits_on_descriptor = true,
+        .registers_memory = false,
+        .closes_in_flight = false,
+        .tuning = {
+            .chunk_bytes = 512_KiB, .window_bytes = 1_MiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB}};
 };
 
 /// Shared memory and process_vm_readv between processes of one machine.
@@ -84,46 +106,51 @@ struct tcp : basic {
 /// come back from a post or a read of the queue. `detail::way_out` brings them back once the world has failed, by a thread
 /// that wakes ten times a second, and at need by a real-time signal; the endpoint's memory then stays until the process
 /// ends. Calls of set-up alone (fi_enable, fi_av_insert) do not go through it.
-struct shm : basic {
+struct shm {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";
-    static constexpr located_by where = located_by::name;
-    static constexpr bool keeps_order = true;
-    static constexpr bool registers_memory = false;
-    static constexpr bool one_machine = true;
-    static constexpr bool tells_truncation = false; // 1.17: from 4 KiB on it reads for ever
-    static constexpr bool withdraws = false;
-    static constexpr bool always_returns = false;
-    static constexpr std::size_t most_receives = 1000;
-    static constexpr exchange_tuning tuning{
-        .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB};
+    static constexpr provider_facts facts{
+        .where = located_by::name,
+        .keeps_order = true,
+        .registers_memory = false,
+        .one_machine = true,
+        .tells_truncation = false, // 1.17: from 4 KiB on it reads for ever
+        .always_returns = false,
+        .withdraws = false,
+        .most_receives = 1000,
+        .tuning = {
+            .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB}};
 };
 
-/// InfiniBand, RoCE and iWARP adapters. Not run: no such adapter was at hand.
+/// InfiniBand, RoCE and iWARP adapters.
 ///
 /// Source: fi_verbs(7), fi_rxm(7).
-struct verbs : basic {
+struct verbs {
     static constexpr char const* name = "ofi<verbs>";
     static constexpr char const* libfabric = "verbs;ofi_rxm";
-    static constexpr bool keeps_order = true;
-    static constexpr bool waits_on_descriptor = true;
+    static constexpr provider_facts facts{.keeps_order = true, .waits_on_descriptor = true};
 };
 
-/// Amazon's Elastic Fabric Adapter, whose SRD keeps no order. Not run: no such adapter was at hand.
+/// Amazon's Elastic Fabric Adapter, whose SRD keeps no order.
 ///
 /// Source: fi_efa(7): manual progress, and in several releases no wait objects, so waiting is by a bounded back-off.
-struct efa : basic {
+struct efa {
     static constexpr char const* name = "ofi<efa>";
     static constexpr char const* libfabric = "efa";
-    static constexpr located_by where = located_by::device;
-
-    static constexpr char const* unusable(std::uint32_t version) noexcept {
+    static constexpr char const* needs_1_11(std::uint32_t version) noexcept {
         return version < (1u << 16 | 11) ? "its SRD needs libfabric 1.11 or later" : nullptr;
     }
+    static constexpr provider_facts facts{.where = located_by::device, .unusable = needs_1_11};
 };
 
-/// The same provider with tensors in the memory of a GPU: FI_HMEM is asked for, and must be granted. Not run.
-template <class Tag> struct on_device : Tag { static constexpr bool device_memory = true; };
+/// The same provider with tensors in the memory of a GPU: FI_HMEM is asked for, and must be granted.
+template <class Tag> struct on_device : Tag {
+    static constexpr provider_facts facts = [] {
+        provider_facts changed = Tag::facts;
+        changed.device_memory = true;
+        return changed;
+    }();
+};
 
 } // namespace HERRING_NAMESPACE::provider
 
@@ -135,27 +162,36 @@ concept named = requires {
     { Provider::name } -> std::convertible_to<char const*>;
     { Provider::libfabric } -> std::convertible_to<char const*>;
 };
+// Whether `facts` is constexpr. By a function: clang takes a requirement for met where the initializer has an error.
+template <class Provider>
+constexpr auto are_constant(int) noexcept
+    -> decltype(std::bool_constant<Provider::facts.keeps_order>{}, true) {
+    return true;
+}
+template <class Provider> constexpr bool are_constant(long) noexcept { return false; }
 template <class Provider>
 concept facts = requires {
-    { Provider::where } -> std::convertible_to<herring::provider::located_by>;
-    { Provider::keeps_order } -> std::convertible_to<bool>;
-    { Provider::waits_on_descriptor } -> std::convertible_to<bool>;
-    { Provider::registers_memory } -> std::convertible_to<bool>;
-    { Provider::device_memory } -> std::convertible_to<bool>;
-    { Provider::one_machine } -> std::convertible_to<bool>;
-    { Provider::closes_in_flight } -> std::convertible_to<bool>;
-    { Provider::tells_truncation } -> std::convertible_to<bool>;
-    { Provider::always_returns } -> std::convertible_to<bool>;
-    { Provider::withdraws } -> std::convertible_to<bool>;
-    { Provider::most_receives } -> std::convertible_to<std::size_t>;
-    { Provider::max_message } -> std::convertible_to<std::size_t>;
-    { Provider::tuning } -> std::convertible_to<exchange_tuning>;
-};
+    { Provider::facts } -> std::same_as<provider_facts const&>;
+}
+&&are_constant<Provider>(0);
+/// Members that nobody reads: what they say belongs into `facts`.
 template <class Provider>
-concept versioned = requires(std::uint32_t version) {
-    { Provider::unusable(version) }
-    noexcept->std::convertible_to<char const*>;
-};
+concept strays = requires {
+    Provider::where;
+}
+|| requires { Provider::keeps_order; }
+|| requires { Provider::waits_on_descriptor; }
+|| requires { Provider::registers_memory; }
+|| requires { Provider::device_memory; }
+|| requires { Provider::one_machine; }
+|| requires { Provider::closes_in_flight; }
+|| requires { Provider::tells_truncation; }
+|| requires { Provider::always_returns; }
+|| requires { Provider::withdraws; }
+|| requires { Provider::most_receives; }
+|| requires { Provider::max_message; }
+|| requires { Provider::tuning; }
+|| requires { Provider::unusable; };
 // One provider, and no other: libfabric takes a list, and the names that begin with '^' as those to leave out.
 template <class Provider> constexpr bool one_provider() noexcept {
     if constexpr (named<Provider>) {
@@ -169,16 +205,17 @@ template <class Provider> constexpr bool one_provider() noexcept {
 /// What `transport::ofi` can be made of.
 template <class Provider>
 concept provider_tag = clauses::provider::named<Provider> && clauses::provider::facts<Provider> &&
-    clauses::provider::versioned<Provider> && clauses::provider::one_provider<Provider>();
+                       !clauses::provider::strays<Provider> &&
+                       clauses::provider::one_provider<Provider>();
 
 namespace detail {
 
 // As a need, so that a pack says it once.
-template <class Provider> struct provider_facts {
+template <class Provider> struct provider_clauses {
     template <class Pack> struct check {
         static constexpr int broken =
             first_broken({clauses::provider::named<Provider>, clauses::provider::one_provider<Provider>(),
-                          clauses::provider::facts<Provider>, clauses::provider::versioned<Provider>});
+                          clauses::provider::facts<Provider>, !clauses::provider::strays<Provider>});
         static constexpr bool value = broken < 0;
         static_assert(
             broken != 0,
@@ -190,23 +227,20 @@ template <class Provider> struct provider_facts {
             "place; a common slip is a list, an exclusion with a caret, or an empty text; write it as "
             "fi_info -l does, as in 'tcp;ofi_rxm'");
         static_assert(broken != 2,
-                      "[HRG-V03] provider: needs the facts where, keeps_order, waits_on_descriptor, "
-                      "registers_memory, device_memory, one_machine, closes_in_flight, tells_truncation, "
-                      "always_returns, withdraws, most_receives, max_message and tuning; a common slip is a "
-                      "tag that does not derive "
-                      "from herring::provider::basic, which has them all");
-        static_assert(
-            broken != 3,
-            "[HRG-V04] provider: needs 'static constexpr char const* unusable(std::uint32_t version) "
-            "noexcept', which returns why a version of libfabric will not do, or nullptr; a common "
-            "slip is to forget noexcept");
+                      "[HRG-V03] provider: needs 'static constexpr provider_facts facts{...}'; a common slip "
+                      "is a misspelt member of facts, which the compiler names; facts{} relies on nothing");
+        static_assert(broken != 3,
+                      "[HRG-V05] provider: its facts are members of 'facts', and one is a member of the tag, "
+                      "where nobody reads it; a common slip is 'static constexpr bool keeps_order = true'; "
+                      "write 'facts{.keeps_order = true}'");
     };
 };
 
 // What a transport of a wrong tag is made of, so that only the sentence is printed.
-struct no_provider : provider::basic {
+struct no_provider {
     static constexpr char const* name = "none";
     static constexpr char const* libfabric = "none";
+    static constexpr provider_facts facts{};
 };
 template <class Provider> struct sound_provider { using type = no_provider; };
 template <provider_tag Provider> struct sound_provider<Provider> { using type = Provider; };

@@ -42,26 +42,20 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-/// The sizes for ranks that share a host: the transport's general ones, if it has no others.
-template <class Transport> constexpr exchange_tuning same_host_tuning() noexcept {
-    if constexpr (requires { Transport::same_host_tuning; })
-        return Transport::same_host_tuning;
-    else
-        return Transport::tuning;
-}
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
     // No number of chunks or bytes overflows.
     return sizes.chunk_bytes >= 4096 && sizes.chunk_bytes <= 1_GiB &&
            sizes.window_bytes >= sizes.chunk_bytes && sizes.window_bytes / sizes.chunk_bytes <= 65536 &&
-           Transport::max_message >= 2 * sizes.chunk_bytes;
+           Transport::facts.max_message >= 2 * sizes.chunk_bytes;
 }
 
 /// What a reducer asks of a pack, beyond what its policies ask of each other.
 template <class Pack> struct reducible {
     using transport = typename Pack::transport;
     static constexpr bool known = !Pack::placement::facts.dedicated_servers;
-    static constexpr bool carried = transport::tag_bits >= 64 && carries<transport>(transport::tuning) &&
-                                    carries<transport>(same_host_tuning<transport>());
+    static constexpr bool carried = transport::facts.tag_bits >= 64 &&
+                                    carries<transport>(transport::facts.tuning) &&
+                                    carries<transport>(transport::facts.same_host_tuning);
     static constexpr bool value = known && carried;
     static_assert(
         known,
@@ -450,7 +444,7 @@ class basic_reducer
     static constexpr std::size_t least_on_device = 64_KiB, most_on_device = 4_MiB; // of a piece
     // Sums of devices go to other nodes without passing the host.
     static constexpr bool parts_on_device = requires {
-        requires bool(IntraNode::leaves_parts) && bool(Transport::device_memory);
+        requires bool(IntraNode::leaves_parts) && Transport::facts.device_memory;
     };
     static constexpr std::size_t most_elements =
         (std::size_t{1} << 43) / sizeof(Element); // 8 TiB: no sum of sizes or number of chunks overflows
@@ -475,12 +469,12 @@ class basic_reducer
     };
 
     bool runs_handlers() noexcept {
-        if constexpr (requires { transport_->runs_handlers(); }) return transport_->runs_handlers();
+        if constexpr (Transport::facts.runs_handlers) return transport_->runs_handlers();
         return false;
     }
     /// What a handler of the program threw while it ran inside of this call's wait.
     void rethrow_of_handlers() {
-        if constexpr (requires { transport_->take_exception(); })
+        if constexpr (Transport::facts.runs_handlers)
             if (transport_->has_exception()) [[unlikely]]
                 std::rethrow_exception(transport_->take_exception());
     }
@@ -492,8 +486,7 @@ class basic_reducer
                 {"waiting policy '", policy_name<Waiting>(),
                  "': next() returns a number that is no wait_action; return poll, pause, yield or sleep"});
         auto const counts = detail::counts_of(layout_, most_elements, ranks_.rank());
-        exchange_tuning tuning =
-            on_loopback() ? detail::same_host_tuning<Transport>() : exchange_tuning(Transport::tuning);
+        exchange_tuning tuning = on_loopback() ? Transport::facts.same_host_tuning : Transport::facts.tuning;
         tuning.local_chunk_bytes = IntraNode::tuning.local_chunk_bytes;
         tuning.mailbox_bytes = IntraNode::tuning.mailbox_bytes;
         tuning.cut_bytes = cuts() ? IntraNode::tuning.cut_bytes : 0;
@@ -592,7 +585,7 @@ class basic_reducer
                                         plan_.partial_bytes,
                                     .timeout = ranks_.default_timeout()};
         transport_.emplace(ranks_, needs, std::forward<TransportArguments>(arguments)...);
-        if constexpr (Transport::registers_memory) {
+        if constexpr (Transport::facts.registers_memory) {
             transport_->register_memory({node_->memory(), region});
             transport_->register_memory(staging_.bytes());
         }
@@ -912,7 +905,7 @@ class basic_reducer
     // ---- buffers of the caller's ----------------------------------------------------------------------------------
 
     bool needs_ring() const noexcept {
-        return map_.largest_node() > 1 || (Transport::registers_memory && plan_.nodes > 1);
+        return map_.largest_node() > 1 || (Transport::facts.registers_memory && plan_.nodes > 1);
     }
 
     /// Elements of a ring's piece: small enough that all pieces stay in cache, large enough for its flags.

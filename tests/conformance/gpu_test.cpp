@@ -125,10 +125,12 @@ std::atomic<std::uint64_t> sent_from_device{0}, received_on_device{0};
 struct inproc_on_device : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "inproc_on_device";
-    static constexpr bool device_memory = true;
-    static constexpr exchange_tuning tuning{.chunk_bytes = 4 << 10,
-                                            .window_bytes = 16 << 10,
-                                            .one_hop_bytes = 1 << 10}; // two hops also for parts
+    static constexpr transport_facts facts{.keeps_order = true,
+                                           .device_memory = true,
+                                           .abandons = true,
+                                           .tuning = {.chunk_bytes = 4 << 10,
+                                                      .window_bytes = 16 << 10,
+                                                      .one_hop_bytes = 1 << 10}}; // two hops also for parts
     void register_device_memory(std::span<std::byte> memory, int) noexcept { there = memory; }
     bool post_send(herring::peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {

@@ -13,10 +13,11 @@ namespace transport = herring::transport;
 namespace {
 
 /// The same provider with nothing relied upon: naps instead of a descriptor, memory offered for registration.
-struct cautious : provider::basic {
+struct cautious {
     static constexpr char const* name = "ofi<tcp>, cautious";
     static constexpr char const* libfabric = provider::tcp::libfabric;
-    static constexpr bool closes_in_flight = provider::tcp::closes_in_flight; // or 1.17 ends the process
+    static constexpr herring::provider_facts facts{
+        .closes_in_flight = provider::tcp::facts.closes_in_flight}; // or 1.17 ends the process
 };
 
 } // namespace

@@ -266,7 +266,7 @@ template <class Transport> struct transport_cases {
     }
     /// At most what one message takes.
     static constexpr std::size_t up_to(std::size_t bytes) noexcept {
-        return std::min<std::size_t>(Transport::max_message, bytes);
+        return std::min<std::size_t>(Transport::facts.max_message, bytes);
     }
     static bool right(stage& on, std::span<std::byte const> got, std::uint64_t of, std::string const& what) {
         std::ptrdiff_t const where = pattern(of).difference(got);
@@ -277,10 +277,10 @@ template <class Transport> struct transport_cases {
     /// What a transport says of itself.
     static void facts(stage& on) {
         on.expect(Transport::name != nullptr && Transport::name[0] != 0, "name is empty");
-        on.expect(Transport::tag_bits >= 64, "tag_bits: the engine's tags take 64 bits");
-        on.expect(Transport::max_message >= Transport::tuning.chunk_bytes,
+        on.expect(Transport::facts.tag_bits >= 64, "tag_bits: the engine's tags take 64 bits");
+        on.expect(Transport::facts.max_message >= Transport::facts.tuning.chunk_bytes,
                   "max_message is less than tuning.chunk_bytes");
-        on.expect(Transport::tuning.chunk_bytes >= 64, "tuning.chunk_bytes is less than a cache line");
+        on.expect(Transport::facts.tuning.chunk_bytes >= 64, "tuning.chunk_bytes is less than a cache line");
     }
 
     /// No peers, nothing to do.
@@ -314,9 +314,9 @@ template <class Transport> struct transport_cases {
                                      (1 << 20) - 1,
                                      (1 << 20) + 1,
                                      (4 << 20) + 13};
-        std::size_t const most = std::min<std::size_t>(Transport::max_message, std::size_t{5} << 20);
+        std::size_t const most = std::min<std::size_t>(Transport::facts.max_message, std::size_t{5} << 20);
         std::erase_if(all, [&](std::size_t s) { return s > most; });
-        if (most == Transport::max_message) all.push_back(most);
+        if (most == Transport::facts.max_message) all.push_back(most);
         std::size_t memory = 1 << 16;
         for (std::size_t const s : all) memory += 2 * (s + 300);
         at here(on, {.largest = most, .memory = memory});
@@ -410,8 +410,7 @@ template <class Transport> struct transport_cases {
     /// order.
     static void in_flight(stage& on) {
         std::size_t count = static_cast<std::size_t>(std::max(times(4096), 512));
-        if constexpr (requires { Transport::most_receives; })
-            count = std::min<std::size_t>(count, Transport::most_receives);
+        count = std::min<std::size_t>(count, Transport::facts.most_receives);
         auto const length = [](std::size_t i) { return i % 97 == 5 ? std::size_t{3000} : i % 150; };
         at here(on, {.receives = count, .sends = count, .largest = 3000, .memory = 2 * count * 400});
         int const other = 1 - on.rank();
@@ -632,7 +631,7 @@ template <class Transport> struct transport_cases {
                 std::memcpy(&value, into.data(), 8);
                 seen.push_back(value);
             }
-            if (Transport::keeps_order)
+            if (Transport::facts.keeps_order)
                 on.expect(std::is_sorted(seen.begin(), seen.end()),
                           "keeps_order, and messages with one tag came in another order");
             std::sort(seen.begin(), seen.end());
@@ -865,7 +864,7 @@ template <class Transport> struct transport_cases {
     }
 
     /// A rank that leaves: what it sent comes, then it is lost, once, with a reason (but for a transport that says
-    /// `reports_lost = false`); the others go on.
+    /// `facts.reports_lost = false`); the others go on.
     static void leave(stage& on) {
         at here(on, {.receives = 8, .sends = 8, .memory = 1 << 20});
         constexpr int leaver = 2;
@@ -883,7 +882,7 @@ template <class Transport> struct transport_cases {
         }
         auto const last = here.receive(leaver, at::tag(0), in);
         auto const never = here.receive(leaver, at::tag(1), here.take(10));
-        if constexpr (herring::detail::reports_lost<Transport>())
+        if constexpr (Transport::facts.reports_lost)
             here.until([&] { return here.lost(leaver) != errc::ok; }, "news that rank 2 has left");
         else
             here.until([&] { return here.done(last); }, "what rank 2 sent before it left");
@@ -999,7 +998,7 @@ template <class Transport> struct transport_cases {
             for (int i = 0; i < 10; ++i) here.poll();
             if (destroys)
                 here.destroy();
-            else if constexpr (requires { here.transport().abandon(); })
+            else if constexpr (Transport::facts.abandons)
                 here.transport().abandon();
             for (auto const& all : {in, out})
                 for (auto const& m : all) std::memset(m.data(), static_cast<int>(later), m.size());
@@ -1028,7 +1027,7 @@ template <class Transport> struct transport_cases {
         for (int i = 0; i < 2000; ++i) here.poll();
         // What had left before may come.
         for (std::size_t i = 0; i < count; ++i)
-            if (herring::detail::withdraws<Transport>() && tickets[i] != none && here.done(tickets[i]))
+            if (Transport::facts.withdraws && tickets[i] != none && here.done(tickets[i]))
                 right(on, in[i].first(std::min(here.bytes(tickets[i]), in[i].size())), seed(1, 0, i),
                       "message " + std::to_string(i) + " that was withdrawn, or sent before");
         on.flag(1).store(2);
@@ -1039,8 +1038,8 @@ template <class Transport> struct transport_cases {
 
     /// A message above `max_message` is refused every time, and nothing of it is sent. Only where one can be tried.
     static void beyond(stage& on) {
-        if constexpr (Transport::max_message <= std::size_t{16} << 20) {
-            constexpr std::size_t most = Transport::max_message;
+        if constexpr (Transport::facts.max_message <= std::size_t{16} << 20) {
+            constexpr std::size_t most = Transport::facts.max_message;
             at here(on, {.receives = 2, .sends = 2, .largest = most, .memory = 2 * most + 4096});
             auto const memory = here.take(most + 1);
             if (on.rank() == 1) {

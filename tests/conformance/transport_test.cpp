@@ -15,7 +15,6 @@
 using namespace herring::conformance;
 using herring::completion;
 using herring::errc;
-using herring::exchange_tuning;
 using herring::peer_id;
 using herring::time_point;
 using herring::transport_needs;
@@ -73,12 +72,10 @@ class faulty {
 
     using axis = herring::axes::transport;
     static constexpr char const* name = "faulty";
-    static constexpr std::size_t max_message = 250'000;
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = true;
-    static constexpr bool registers_memory = false;
-    static constexpr bool device_memory = false;
-    static constexpr exchange_tuning tuning = transport::inproc::tuning;
+    static constexpr herring::transport_facts facts{.max_message = 250'000,
+                                                    .keeps_order = true,
+                                                    .abandons = true,
+                                                    .tuning = transport::inproc::facts.tuning};
 
     faulty(world& ranks, transport_needs const& needs)
         : rank_(static_cast<std::size_t>(ranks.rank())), alone_(needs.peers.empty()),
@@ -103,7 +100,7 @@ class faulty {
 
     bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        if (present != fault::greedy && from.size() > max_message) return false;
+        if (present != fault::greedy && from.size() > facts.max_message) return false;
         if (present == fault::mixes && first_[rank_] != this && first_[rank_] != nullptr)
             return first_[rank_]->inner_->post_send(peer, tag, from, token);
         ++sends_;
@@ -273,7 +270,7 @@ class faulty {
 /// inproc with facts that are too small for the engine.
 struct narrow : transport::inproc {
     using inproc::inproc;
-    static constexpr int tag_bits = 32;
+    static constexpr herring::transport_facts facts{.tag_bits = 32, .abandons = true};
 };
 using turning = transport::chaos<transport::inproc, transport::chaos_tuning{.flip_per_1000 = 10}>;
 using cutting = transport::chaos<transport::inproc, transport::chaos_tuning{.cut = {0, 1}, .after = 40}>;

@@ -47,7 +47,10 @@ using namespace herring::conformance;
 struct reaches_devices : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "reaches_devices";
-    static constexpr bool device_memory = true;
+    static constexpr transport_facts facts{.keeps_order = true,
+                                           .device_memory = true,
+                                           .abandons = true,
+                                           .tuning = transport::inproc::facts.tuning};
     void register_device_memory(std::span<std::byte>, int) noexcept {}
 };
 

@@ -79,13 +79,13 @@ class local_socket {
   public:
     using axis = herring::axes::transport;
     static constexpr char const* name = "local_socket";
-    static constexpr std::size_t max_message = 64 << 10; // a default socket buffer takes two
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = true;
-    static constexpr bool registers_memory = false;
-    static constexpr bool device_memory = false;
-    static constexpr herring::exchange_tuning tuning{
-        .chunk_bytes = 16 << 10, .window_bytes = 64 << 10, .one_hop_bytes = 4 << 10, .pair_bytes = 4 << 10};
+    static constexpr herring::transport_facts facts{.max_message = 64
+                                                                   << 10, // a default socket buffer takes two
+                                                    .keeps_order = true,
+                                                    .tuning = {.chunk_bytes = 16 << 10,
+                                                               .window_bytes = 64 << 10,
+                                                               .one_hop_bytes = 4 << 10,
+                                                               .pair_bytes = 4 << 10}};
     // [end]
 
     // [snippet constructor]
@@ -123,7 +123,7 @@ class local_socket {
     // [snippet post]
     bool post_send(herring::peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        if (from.size() > max_message) return false;            // the engine never asks for it
+        if (from.size() > facts.max_message) return false;      // the engine never asks for it
         if (!send(to, {tag, rank_, false}, from)) return false; // «not now»: the engine comes again
         done_.push_back(
             {.token = token, .bytes = from.size(), .peer = to, .what = herring::completion::sent});

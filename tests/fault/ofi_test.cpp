@@ -184,9 +184,15 @@ namespace {
 struct half_gone : provider::tcp {
     static inline bool here = true;
     static constexpr char const* name = "ofi<tcp>, half";
-    static char const* unusable(std::uint32_t) noexcept { return here ? nullptr : "it was withdrawn"; }
+    static char const* withdrawn(std::uint32_t) noexcept { return here ? nullptr : "it was withdrawn"; }
+    static constexpr herring::provider_facts facts = [] {
+        herring::provider_facts changed = provider::tcp::facts;
+        changed.unusable = withdrawn;
+        return changed;
+    }();
 };
-struct nosuch : provider::basic {
+struct nosuch {
+    static constexpr herring::provider_facts facts{};
     static constexpr char const* name = "ofi<nosuch>";
     static constexpr char const* libfabric = "nosuch";
 };

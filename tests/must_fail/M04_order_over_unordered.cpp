@@ -6,7 +6,7 @@ struct streams : herring::sharding::balanced {
     using needs = herring::needs<herring::need::ordered>;
 };
 struct queue : line {
-    static constexpr bool keeps_order = true;
+    static constexpr line_facts facts{.keeps_order = true};
 };
 
 #ifndef HERRING_TWIN

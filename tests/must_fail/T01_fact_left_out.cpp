@@ -1,4 +1,4 @@
-// herring: must not compile: a transport that hides one of the facts.
+// herring: must not compile: a transport that hides its facts.
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 #include "sound_transport.hpp"
@@ -7,7 +7,7 @@ struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
   private:
-    using sound::device_memory;
+    using sound::facts;
 #endif
 };
 

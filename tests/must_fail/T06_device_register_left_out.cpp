@@ -5,7 +5,7 @@
 
 struct own : sound {
     using sound::sound;
-    static constexpr bool device_memory = true;
+    static constexpr herring::transport_facts facts{.device_memory = true};
 #ifdef HERRING_TWIN
     void register_device_memory(std::span<std::byte>, int) {}
 #endif

@@ -8,9 +8,9 @@
 struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
-    static constexpr herring::exchange_tuning tuning{.chunk_bytes = 1024};
+    static constexpr herring::transport_facts facts{.tuning = {.chunk_bytes = 1024 }};
 #else
-    static constexpr herring::exchange_tuning tuning{};
+    static constexpr herring::transport_facts facts{};
 #endif
 };
 

@@ -8,9 +8,9 @@
 struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
-    static constexpr herring::exchange_tuning tuning{.window_bytes = std::size_t{1} << 48};
+    static constexpr herring::transport_facts facts{.tuning = {.window_bytes = std::size_t{1} << 48 }};
 #else
-    static constexpr herring::exchange_tuning tuning{.window_bytes = std::size_t{1} << 20};
+    static constexpr herring::transport_facts facts{.tuning = {.window_bytes = std::size_t{1} << 20}};
 #endif
 };
 

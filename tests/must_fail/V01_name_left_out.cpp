@@ -4,11 +4,12 @@
 
 #include "herring/transport/ofi.hpp"
 
-struct own : herring::provider::basic {
+struct own {
 #ifdef HERRING_TWIN
     static constexpr char const* name = "ofi<own>";
 #endif
     static constexpr char const* libfabric = "own";
+    static constexpr herring::provider_facts facts{};
 };
 using mine = pack<float, herring::transport::ofi<own>>;
 

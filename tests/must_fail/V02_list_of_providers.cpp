@@ -4,7 +4,8 @@
 
 #include "herring/transport/ofi.hpp"
 
-struct own : herring::provider::basic {
+struct own {
+    static constexpr herring::provider_facts facts{};
     static constexpr char const* name = "ofi<own>";
 #ifndef HERRING_TWIN
     static constexpr char const* libfabric = "efa,tcp;ofi_rxm";

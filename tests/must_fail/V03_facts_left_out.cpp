@@ -4,14 +4,12 @@
 
 #include "herring/transport/ofi.hpp"
 
-#ifndef HERRING_TWIN
-struct facts {};
-#else
-using facts = herring::provider::basic;
-#endif
-struct own : facts {
+struct own {
     static constexpr char const* name = "ofi<own>";
     static constexpr char const* libfabric = "own";
+#ifdef HERRING_TWIN
+    static constexpr herring::provider_facts facts{};
+#endif
 };
 using mine = pack<float, herring::transport::ofi<own>>;
 

@@ -13,12 +13,15 @@
 /// A pack as a user names it.
 template <class T, class... Policies> using pack = herring::resolve_t<T, Policies...>;
 
+struct line_facts {
+    bool keeps_order = false;
+    bool device_memory = false;
+};
 /// Stands for a transport where the case is about something else.
 struct line {
     using axis = herring::axes::transport;
     static constexpr char const* name = "line";
-    static constexpr bool keeps_order = false;
-    static constexpr bool device_memory = false;
+    static constexpr line_facts facts{};
 };
 
 #endif // HERRING_TESTS_MUST_FAIL_PRELUDE_HPP

@@ -61,6 +61,19 @@ one() {
         printf 'FAILED: %s: %s compiles\n' "$compiler" "$case"
         return 1
     fi
+    # A slip that the compiler has a sentence for, as a misspelt member of an aggregate: «// compiler: REGEX» in the case. It
+    # comes once, and the library's own sentence after it, if the compiler goes on.
+    local own_words
+    own_words=$(sed -n 's|^// compiler: ||p' "$here/$case.cpp")
+    if [ -n "$own_words" ]; then
+        if [ "$(grep -E 'error:' <<<"$out" | grep -cE "$own_words")" != 1 ]; then
+            printf 'FAILED: %s: %s: wants one error of the compiler with %s; got:\n%s\n' "$compiler" "$case" "$own_words" \
+                "$(grep -E 'error:' <<<"$out" | head -n 12)"
+            return 1
+        fi
+        out=$(grep -vE "error:.*($own_words)" <<<"$out")
+        grep -qE '(^|[^[:alpha:]_])(fatal )?error:' <<<"$out" || return 0
+    fi
     errors=$(grep -cE '(^|[^[:alpha:]_])(fatal )?error:' <<<"$out")
     if [ "$errors" != 1 ] || ! grep -E 'error:.*\[HRG-'"$id"'\] ' <<<"$out" | grep -qvE '`|\?'; then
         printf 'FAILED: %s: %s: wants one error, with [HRG-%s]; got %s:\n%s\n' "$compiler" "$case" "$id" "$errors" \

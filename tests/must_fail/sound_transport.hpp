@@ -15,12 +15,7 @@ struct sink {
 struct sound {
     using axis = herring::axes::transport;
     static constexpr char const* name = "sound";
-    static constexpr std::size_t max_message = 1 << 20;
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = true;
-    static constexpr bool registers_memory = false;
-    static constexpr bool device_memory = false;
-    static constexpr herring::exchange_tuning tuning{};
+    static constexpr herring::transport_facts facts{.max_message = 1 << 20};
 
     sound(herring::world&, herring::transport_needs const&);
     bool post_send(herring::peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept;

@@ -15,10 +15,13 @@
 
 namespace {
 
+struct line_facts {
+    bool keeps_order = true;
+};
 struct line {
     using axis = herring::axes::transport;
     static constexpr char const* name = "line";
-    static constexpr bool keeps_order = true;
+    static constexpr line_facts facts{};
 };
 
 template <int> struct numbered : herring::sharding::balanced {

@@ -80,7 +80,7 @@ template <class Transport, class IntraNode> struct engine_core {
 
     /// What other nodes serve is sent from the device, and received there.
     static constexpr bool parts_on_device = requires {
-        requires bool(IntraNode::leaves_parts) && bool(Transport::device_memory);
+        requires bool(IntraNode::leaves_parts) && Transport::facts.device_memory;
     };
 
     HERRING_SETUP engine_core(world& all, topology const& where, plan const& made, Transport& messages,
@@ -246,7 +246,7 @@ template <class Transport, class IntraNode> struct engine_core {
     }
     HERRING_SETUP void publish() noexcept {
         if (failed.load(std::memory_order_relaxed)) return;
-        if constexpr (requires { transport.abandon(); }) transport.abandon();
+        if constexpr (Transport::facts.abandons) transport.abandon();
         failed.store(true, std::memory_order_release);
     }
 

@@ -84,23 +84,28 @@ struct reachable_memory {
     template <class Pack> struct check {
         static constexpr bool on_device = requires { requires bool(Pack::intra_node::device_memory); };
         static constexpr bool staged = requires { requires bool(Pack::intra_node::host_staging); };
-        static constexpr bool reached = requires { requires bool(Pack::transport::device_memory); };
-        static constexpr bool value = !on_device || staged || reached;
-        static_assert(value,
-                      "[HRG-M02] intra_node: its tensors stay on a device, and this transport reaches host "
-                      "memory only (its device_memory is false); a common slip is nvlink over TCP; name "
-                      "herring::intra_node::pcie_staging, or a transport that has device_memory");
+        static constexpr bool value = [] {
+            if constexpr (on_device && !staged)
+                return Pack::transport::facts.device_memory;
+            else
+                return true;
+        }();
+        static_assert(
+            value, "[HRG-M02] intra_node: its tensors stay on a device, and this transport reaches host "
+                   "memory only (its facts.device_memory is false); a common slip is nvlink over TCP; name "
+                   "herring::intra_node::pcie_staging, or a transport that has device_memory");
     };
 };
 
 /// The transport delivers messages of one peer in the order in which they were sent.
 struct ordered {
     template <class Pack> struct check {
-        static constexpr bool value = requires { requires bool(Pack::transport::keeps_order); };
+        static constexpr bool value = Pack::transport::facts.keeps_order;
         static_assert(
-            value, "[HRG-M04] transport: a policy of this pack needs messages in order, and this transport "
-                   "does not keep it (its keeps_order is false); a common slip is EFA, whose SRD reorders; "
-                   "name an ordered transport, or a policy that addresses by tag");
+            value,
+            "[HRG-M04] transport: a policy of this pack needs messages in order, and this transport "
+            "does not keep it (its facts.keeps_order is false); a common slip is EFA, whose SRD reorders; "
+            "name an ordered transport, or a policy that addresses by tag");
     };
 };
 

@@ -92,14 +92,6 @@ template <class Inner, class Need>
 requires requires { typename Inner::needs; }
 struct needs_and<Inner, Need> : appended<Need, typename Inner::needs> {};
 
-// Facts that a transport may have or not.
-template <class Inner> struct chaos_same_host {};
-template <class Inner>
-requires requires { Inner::same_host_tuning; }
-struct chaos_same_host<Inner> {
-    static constexpr exchange_tuning same_host_tuning = Inner::same_host_tuning;
-};
-
 // "chaos<tcp>"
 template <class Inner>
 inline constexpr auto chaos_name = [] {
@@ -171,20 +163,18 @@ namespace HERRING_NAMESPACE::transport {
 /// Cost:     O(1) a post and a completion, and a pass over what is late at every poll; no allocation after construction
 ///           that `Inner` does not make. `wait` sleeps only while nothing is late.
 /// Errors:   of `Inner`; `bad_argument` when HERRING_CHAOS_SEED is not a number.
-template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}>
-class chaos : public detail::chaos_same_host<Inner> {
+template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class chaos {
   public:
     using axis = axes::transport;
     using needs = typename detail::needs_and<Inner, detail::chaos_numbers<Tuning>>::type;
     static constexpr char const* name = detail::chaos_name<Inner>.data();
-    static constexpr std::size_t max_message = Inner::max_message;
-    static constexpr int tag_bits = Inner::tag_bits;
-    static constexpr bool keeps_order = false;
-    static constexpr bool registers_memory = Inner::registers_memory;
-    static constexpr bool device_memory = Inner::device_memory && Tuning.flip_per_1000 == 0;
-    static constexpr bool reports_lost = detail::reports_lost<Inner>();
-    static constexpr bool withdraws = detail::withdraws<Inner>();
-    static constexpr exchange_tuning tuning = Inner::tuning;
+    static constexpr transport_facts facts = [] {
+        transport_facts changed = Inner::facts;
+        changed.keeps_order = false;
+        changed.device_memory = changed.device_memory && Tuning.flip_per_1000 == 0; // the host turns the bit
+        changed.abandons = true;
+        return changed;
+    }();
 
     /// What else `Inner` takes follows.
     template <class... Arguments>
@@ -205,7 +195,7 @@ class chaos : public detail::chaos_same_host<Inner> {
         link& to = of(peer);
         ++counts_.posts;
         if (stopped_) return true; // as a network takes what nobody will read
-        if (to.is_cut || from.size() > max_message || refuses()) return note(did::refuse, peer, tag);
+        if (to.is_cut || from.size() > facts.max_message || refuses()) return note(did::refuse, peer, tag);
         // What is larger than was announced, or goes to who is lost, is for Inner to take or refuse.
         bool const lags = !Tuning.reorder && late_.size() > 0;
         bool const may = from.size() <= largest_ && !late_.full() && !to.is_lost;
@@ -260,23 +250,19 @@ class chaos : public detail::chaos_same_host<Inner> {
 
     void wake() noexcept { inner_.wake(); }
 
-    // Of a transport whose `wait` runs code of the program.
-    bool has_exception() const noexcept requires requires(Inner const& i) { i.has_exception(); }
-    { return inner_.has_exception(); }
-    auto take_exception() noexcept requires requires(Inner& i) { i.take_exception(); }
-    { return inner_.take_exception(); }
-    bool runs_handlers() const noexcept requires requires(Inner const& i) { i.runs_handlers(); }
-    { return inner_.runs_handlers(); }
+    bool has_exception() const noexcept requires(facts.runs_handlers) { return inner_.has_exception(); }
+    auto take_exception() noexcept requires(facts.runs_handlers) { return inner_.take_exception(); }
+    bool runs_handlers() const noexcept requires(facts.runs_handlers) { return inner_.runs_handlers(); }
 
     /// Withdraws what was posted, late or not.
     void abandon() noexcept {
         late_.clear();
         held_.clear();
-        if constexpr (requires { inner_.abandon(); }) inner_.abandon();
+        if constexpr (Inner::facts.abandons) inner_.abandon();
     }
 
     void register_memory(std::span<std::byte> memory) { inner_.register_memory(memory); }
-    void register_device_memory(std::span<std::byte> memory, int device) requires device_memory {
+    void register_device_memory(std::span<std::byte> memory, int device) requires(facts.device_memory) {
         inner_.register_device_memory(memory, device);
     }
 

@@ -30,13 +30,10 @@ class inproc {
   public:
     using axis = axes::transport;
     static constexpr char const* name = "inproc";
-    static constexpr std::size_t max_message = static_cast<std::size_t>(-1); // a message is never cut
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = true;       // two messages with one tag are matched in the order sent
-    static constexpr bool registers_memory = false; // any memory of the process will do
-    static constexpr bool device_memory = false;    // the copy is a memcpy
-    static constexpr exchange_tuning tuning{
-        .chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10};
+    static constexpr transport_facts facts{
+        .keeps_order = true,
+        .abandons = true,
+        .tuning = {.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10}};
 
     inproc(world& ranks, transport_needs const& needs)
         : rank_(ranks.rank()), peers_(needs.peers.begin(), needs.peers.end()) {

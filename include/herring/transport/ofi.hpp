@@ -41,16 +41,16 @@ template <class Provider> class ofi : private detail::ofi_messenger {
   public:
     using axis = axes::transport;
     using provider = Provider;
-    using needs = herring::needs<detail::provider_facts<Provider>>;
+    using needs = herring::needs<detail::provider_clauses<Provider>>;
     static constexpr char const* name = tag::name;
-    static constexpr std::size_t max_message = tag::max_message;
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = tag::keeps_order;
-    static constexpr bool registers_memory = tag::registers_memory;
-    static constexpr bool device_memory = tag::device_memory;
-    static constexpr bool withdraws = tag::withdraws;
-    static constexpr std::size_t most_receives = tag::most_receives;
-    static constexpr exchange_tuning tuning = tag::tuning;
+    static constexpr transport_facts facts{.max_message = tag::facts.max_message,
+                                           .keeps_order = tag::facts.keeps_order,
+                                           .registers_memory = tag::facts.registers_memory,
+                                           .device_memory = tag::facts.device_memory,
+                                           .withdraws = tag::facts.withdraws,
+                                           .abandons = true,
+                                           .most_receives = tag::facts.most_receives,
+                                           .tuning = tag::facts.tuning};
 
     HERRING_SETUP ofi(world& ranks, transport_needs const& wanted)
         : ofi_messenger(ranks, wanted, detail::ofi_facts_of<tag>()) {}
@@ -66,7 +66,7 @@ template <class Provider> class ofi : private detail::ofi_messenger {
 
     void register_memory(std::span<std::byte> memory) { ofi_messenger::register_memory(memory); }
     /// The same for memory of a CUDA device, with a tag that has `device_memory`. Not run: see the tag.
-    void register_device_memory(std::span<std::byte> memory, int device) requires device_memory {
+    void register_device_memory(std::span<std::byte> memory, int device) requires(facts.device_memory) {
         ofi_messenger::register_memory(memory, device);
     }
 };

@@ -77,19 +77,17 @@ template <tcp_tuning Tuning> class basic_tcp {
   public:
     using axis = axes::transport;
     static constexpr char const* name = "tcp";
-    static constexpr std::size_t max_message = std::size_t{1} << 40;
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = Tuning.connections == 1;
-    static constexpr bool registers_memory = false;
-    static constexpr bool device_memory = false;
-    static constexpr exchange_tuning tuning{.chunk_bytes = Tuning.chunk_bytes,
-                                            .window_bytes = Tuning.window_bytes,
-                                            .one_hop_bytes = Tuning.one_hop_bytes,
-                                            .pair_bytes = Tuning.pair_bytes};
-    static constexpr exchange_tuning same_host_tuning{.chunk_bytes = Tuning.loopback_chunk_bytes,
-                                                      .window_bytes = Tuning.loopback_window_bytes,
+    static constexpr transport_facts facts{.max_message = std::size_t{1} << 40,
+                                           .keeps_order = Tuning.connections == 1,
+                                           .runs_handlers = true,
+                                           .tuning = {.chunk_bytes = Tuning.chunk_bytes,
+                                                      .window_bytes = Tuning.window_bytes,
                                                       .one_hop_bytes = Tuning.one_hop_bytes,
-                                                      .pair_bytes = Tuning.pair_bytes};
+                                                      .pair_bytes = Tuning.pair_bytes},
+                                           .same_host_tuning = {.chunk_bytes = Tuning.loopback_chunk_bytes,
+                                                                .window_bytes = Tuning.loopback_window_bytes,
+                                                                .one_hop_bytes = Tuning.one_hop_bytes,
+                                                                .pair_bytes = Tuning.pair_bytes}};
     using needs =
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;

@@ -7,12 +7,15 @@
 #include "herring/base/ids.hpp"
 #include "herring/plan/exchange_tuning.hpp"
 #include "herring/policy.hpp"
+#include "herring/transport/transport_facts.hpp"
 #include "herring/world.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE {
 
@@ -50,19 +53,33 @@ namespace clauses::transport {
 struct sink {
     void operator()(completion const&) const noexcept {}
 };
+// Whether `facts` is constexpr. By a function: clang takes a requirement for met where the initializer has an error.
+template <class Transport>
+constexpr auto are_constant(int) noexcept
+    -> decltype(std::integral_constant<int, Transport::facts.tag_bits>{}, true) {
+    return true;
+}
+template <class Transport> constexpr bool are_constant(long) noexcept { return false; }
 template <class Transport>
 concept facts = requires {
     { Transport::name } -> std::convertible_to<char const*>;
-    { Transport::max_message } -> std::convertible_to<std::size_t>;
-    { Transport::tag_bits } -> std::convertible_to<int>;
-    { Transport::keeps_order } -> std::convertible_to<bool>;
-    { Transport::registers_memory } -> std::convertible_to<bool>;
-    { Transport::device_memory } -> std::convertible_to<bool>;
-};
+    { Transport::facts } -> std::same_as<transport_facts const&>;
+}
+&&are_constant<Transport>(0);
+/// Members that nobody reads: what they say belongs into `facts`.
 template <class Transport>
-concept tuned = requires {
-    { Transport::tuning } -> std::convertible_to<exchange_tuning>;
-};
+concept strays = requires {
+    Transport::max_message;
+}
+|| requires { Transport::tag_bits; }
+|| requires { Transport::keeps_order; }
+|| requires { Transport::registers_memory; }
+|| requires { Transport::device_memory; }
+|| requires { Transport::reports_lost; }
+|| requires { Transport::withdraws; }
+|| requires { Transport::most_receives; }
+|| requires { Transport::tuning; }
+|| requires { Transport::same_host_tuning; };
 template <class Transport>
 concept made = std::constructible_from<Transport, world&, transport_needs const&>;
 template <class Transport>
@@ -89,40 +106,45 @@ concept sleeps = requires(Transport& t, time_point until) {
     { t.wake() }
     noexcept;
 };
+// A promise and its function go together: one without the other is a slip.
 template <class Transport>
-concept registers = requires(Transport& t, std::span<std::byte> memory) {
+concept registers_of_devices = requires(Transport& t, std::span<std::byte> memory) {
+    t.register_device_memory(memory, 0);
+};
+template <class Transport>
+concept registers = facts<Transport> && requires(Transport& t, std::span<std::byte> memory) {
     t.register_memory(memory);
+} && Transport::facts.device_memory == registers_of_devices<Transport>;
+template <class Transport>
+concept has_abandon = requires(Transport& t) {
+    t.abandon();
+};
+template <class Transport>
+concept abandons = facts<Transport> && Transport::facts.abandons == has_abandon<Transport> &&
+                   (!has_abandon<Transport> || requires(Transport & t) { requires noexcept(t.abandon()); });
+template <class Transport>
+concept has_handlers = requires(Transport& t) {
+    t.runs_handlers();
 }
-&&(!bool(Transport::device_memory) ||
-   requires(Transport & t, std::span<std::byte> memory) { t.register_device_memory(memory, 0); });
+|| requires(Transport& t) { t.has_exception(); }
+|| requires(Transport& t) { t.take_exception(); };
+template <class Transport>
+concept hands_over_exceptions = requires(Transport& t, Transport const& c) {
+    { c.runs_handlers() }
+    noexcept->std::same_as<bool>;
+    { c.has_exception() }
+    noexcept->std::same_as<bool>;
+    { t.take_exception() }
+    noexcept->std::same_as<std::exception_ptr>;
+};
+template <class Transport>
+concept runs_handlers = facts<Transport> && Transport::facts.runs_handlers == has_handlers<Transport> &&
+                        (!has_handlers<Transport> || hands_over_exceptions<Transport>);
 template <class Transport>
 concept describes = requires(Transport const& t, peer_id peer) {
     { t.describe(peer) } -> std::convertible_to<char const*>;
 };
 } // namespace clauses::transport
-
-namespace detail {
-
-/// Whether a transport tells of every peer that leaves.
-template <class Transport> constexpr bool reports_lost() noexcept {
-    if constexpr (requires {
-                      { Transport::reports_lost } -> std::convertible_to<bool>;
-                  })
-        return Transport::reports_lost;
-    else
-        return true;
-}
-/// Whether nobody reads what a rank has withdrawn.
-template <class Transport> constexpr bool withdraws() noexcept {
-    if constexpr (requires {
-                      { Transport::withdraws } -> std::convertible_to<bool>;
-                  })
-        return Transport::withdraws;
-    else
-        return true;
-}
-
-} // namespace detail
 
 /// Tagged, reliable, unordered messages.
 ///
@@ -133,64 +155,72 @@ template <class Transport> constexpr bool withdraws() noexcept {
 ///   its message, never smaller. A send above `max_message` is refused (false), every time, and nothing of it moves.
 /// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but the functor it is given.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
-/// - `register_memory(bytes)`: called at construction, once for every region that posts will use. With `device_memory`
-///   also `register_device_memory(bytes, device)`, for those of a device: posts may then name places there.
+/// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
 /// - Destruction withdraws what is still posted: from then on its memory is neither read nor written, by anyone. What
 ///   was reported as `sent` arrives all the same: a rank leaves when all is done for it, and others may still wait
 ///   for its last messages.
-/// - `abandon()`, if there is one: called when a reduction has failed, before the caller hears of it. From then on
-///   nothing that was posted is read or written, for its memory may go; nothing is posted or polled any more. A
-///   transport that touches posted memory in `poll` alone needs none.
-/// - Facts: `max_message`, `tag_bits`, `keeps_order`, `registers_memory` (posts must use registered memory),
-///   `device_memory`; `tuning`: the sizes that suit it; if given, `same_host_tuning`: those for a world whose ranks
-///   reach each other over the loopback interface; `reports_lost`: false where a peer that leaves or dies may go
-///   unnoticed, so that `lost` cannot be relied upon (left out: true). The world notices a rank that dies in any case.
-///   `withdraws`: false where a receiver may still read what another rank has withdrawn (left out: true);
-///   `most_receives`: of all peers that can be announced, where that is limited.
+/// - `facts`, a `transport_facts`: what may be relied upon, and the sizes that suit it. What they promise is there:
+///   - `device_memory`: `register_device_memory(bytes, device)`, called once for every region of a device.
+///   - `abandons`: `abandon()`, called when a reduction has failed, before the caller hears of it. From then on nothing
+///     that was posted is read or written, for its memory may be freed; nothing is posted or polled any more. A
+///     transport that touches posted memory in `poll` alone needs none.
+///   - `runs_handlers`: `wait` may run handlers of the program. `runs_handlers()` says whether it does;
+///     `has_exception()` and `take_exception()` hand over the first exception that one has thrown.
 template <class Transport>
 concept transport_policy =
     std::same_as<typename Transport::axis, axes::transport> && clauses::transport::facts<Transport> &&
-    clauses::transport::tuned<Transport> && clauses::transport::made<Transport> &&
-    clauses::transport::sends<Transport> && clauses::transport::receives<Transport> &&
-    clauses::transport::polls<Transport> && clauses::transport::sleeps<Transport> &&
-    clauses::transport::registers<Transport> && clauses::transport::describes<Transport>;
+    !clauses::transport::strays<Transport> &&
+    clauses::transport::made<Transport> && clauses::transport::sends<Transport> &&
+    clauses::transport::receives<Transport> && clauses::transport::polls<Transport> &&
+    clauses::transport::sleeps<Transport> && clauses::transport::registers<Transport> &&
+    clauses::transport::describes<Transport> && clauses::transport::abandons<Transport> &&
+    clauses::transport::runs_handlers<Transport>;
 
 template <class Transport> struct check<axes::transport, Transport> {
     static constexpr int broken =
-        first_broken({clauses::transport::facts<Transport>, clauses::transport::sends<Transport>,
-                      clauses::transport::receives<Transport>, clauses::transport::polls<Transport>,
-                      clauses::transport::sleeps<Transport>, clauses::transport::registers<Transport>,
-                      clauses::transport::describes<Transport>, clauses::transport::tuned<Transport>,
+        first_broken({clauses::transport::facts<Transport>, !clauses::transport::strays<Transport>,
+                      clauses::transport::sends<Transport>, clauses::transport::receives<Transport>,
+                      clauses::transport::polls<Transport>, clauses::transport::sleeps<Transport>,
+                      clauses::transport::registers<Transport>, clauses::transport::describes<Transport>,
+                      clauses::transport::abandons<Transport>, clauses::transport::runs_handlers<Transport>,
                       clauses::transport::made<Transport>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
-                  "[HRG-T01] transport: needs the facts name, max_message, tag_bits, keeps_order, "
-                  "registers_memory and device_memory as static constexpr members; a common slip is to "
-                  "leave one out");
+                  "[HRG-T01] transport: needs 'static constexpr char const* name' and 'static constexpr "
+                  "transport_facts facts{...}'; a common slip is a misspelt member of facts, which the "
+                  "compiler names; facts{} has the defaults");
     static_assert(broken != 1,
+                  "[HRG-T14] transport: its facts are members of 'facts', and one is a member of the "
+                  "transport, where nobody reads it; a common slip is 'static constexpr bool device_memory "
+                  "= true' in a derived class; write 'facts{.device_memory = true}'");
+    static_assert(broken != 2,
                   "[HRG-T02] transport: needs 'post_send(peer_id, tag, span, token) noexcept' that "
                   "returns bool; a common slip is to forget noexcept");
-    static_assert(broken != 2,
+    static_assert(broken != 3,
                   "[HRG-T03] transport: needs 'post_receive(peer_id, tag, span, token) noexcept' that "
                   "returns bool; a common slip is to take a span of const bytes");
-    static_assert(broken != 3,
+    static_assert(broken != 4,
                   "[HRG-T04] transport: needs 'poll(on_completion) noexcept' as a template that returns "
                   "how many completions it reported; a common slip is to take the functor by non-const "
                   "reference");
-    static_assert(broken != 4,
+    static_assert(broken != 5,
                   "[HRG-T05] transport: needs 'wait(time_point) noexcept' and 'wake() noexcept'; a common "
                   "slip is to take a duration");
-    static_assert(broken != 5,
-                  "[HRG-T06] transport: needs 'register_memory(span)', and with device_memory "
-                  "'register_device_memory(span, device)'; where nothing is registered, an empty function "
-                  "will do");
     static_assert(broken != 6,
+                  "[HRG-T06] transport: needs 'register_memory(span)', and 'register_device_memory(span, "
+                  "device)' where facts.device_memory is true and only there; where nothing is registered, "
+                  "an empty function will do");
+    static_assert(broken != 7,
                   "[HRG-T07] transport: needs 'describe(peer_id) const' that tells why a peer was lost; a "
                   "common slip is to return a std::string");
-    static_assert(broken != 7,
-                  "[HRG-T08] transport: needs 'static constexpr exchange_tuning tuning'; start from the "
-                  "one of herring/transport/tcp.hpp");
     static_assert(broken != 8,
+                  "[HRG-T15] transport: needs 'abandon() noexcept' where facts.abandons is true, and only "
+                  "there; a common slip is a function whose fact is left out, so that nobody calls it");
+    static_assert(broken != 9,
+                  "[HRG-T16] transport: needs 'runs_handlers() const noexcept', 'has_exception() const "
+                  "noexcept' and 'take_exception() noexcept', which returns a std::exception_ptr, where "
+                  "facts.runs_handlers is true, and only there; a common slip is to leave one out");
+    static_assert(broken != 10,
                   "[HRG-T09] transport: needs a constructor from (world&, transport_needs const&); a "
                   "common slip is to take world by value");
 };

@@ -150,6 +150,7 @@ class network {
 /// One rank's end of it.
 class endpoint {
   public:
+    static constexpr herring::transport_facts facts{};
     /// `peers`: ranks, ascending; filled in before the first post.
     endpoint(network& net, int rank, std::vector<int> const& peers) : net_(net), rank_(rank), peers_(peers) {}
     bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,

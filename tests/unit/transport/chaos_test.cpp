@@ -28,12 +28,10 @@ namespace {
 struct with_loopback : inproc {
     using inproc::inproc;
     static constexpr char const* name = "with_loopback";
-    static constexpr exchange_tuning same_host_tuning{.chunk_bytes = 4096, .window_bytes = 8192};
+    static constexpr transport_facts facts{.abandons = true,
+                                           .tuning = inproc::facts.tuning,
+                                           .same_host_tuning = {.chunk_bytes = 4096, .window_bytes = 8192}};
     using needs = herring::needs<>;
-};
-template <class T>
-concept has_same_host = requires {
-    T::same_host_tuning;
 };
 
 /// The ends of two ranks, driven by one thread, so that every run is the same.
@@ -106,14 +104,13 @@ template <class Transport> result stream(pair<Transport>& ends, std::uint32_t co
 TEST_CASE("chaos: facts are those of the transport that it decorates, but for order") {
     using plain = chaos<inproc>;
     CHECK(std::string(plain::name) == "chaos<inproc>");
-    CHECK(plain::max_message == inproc::max_message);
-    CHECK_FALSE(plain::keeps_order);
-    CHECK(plain::reports_lost);
-    CHECK(plain::tuning.chunk_bytes == inproc::tuning.chunk_bytes);
-    CHECK_FALSE(has_same_host<plain>);
+    CHECK(plain::facts.max_message == inproc::facts.max_message);
+    CHECK_FALSE(plain::facts.keeps_order);
+    CHECK(plain::facts.reports_lost);
+    CHECK(plain::facts.tuning == inproc::facts.tuning);
+    CHECK(plain::facts.same_host_tuning == inproc::facts.tuning);
     using looped = chaos<with_loopback>;
-    CHECK(has_same_host<looped>);
-    CHECK(looped::same_host_tuning.chunk_bytes == 4096);
+    CHECK(looped::facts.same_host_tuning.chunk_bytes == 4096);
     CHECK(std::string(looped::name) == "chaos<with_loopback>");
     CHECK(std::is_same_v<looped::needs, plain::needs>); // its own, after those of the inner one
 }

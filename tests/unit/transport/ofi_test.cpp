@@ -15,15 +15,18 @@ using transport::ofi;
 
 namespace {
 
-struct nosuch : provider::basic {
+struct nosuch {
+    static constexpr provider_facts facts{};
     static constexpr char const* name = "ofi<nosuch>";
     static constexpr char const* libfabric = "nosuch";
 };
 struct spent : provider::tcp {
-    static constexpr char const* unusable(std::uint32_t) noexcept { return "it was withdrawn"; }
+    static constexpr char const* withdrawn(std::uint32_t) noexcept { return "it was withdrawn"; }
+    static constexpr provider_facts facts{.unusable = withdrawn};
 };
 // libfabric takes a part of a layered name for the whole: that is another provider.
-struct half : provider::basic {
+struct half {
+    static constexpr provider_facts facts{};
     static constexpr char const* name = "half";
     static constexpr char const* libfabric = "ofi_rxm";
 };
@@ -78,11 +81,11 @@ TEST_CASE("ofi: facts are the tag's, and names tell providers apart") {
     static_assert(std::is_same_v<transport::efa, ofi<provider::efa>>);
     CHECK(policy_name<over_tcp>() == "ofi<tcp>");
     CHECK(policy_name<transport::efa>() == "ofi<efa>");
-    CHECK(over_tcp::keeps_order);
-    CHECK_FALSE(transport::efa::keeps_order);
-    CHECK(transport::efa::registers_memory);
-    CHECK_FALSE(transport::efa::device_memory);
-    CHECK(ofi<provider::on_device<provider::efa>>::device_memory);
+    CHECK(over_tcp::facts.keeps_order);
+    CHECK_FALSE(transport::efa::facts.keeps_order);
+    CHECK(transport::efa::facts.registers_memory);
+    CHECK_FALSE(transport::efa::facts.device_memory);
+    CHECK(ofi<provider::on_device<provider::efa>>::facts.device_memory);
 }
 
 TEST_CASE("ofi: a provider that is not there is refused, with those that are") {

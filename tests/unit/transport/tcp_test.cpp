@@ -14,10 +14,10 @@ using namespace herring;
 
 TEST_CASE("tcp: tuning is part of the type, and the loopback has its own") {
     using slow = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 16_KiB, .window_bytes = 64_KiB}>;
-    CHECK(slow::tuning.chunk_bytes == 16_KiB);
-    CHECK(slow::same_host_tuning.chunk_bytes == transport::tcp::same_host_tuning.chunk_bytes);
-    CHECK(transport::tcp::keeps_order);
-    CHECK_FALSE(transport::basic_tcp<transport::tcp_tuning{.connections = 2}>::keeps_order);
+    CHECK(slow::facts.tuning.chunk_bytes == 16_KiB);
+    CHECK(slow::facts.same_host_tuning.chunk_bytes == transport::tcp::facts.same_host_tuning.chunk_bytes);
+    CHECK(transport::tcp::facts.keeps_order);
+    CHECK_FALSE(transport::basic_tcp<transport::tcp_tuning{.connections = 2}>::facts.keeps_order);
 }
 
 namespace {

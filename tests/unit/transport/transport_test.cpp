@@ -10,12 +10,7 @@ namespace {
 struct model {
     using axis = axes::transport;
     static constexpr char const* name = "model";
-    static constexpr std::size_t max_message = 1 << 20;
-    static constexpr int tag_bits = 64;
-    static constexpr bool keeps_order = true;
-    static constexpr bool registers_memory = false;
-    static constexpr bool device_memory = false;
-    static constexpr exchange_tuning tuning{};
+    static constexpr transport_facts facts{.max_message = 1 << 20};
     model(world&, transport_needs const&) {}
     bool post_send(peer_id, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept {
         return false;
@@ -35,6 +30,41 @@ struct takes_ranks : model {
     using model::model;
     bool post_send(int, std::uint64_t, std::span<std::byte const>, std::uint64_t) noexcept { return false; }
 };
+struct stray_fact : model {
+    using model::model;
+    static constexpr bool device_memory = true;
+    void register_device_memory(std::span<std::byte>, int) {}
+};
+struct promises_devices : model {
+    using model::model;
+    static constexpr transport_facts facts{.device_memory = true};
+};
+struct reaches_devices : promises_devices {
+    using promises_devices::promises_devices;
+    void register_device_memory(std::span<std::byte>, int) {}
+};
+struct promises_to_abandon : model {
+    using model::model;
+    static constexpr transport_facts facts{.abandons = true};
+};
+struct abandons : promises_to_abandon {
+    using promises_to_abandon::promises_to_abandon;
+    void abandon() noexcept {}
+};
+struct abandons_unasked : model {
+    using model::model;
+    void abandon() noexcept {}
+};
+struct promises_handlers : model {
+    using model::model;
+    static constexpr transport_facts facts{.runs_handlers = true};
+    bool runs_handlers() const noexcept { return true; }
+};
+struct runs_handlers : promises_handlers {
+    using promises_handlers::promises_handlers;
+    bool has_exception() const noexcept { return false; }
+    std::exception_ptr take_exception() noexcept { return nullptr; }
+};
 struct receives_into_const : model {
     using model::model;
     bool post_receive(peer_id, std::uint64_t, std::span<int>, std::uint64_t) noexcept { return false; }
@@ -47,6 +77,17 @@ TEST_CASE("transport: the concept") {
     CHECK_FALSE(transport_policy<takes_ranks>);
     CHECK_FALSE(transport_policy<receives_into_const>);
     CHECK(check<axes::transport, model>::value);
+}
+
+TEST_CASE("transport: what the facts promise is there, and nothing else is") {
+    CHECK_FALSE(transport_policy<stray_fact>);
+    CHECK_FALSE(transport_policy<promises_devices>);
+    CHECK(transport_policy<reaches_devices>);
+    CHECK_FALSE(transport_policy<promises_to_abandon>);
+    CHECK(transport_policy<abandons>);
+    CHECK_FALSE(transport_policy<abandons_unasked>);
+    CHECK_FALSE(transport_policy<promises_handlers>);
+    CHECK(transport_policy<runs_handlers>);
 }
 
 TEST_CASE("transport: carried bits are 32, below the kind and above the number") {

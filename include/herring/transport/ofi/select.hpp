@@ -18,35 +18,12 @@
 namespace HERRING_NAMESPACE::detail {
 
 /// A tag's facts as a value, so that what follows is compiled once for all providers.
-struct ofi_facts {
+struct ofi_facts : provider_facts {
     char const* name;
     char const* libfabric;
-    provider::located_by where;
-    bool keeps_order;
-    bool waits_on_descriptor;
-    bool registers_memory;
-    bool device_memory;
-    bool one_machine;
-    bool closes_in_flight;
-    bool tells_truncation;
-    bool always_returns;
-    std::size_t most_receives;
-    char const* (*unusable)(std::uint32_t) noexcept; ///< asked once, at construction
 };
 template <class Provider> constexpr ofi_facts ofi_facts_of() noexcept {
-    return {Provider::name,
-            Provider::libfabric,
-            Provider::where,
-            Provider::keeps_order,
-            Provider::waits_on_descriptor,
-            Provider::registers_memory,
-            Provider::device_memory,
-            Provider::one_machine,
-            Provider::closes_in_flight,
-            Provider::tells_truncation,
-            Provider::always_returns,
-            Provider::most_receives,
-            [](std::uint32_t version) noexcept -> char const* { return Provider::unusable(version); }};
+    return {Provider::facts, Provider::name, Provider::libfabric};
 }
 
 /// What every provider must have: tagged messages for chunks, untagged ones for hello and goodbye, and receives from
@@ -149,7 +126,7 @@ HERRING_SETUP inline ofi_info ofi_select(ofi_facts const& tag, ofi_place const& 
     if (version < ofi_api)
         refuse({"this program was built with libfabric ", built, ", and finds ", present,
                 " at run time; install that or a later one"});
-    if (char const* const why = tag.unusable(version))
+    if (char const* const why = tag.unusable != nullptr ? tag.unusable(version) : nullptr)
         refuse({"provider '", tag.libfabric, "' of libfabric ", present, " is not used: ", why});
     ofi_info const hints = ofi_hints(tag);
     if (!hints || hints->fabric_attr->prov_name == nullptr)

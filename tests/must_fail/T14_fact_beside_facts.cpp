@@ -1,4 +1,4 @@
-// herring: must not compile: tuning that is a number.
+// herring: must not compile: a fact that is a member of the transport, where nobody reads it.
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 #include "sound_transport.hpp"
@@ -6,9 +6,9 @@
 struct own : sound {
     using sound::sound;
 #ifndef HERRING_TWIN
-    static constexpr int tuning = 65536;
+    static constexpr bool keeps_order = true;
 #else
-    static constexpr herring::exchange_tuning tuning{};
+    static constexpr herring::transport_facts facts{.keeps_order = true};
 #endif
 };
 
