@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/failure/failure_handler.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/failure_detector_options.hpp"
 
 #include <chrono>
 #include <string>
@@ -22,12 +22,10 @@ struct join_options {
     std::string interface {}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.
     std::chrono::milliseconds timeout{60'000};
-    /// Instead of HERRING_PEER_TIMEOUT: for how long a rank may give no sign of life, because it is stopped, starved or cut
-    /// off, before that ends the world; 5 s where nobody says it; at least 50 ms; `herring::never`. Signs of life come ten
-    /// times as often. Rank 0's holds for all: a rank that gives another one is refused.
-    std::chrono::milliseconds peer_timeout = detail::not_given;
+    /// When a rank is given up that gives no sign of life, and how soon a root cause is named.
+    failure_detector_options failure_detector{};
     /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
-    /// nobody says it; the rest as above.
+    /// nobody says it; at least 50 ms; `herring::never`. Rank 0's holds for all.
     std::chrono::milliseconds default_timeout = detail::not_given;
     /// Called once when the world has failed, whoever caused it, with the failure as this rank sees it. For ranks that then
     /// are in other calls, as of MPI, and would wait there for one that is gone. Not called when `join` itself throws.

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/failure/failure_handler.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/failure_detector_options.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -23,9 +23,8 @@ struct launch_options {
     std::chrono::milliseconds grace{5'000};
     /// The whole launch ends after this long, with status 124; 0: no limit.
     std::chrono::milliseconds timeout{0};
-    /// Instead of HERRING_PEER_TIMEOUT: for how long a process may be stopped before that ends the world; 5 s where nobody
-    /// says it; at least 50 ms; `herring::never`. Threads have none.
-    std::chrono::milliseconds peer_timeout = detail::not_given;
+    /// When a rank is given up that gives no sign of life, and how soon a root cause is named.
+    failure_detector_options failure_detector{};
     /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
     /// nobody says it; at least 50 ms; `herring::never`.
     std::chrono::milliseconds default_timeout = detail::not_given;

@@ -62,9 +62,9 @@ class world {
     int local_size() const noexcept { return info().map.local_size(node()); }
 
     /// How long a call waits that is given no deadline: 30 s, or what `join_options` or `launch_options` say.
-    std::chrono::milliseconds default_timeout() const noexcept { return info().default_timeout; }
+    std::chrono::milliseconds default_timeout() const noexcept { return info().times.call; }
     /// For how long a rank may give no sign of life before that ends the world: 5 s, or what they say.
-    std::chrono::milliseconds peer_timeout() const noexcept { return info().times.dead; }
+    std::chrono::milliseconds peer_timeout() const noexcept { return info().times.detector.peer_timeout; }
 
     /// Returns once every rank has called it.
     ///

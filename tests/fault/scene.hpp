@@ -286,7 +286,7 @@ template <class Function> report play(setup const& how, Function function) {
         herring::launch_options options;
         options.nodes = how.nodes;
         options.timeout = how.limit;
-        options.peer_timeout = how.peer_timeout;
+        options.failure_detector.peer_timeout = how.peer_timeout;
         options.default_timeout = how.default_timeout;
         options.on_failure = how.on_failure;
         int const status = herring::launch(
@@ -306,7 +306,7 @@ template <class Function> report play(setup const& how, Function function) {
                     options.size = how.ranks;
                     options.address = address;
                     options.timeout = plenty;
-                    options.peer_timeout = how.peer_timeout;
+                    options.failure_detector.peer_timeout = how.peer_timeout;
                     options.default_timeout = how.default_timeout;
                     options.on_failure = how.on_failure;
                     if (!how.nodes.empty()) options.node = how.nodes[static_cast<std::size_t>(r)];

@@ -292,7 +292,7 @@ TEST_CASE("join: rank 0's times hold for every rank that gives none") {
     std::string const address = free_address();
     CHECK(launch(3, [&](world& l) {
               herring::join_options options = as(l.rank(), 3, address);
-              if (l.rank() == 0) options.peer_timeout = milliseconds(2'500);
+              if (l.rank() == 0) options.failure_detector.peer_timeout = milliseconds(2'500);
               if (l.rank() != 1) options.default_timeout = milliseconds(300); // the same on two
               world w = herring::join(options);
               require(w.peer_timeout() == milliseconds(2'500), "rank 0's peer_timeout");
@@ -320,10 +320,10 @@ TEST_CASE("join: a rank that gives other times than rank 0 is refused by name") 
                   return;
               }
               herring::join_options options = as(1, 2, address);
-              options.peer_timeout = milliseconds(700);
+              options.failure_detector.peer_timeout = milliseconds(700);
               expect(thrown_by([&] { herring::join(options); }), errc::mismatch, 1, 0,
                      {"its peer_timeout (HERRING_PEER_TIMEOUT) is 700 ms, rank 0's is 5 s", "rank 0 alone"});
-              options.peer_timeout = milliseconds(5'000); // what rank 0 has by default
+              options.failure_detector.peer_timeout = milliseconds(5'000); // what rank 0 has by default
               options.default_timeout = milliseconds(250);
               expect(thrown_by([&] { herring::join(options); }), errc::mismatch, 1, 0,
                      {"its default_timeout (HERRING_DEFAULT_TIMEOUT) is 250 ms, rank 0's is never"});
@@ -358,7 +358,7 @@ TEST_CASE("join: who does not fit is refused with the reason, and the others joi
               {
                   outsider const other(address);
                   other.say(hello_of(2, 3, "one", 77));
-                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 2"});
+                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 3"});
               }
               {
                   outsider const other(address);

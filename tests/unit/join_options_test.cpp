@@ -13,6 +13,6 @@ TEST_CASE("join_options: left alone, nothing but the time for joining is said") 
     CHECK(options.secret.empty());
     CHECK(options.interface.empty());
     CHECK(options.timeout == std::chrono::seconds(60));
-    CHECK(options.peer_timeout == herring::detail::not_given);
+    CHECK(options.failure_detector.peer_timeout == herring::detail::not_given);
     CHECK(options.default_timeout == herring::detail::not_given);
 }

@@ -127,7 +127,7 @@ TEST_CASE("join: HERRING_* go before launchers, options before both") {
 
 TEST_CASE("join: the times of a world come from options and variables, also of one that is alone") {
     join_target found = read({{"HERRING_PEER_TIMEOUT", "700ms"}, {"HERRING_DEFAULT_TIMEOUT", "never"}});
-    CHECK(found.times.peer == std::chrono::milliseconds(700));
+    CHECK(found.times.detector.peer_timeout == std::chrono::milliseconds(700));
     CHECK(found.times.call == herring::never);
     join_options options;
     options.default_timeout = std::chrono::seconds(3);
@@ -135,9 +135,9 @@ TEST_CASE("join: the times of a world come from options and variables, also of o
     CHECK(found.times.call == std::chrono::seconds(3));
     CHECK(says(error_of({{"HERRING_PEER_TIMEOUT", "soon"}}),
                {"HERRING_PEER_TIMEOUT is 'soon'", "500ms, 5s or never"}));
-    options.peer_timeout = std::chrono::milliseconds(0);
-    CHECK(says(error_of({}, options), {"join_options::peer_timeout is 0 ms"}));
-    options.peer_timeout = std::chrono::seconds(9);
+    options.failure_detector.peer_timeout = std::chrono::milliseconds(0);
+    CHECK(says(error_of({}, options), {"join_options::failure_detector.peer_timeout is 0 ms"}));
+    options.failure_detector.peer_timeout = std::chrono::seconds(9);
     herring::world const alone = herring::join(options);
     CHECK(alone.default_timeout() == std::chrono::seconds(3));
     CHECK(alone.peer_timeout() == std::chrono::seconds(9));
@@ -369,8 +369,8 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     said.rank = 3;
     said.incarnation = 0x0123456789ABCDEFu;
     said.secret = 42;
-    said.peer_timeout = 43;
-    said.default_timeout = 44;
+    said.times[0] = 43;
+    said.times[5] = 44;
     said.node = "node";
     said.boot = "boot";
     auto const body = said.write();
@@ -388,8 +388,8 @@ TEST_CASE("join: messages come back as they were, and nothing that differs is ta
     REQUIRE(heard.read(body));
     CHECK(heard.incarnation == said.incarnation);
     CHECK(heard.secret == 42);
-    CHECK(heard.peer_timeout == 43);
-    CHECK(heard.default_timeout == 44);
+    CHECK(heard.times[0] == 43);
+    CHECK(heard.times[5] == 44);
     CHECK(heard.node == "node");
     CHECK(heard.boot == "boot");
 

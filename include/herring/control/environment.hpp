@@ -31,7 +31,7 @@ struct join_target {
     std::uint16_t port = 0;
     std::string node{}, secret{}, interface {};
     std::string source = "no launcher"; // who said the rank
-    timeouts times{};
+    world_times times{};                // that the program or the variables give
     failure_handler on_failure{};
 };
 
@@ -136,8 +136,8 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.secret = option(options.secret, "HERRING_SECRET");
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
-    found.times = read_timeouts(
-        options.peer_timeout, options.default_timeout,
+    found.times = read_times(
+        options.failure_detector, options.default_timeout,
         [&](char const* name) { return from.look_up(from.self, name); }, "join_options", "join");
 
     std::string_view const address = option(options.address, "HERRING_ADDR");

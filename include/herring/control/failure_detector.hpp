@@ -5,11 +5,10 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/liveness.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/failure_detector_options.hpp"
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
 namespace HERRING_NAMESPACE::detail {
@@ -20,13 +19,11 @@ namespace HERRING_NAMESPACE::detail {
 /// Lifetime: of the world's state.
 class failure_detector {
   public:
-    failure_detector(control_handle const& control, liveness const& times) noexcept
+    failure_detector(control_handle const& control, failure_detector_options const& times) noexcept
         : control_(control), times_(times) {}
 
-    /// Between two signs of life.
-    std::chrono::milliseconds heartbeat() const noexcept { return times_.beat; }
-    /// How long a rank that has reported a suspicion waits for the world to fail.
-    std::chrono::milliseconds verdict() const noexcept { return times_.verdict; }
+    /// All given.
+    failure_detector_options const& times() const noexcept { return times_; }
 
     /// Number of the last probe «whom do you wait for?». Read it before the answer is looked for.
     std::uint32_t probe() const noexcept { return control_.board.probe->load(std::memory_order_acquire); }
@@ -51,7 +48,7 @@ class failure_detector {
 
   private:
     control_handle const& control_;
-    liveness const& times_;
+    failure_detector_options const& times_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -104,8 +104,7 @@ HERRING_SETUP inline world join_as(join_target const& who, std::chrono::millisec
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
         alone.job = random_bits();
-        alone.times = liveness::of(who.times.peer);
-        alone.default_timeout = who.times.call;
+        alone.times = resolve(who.times);
         alone.control = control_alone::make(who.on_failure);
         return world(std::move(alone));
     }
@@ -133,7 +132,7 @@ HERRING_SETUP inline world join_as(join_target const& who, std::chrono::millisec
     made.timeout = timeout;
     made.asked = who.times;
     made.on_failure = who.on_failure;
-    made.times = liveness::of(who.times.peer);
+    made.times = resolve(who.times);
     membership told = rendezvous::join_world(std::move(made));
     if (!own.empty()) told.local_address = own;
     return world(std::move(told));

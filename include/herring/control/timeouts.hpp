@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/control.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/control/world_times.hpp"
 #include "herring/error.hpp"
 
 #include <chrono>
@@ -14,17 +14,6 @@
 #include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
-
-/// Shorter ones are refused: threads of a healthy process wait longer for a core.
-inline constexpr std::chrono::milliseconds least_timeout{50};
-
-/// The two times of a world. Rank 0's hold for all its ranks.
-struct timeouts {
-    std::chrono::milliseconds peer = liveness{}.dead; ///< a rank may give no sign of life for so long
-    std::chrono::milliseconds call =
-        usual_timeout; ///< a call waits for so long that has no deadline of its own
-    bool peer_given = false, call_given = false;
-};
 
 /// "5 s", "250 ms" or "never".
 HERRING_SETUP inline std::string timeout_text(std::chrono::milliseconds time) {
@@ -51,12 +40,12 @@ HERRING_SETUP inline std::chrono::milliseconds timeout_of(std::string_view text)
     return std::chrono::milliseconds(value * unit);
 }
 
-/// One of the two: what the program gave, else what the variable says; `not_given` where both are silent.
+/// One of a world's times: what the program gave, else what the variable says; `not_given` where both are silent.
 ///
 /// Errors: `bad_argument` naming who said it, and what.
 HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::milliseconds option,
                                                             std::string_view option_name,
-                                                            char const* variable, char const* variable_name,
+                                                            char const* variable, time_name const& name,
                                                             std::string_view operation) {
     bool const given = option != not_given;
     std::string_view const text = variable == nullptr ? std::string_view() : std::string_view(variable);
@@ -65,29 +54,44 @@ HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::millise
     if (time == not_given)
         throw error(
             errc::bad_argument, -1, -1, operation,
-            {variable_name, " is '", text, "', which is not a time; write for example 500ms, 5s or never"});
-    if (time < least_timeout)
+            {name.variable, " is '", text, "', which is not a time; write for example 500ms, 5s or never"});
+    std::string_view const who = given ? option_name : std::string_view(name.variable);
+    bool const endless = name.variable != nullptr;
+    if (time < name.least)
         throw error(errc::bad_argument, -1, -1, operation,
-                    {given ? option_name : std::string_view(variable_name), " is ", time.count(),
-                     " ms; give at least ", least_timeout.count(), " ms, or never"});
+                    {who, " is ", time.count(), " ms; give at least ", name.least.count(), " ms",
+                     endless ? ", or never" : ""});
+    if (!endless && time > std::chrono::hours(1))
+        throw error(errc::bad_argument, -1, -1, operation,
+                    {who, " is ", timeout_text(time), "; give at most an hour"});
     return time < never ? time : never;
 }
 
-/// Both. `look_up`: a variable of the environment, or nullptr. `options`: the name of the struct, for errors.
+/// The times that the program and the variables give. `look_up`: a variable of the environment, or nullptr. `options`: the
+/// name of the struct, for errors.
+///
+/// Errors: `bad_argument` also for times that contradict each other.
 template <class LookUp>
-HERRING_SETUP timeouts read_timeouts(std::chrono::milliseconds peer, std::chrono::milliseconds call,
+HERRING_SETUP world_times read_times(failure_detector_options const& detector, std::chrono::milliseconds call,
                                      LookUp const& look_up, std::string_view options,
                                      std::string_view operation) {
-    timeouts found;
-    auto const read = [&](std::chrono::milliseconds option, char const* member, char const* variable,
-                          std::chrono::milliseconds& to) {
-        std::chrono::milliseconds const time =
-            read_timeout(option, text({options, "::", member}), look_up(variable), variable, operation);
-        if (time != not_given) to = time;
-        return time != not_given;
-    };
-    found.peer_given = read(peer, "peer_timeout", "HERRING_PEER_TIMEOUT", found.peer);
-    found.call_given = read(call, "default_timeout", "HERRING_DEFAULT_TIMEOUT", found.call);
+    world_times const given{detector, call};
+    world_times found;
+    for (std::size_t i = 0; i < world_times::count; ++i)
+        found[i] = read_timeout(given[i], text({options, "::", time_names[i].member}),
+                                time_names[i].variable == nullptr ? nullptr : look_up(time_names[i].variable),
+                                time_names[i], operation);
+    failure_detector_options const times = resolve(found).detector;
+    if (times.heartbeat > times.peer_timeout / 2)
+        throw error(errc::bad_argument, -1, -1, operation,
+                    {options, "::failure_detector.heartbeat is ", timeout_text(times.heartbeat),
+                     ", more than half of the peer_timeout, ", timeout_text(times.peer_timeout),
+                     ": every rank would be given up; give a shorter heartbeat, or leave it out"});
+    if (times.verdict_timeout < times.reply_timeout)
+        throw error(errc::bad_argument, -1, -1, operation,
+                    {options, "::failure_detector.verdict_timeout is ", timeout_text(times.verdict_timeout),
+                     ", less than the reply_timeout, ", timeout_text(times.reply_timeout),
+                     ": no verdict could be reached; give a longer one, or leave it out"});
     return found;
 }
 

@@ -11,8 +11,8 @@
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/failure_handler.hpp"
-#include "herring/control/failure/liveness.hpp"
 #include "herring/control/failure_detector.hpp"
+#include "herring/control/world_times.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/plan/topology.hpp"
@@ -37,8 +37,7 @@ struct membership {
     std::uint64_t job = 0;
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
-    liveness times{};
-    std::chrono::milliseconds default_timeout = usual_timeout;
+    world_times times = resolve({});
     control_handle control = control_handle::of(no_control::instance());
 };
 
@@ -97,7 +96,7 @@ class reducer_entry {
 class world_state {
   public:
     membership const info;
-    failure_detector detector{info.control, info.times};
+    failure_detector detector{info.control, info.times.detector};
 
     /// Held once. Takes the backend over, whatever happens.
     ///
@@ -114,8 +113,6 @@ class world_state {
     bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
     // ---- waits that last (control/failure/deadlock.hpp) --------------------------------------------------------------------
-
-    static constexpr std::chrono::milliseconds long_wait{1'000};
 
     /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then nothing can be
     /// proven of this rank.
@@ -162,7 +159,7 @@ class long_wait {
     void look(time_point now, std::uint64_t released) noexcept {
         if (due_ == time_point{} || released != released_) {
             released_ = released;
-            due_ = now + world_state::long_wait;
+            due_ = now + ranks_.info.times.detector.long_wait;
         } else if (now >= due_ && channel_ != 0) {
             list(now);
         }

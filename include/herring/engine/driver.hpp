@@ -4,10 +4,11 @@
 #define HERRING_ENGINE_DRIVER_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/cpu_pause.hpp"
 #include "herring/base/futex.hpp"
 #include "herring/base/start_thread.hpp"
 #include "herring/control/failure/departure.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/engine/engine.hpp"
@@ -24,14 +25,6 @@
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
-
-inline void pause_cpu() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 /// No sleep is longer: whoever is not woken (a rank of the node died, say) still looks around that often.
 inline constexpr std::chrono::milliseconds longest_sleep{50};
@@ -71,7 +64,7 @@ template <class Core, class Waiting> class patience {
         case wait_action::poll:
             break;
         case wait_action::pause:
-            pause_cpu();
+            cpu_pause();
             break;
         case wait_action::yield:
             ::sched_yield();
@@ -103,7 +96,8 @@ template <class Core, class Waiting> class patience {
         clock::duration const between = now - looked_;
         looked_ = now;
         // This process was stopped or starved: the others could do nothing for it meanwhile.
-        if (between > detector(ranks_).heartbeat() && excused_ < ranks_.peer_timeout()) excused_ += between;
+        if (between > detector(ranks_).times().heartbeat && excused_ < ranks_.peer_timeout())
+            excused_ += between;
         if (failure const* const why = ranks_.failed())
             return core_.end(as_seen_by(*why, ranks_.rank()), false);
         if (listed_ != nullptr) listed_->look(now, core_.released.load(std::memory_order_acquire));
@@ -126,7 +120,7 @@ template <class Core, class Waiting> class patience {
         if (core_.suspicion.what != errc::ok) {
             of.why = core_.suspicion;
         } else if (who.gone) {
-            of.why = departure(ranks_.rank(), who.rank, "reduce", "reducer");
+            of.why = departure(ranks_.rank(), who.rank, "reduce", "its reducer was destroyed");
         } else {
             bool const own = who.rank == ranks_.rank();
             char text[200];
@@ -144,7 +138,8 @@ template <class Core, class Waiting> class patience {
         question_ = of.probe;
         if (failure const* const why = ranks_.failed())
             core_.end(as_seen_by(*why, ranks_.rank()), false);
-        else if (question_ == 0 || waited_ > detector(ranks_).verdict()) // nobody was asked, or nobody told
+        else if (question_ == 0 ||
+                 waited_ > detector(ranks_).times().verdict_timeout) // nobody was asked, or nobody told
             core_.end(of.why);
     }
 
@@ -251,7 +246,7 @@ template <class Engine, class Waiting> class thread_driver {
             case wait_action::poll:
                 break;
             case wait_action::pause:
-                pause_cpu();
+                cpu_pause();
                 break;
             case wait_action::yield:
                 ::sched_yield();

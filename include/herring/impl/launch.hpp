@@ -6,7 +6,7 @@
 #include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/text.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/shared/shared_control.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/error.hpp"
@@ -49,29 +49,28 @@ HERRING_SETUP inline topology launch_map(int ranks, launch_options const& option
     return topology::of_names(options.nodes);
 }
 
-HERRING_SETUP inline timeouts launch_times(launch_options const& options) {
-    return read_timeouts(
-        options.peer_timeout, options.default_timeout,
+HERRING_SETUP inline world_times launch_times(launch_options const& options) {
+    return resolve(read_times(
+        options.failure_detector, options.default_timeout,
         [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "launch_options",
-        "launch");
+        "launch"));
 }
 
 HERRING_SETUP inline world launched_world(shared_region* region, int rank, topology const& map,
-                                          timeouts const& times, failure_handler const& called) {
+                                          world_times const& times, failure_handler const& called) {
     membership made;
     made.rank = rank;
     made.map = map;
     made.job = region->job();
     made.ranks_on_this_machine = map.size();
-    made.times = liveness::of(times.peer);
-    made.default_timeout = times.call;
+    made.times = times;
     made.control = control_shared::make(region, rank, called);
     return world(std::move(made));
 }
 
 /// Runs one rank in the forked child; does not return.
 [[noreturn]] HERRING_SETUP inline void run_forked(shared_region* region, int rank, topology const& map,
-                                                  timeouts const& times, failure_handler const& called,
+                                                  world_times const& times, failure_handler const& called,
                                                   rank_function function) {
     int status = 1;
     try {
@@ -174,7 +173,8 @@ HERRING_SETUP inline int look_for_stopped(std::vector<child> const& children, sh
     for (std::size_t r = 0; r < children.size(); ++r) {
         child const& c = children[r];
         region->stopped(static_cast<int>(r), c.stopped != 0);
-        if (dead < 0 && c.stopped != 0 && now - c.since >= region->times().dead) dead = static_cast<int>(r);
+        if (dead < 0 && c.stopped != 0 && now - c.since >= region->times().peer_timeout)
+            dead = static_cast<int>(r);
     }
     return dead;
 }
@@ -204,7 +204,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
         }
         if (!any) return first_status;
         // A process that stops wakes nobody.
-        long long wait_ms = region->times().beat.count() / 2;
+        long long wait_ms = region->times().heartbeat.count() / 2;
         if (next != time_point::max()) {
             auto const left =
                 std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count();
@@ -239,9 +239,9 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
             child const& c = children[static_cast<std::size_t>(worst)];
             first_status = c.running ? 128 + c.stopped : c.status;
             std::string const how =
-                c.running ? text({"its process has been stopped for ", duration_text(region->times().dead),
-                                  " (signal ", c.stopped, ", ", ::strsignal(c.stopped),
-                                  "); see who stopped it, and continue it sooner"})
+                c.running     ? text({"its process has been stopped for ",
+                                      duration_text(region->times().peer_timeout), " (signal ", c.stopped, ", ",
+                                      ::strsignal(c.stopped), "); see who stopped it, and continue it sooner"})
                 : c.by_signal ? text({"its process was killed by signal ", c.status - 128, " (",
                                       ::strsignal(c.status - 128), ")"})
                 : c.unknown
@@ -275,8 +275,8 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
 
 HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options) {
     topology const map = launch_map(ranks, options);
-    timeouts const times = launch_times(options);
-    shared_region* const region = shared_region::make(ranks, true, liveness::of(times.peer));
+    world_times const times = launch_times(options);
+    shared_region* const region = shared_region::make(ranks, true, times.detector);
     std::fflush(nullptr); // or what is buffered now would be printed by every child
     pid_t const parent = ::getpid();
     std::vector<child> children(static_cast<std::size_t>(ranks));
@@ -383,9 +383,8 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
 
 HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options const& options) {
     topology const map = detail::launch_map(ranks, options);
-    detail::timeouts const times = detail::launch_times(options);
-    detail::shared_region* const region =
-        detail::shared_region::make(ranks, false, detail::liveness::of(times.peer));
+    detail::world_times const times = detail::launch_times(options);
+    detail::shared_region* const region = detail::shared_region::make(ranks, false, times.detector);
     std::vector<world> made;
     made.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {

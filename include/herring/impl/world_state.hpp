@@ -100,7 +100,7 @@ HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
         for (listed_wait const& w : waits_) {
             if (!w.used) continue;
             report.waiting[report.waits++] = w.operation;
-            is_long = is_long || now - w.since >= long_wait;
+            is_long = is_long || now - w.since >= info.times.detector.long_wait;
         }
         if (!is_long) return false;
         report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
@@ -116,11 +116,11 @@ HERRING_SEPARABLE void world_state::check_deadlock() noexcept {
 }
 
 HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {
-    due_ = now + world_state::long_wait / 2;
+    due_ = now + ranks_.info.times.detector.long_wait / 2;
     if (listed_ == nullptr || listed_->operation.number != released_) {
         if (listed_ != nullptr) ranks_.unlist(*listed_);
         listed_ = ranks_.list({channel_, released_});
-        if (listed_ != nullptr) listed_->since = now - world_state::long_wait;
+        if (listed_ != nullptr) listed_->since = now - ranks_.info.times.detector.long_wait;
     }
     ranks_.check_deadlock();
 }

@@ -130,8 +130,8 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     who.secret = setting(options.secret, "HERRING_SECRET");
     who.interface = setting(options.interface, "HERRING_INTERFACE");
     who.on_failure = options.on_failure;
-    who.times = detail::read_timeouts(
-        options.peer_timeout, options.default_timeout,
+    who.times = detail::read_times(
+        options.failure_detector, options.default_timeout,
         [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "join_options", "join");
     time_point const deadline = detail::deadline_in(options.timeout);
 

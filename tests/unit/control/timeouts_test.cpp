@@ -13,16 +13,21 @@ using std::chrono::milliseconds;
 
 namespace {
 
-timeouts read(milliseconds peer, milliseconds call, char const* peer_variable = nullptr,
-              char const* call_variable = nullptr) {
-    return read_timeouts(
-        peer, call,
+world_times read_all(herring::failure_detector_options const& detector, milliseconds call,
+                     char const* peer_variable = nullptr, char const* call_variable = nullptr) {
+    return read_times(
+        detector, call,
         [&](char const* name) {
             return std::string(name) == "HERRING_PEER_TIMEOUT"      ? peer_variable
                    : std::string(name) == "HERRING_DEFAULT_TIMEOUT" ? call_variable
                                                                     : "?";
         },
         "join_options", "join");
+}
+
+world_times read(milliseconds peer, milliseconds call, char const* peer_variable = nullptr,
+                 char const* call_variable = nullptr) {
+    return read_all({.peer_timeout = peer}, call, peer_variable, call_variable);
 }
 
 void check_refused(milliseconds option, char const* variable, char const* said) {
@@ -36,6 +41,8 @@ void check_refused(milliseconds option, char const* variable, char const* said) 
             CHECK(why.code() == errc::bad_argument);
             CHECK(std::string(why.operation()) == "join");
             std::string text = why.what();
+            if (std::size_t const at = text.find("failure_detector."); at != std::string::npos)
+                text.erase(at, std::string("failure_detector.").size());
             if (std::size_t const at = text.find(peer ? "HERRING_PEER_" : "HERRING_DEFAULT_");
                 at != std::string::npos)
                 text.replace(at, peer ? 13 : 16, peer ? "HERRING_peer_" : "HERRING_default_");
@@ -45,29 +52,39 @@ void check_refused(milliseconds option, char const* variable, char const* said) 
     }
 }
 
+/// In the words of one rank; empty: they are taken.
+std::string refusal_of(herring::failure_detector_options const& detector) {
+    try {
+        read_all(detector, not_given);
+    } catch (herring::error const& why) {
+        CHECK(why.code() == errc::bad_argument);
+        return why.what();
+    }
+    return {};
+}
+bool says(std::string const& text, char const* words) {
+    CAPTURE(text);
+    return text.find(words) != std::string::npos;
+}
+
 } // namespace
 
 TEST_CASE("timeouts: the program goes before the variables, and both before what is usual") {
-    timeouts found = read(not_given, not_given);
-    CHECK(found.peer == milliseconds(5'000));
-    CHECK(found.call == milliseconds(30'000));
-    CHECK_FALSE(found.peer_given);
-    CHECK_FALSE(found.call_given);
+    world_times found = read(not_given, not_given);
+    CHECK(found == world_times{});              // nobody says anything
     found = read(not_given, not_given, "", ""); // an empty text is as good as none
-    CHECK_FALSE(found.peer_given);
+    CHECK(found == world_times{});
     found = read(not_given, not_given, "500ms", "2s");
-    CHECK(found.peer == milliseconds(500));
+    CHECK(found.detector.peer_timeout == milliseconds(500));
     CHECK(found.call == milliseconds(2'000));
-    CHECK(found.peer_given);
-    CHECK(found.call_given);
     found = read(milliseconds(700), never, "500ms", "2s");
-    CHECK(found.peer == milliseconds(700));
+    CHECK(found.detector.peer_timeout == milliseconds(700));
     CHECK(found.call == never);
     found = read(not_given, milliseconds(50), "never");
-    CHECK(found.peer == never);
+    CHECK(found.detector.peer_timeout == never);
     CHECK(found.call == milliseconds(50));
-    CHECK(read(milliseconds::max(), not_given).peer == never);
-    CHECK(read(not_given, not_given, "999999999999s").peer == never);
+    CHECK(read(milliseconds::max(), not_given).detector.peer_timeout == never);
+    CHECK(read(not_given, not_given, "999999999999s").detector.peer_timeout == never);
 }
 
 TEST_CASE("timeouts: what is no time, or too short, is refused by name") {
@@ -80,6 +97,26 @@ TEST_CASE("timeouts: what is no time, or too short, is refused by name") {
         check_refused(not_given, wrong, "HERRING_*_TIMEOUT is '");
     check_refused(not_given, "5",
                   "HERRING_*_TIMEOUT is '5', which is not a time; write for example 500ms, 5s or never");
+}
+
+TEST_CASE("timeouts: the other times have limits, and times that contradict each other are refused") {
+    CHECK(refusal_of({.peer_timeout = milliseconds(500),
+                      .heartbeat = milliseconds(50),
+                      .reply_timeout = milliseconds(100),
+                      .verdict_timeout = milliseconds(100),
+                      .long_wait = milliseconds(50)})
+              .empty());
+    CHECK(says(refusal_of({.heartbeat = milliseconds(0)}),
+               "join_options::failure_detector.heartbeat is 0 ms; give at least 5 ms"));
+    CHECK(says(refusal_of({.reply_timeout = milliseconds(99)}),
+               "reply_timeout is 99 ms; give at least 100 ms"));
+    CHECK(says(refusal_of({.verdict_timeout = milliseconds(-5)}), "verdict_timeout is -5 ms"));
+    CHECK(says(refusal_of({.long_wait = milliseconds(49)}), "long_wait is 49 ms"));
+    CHECK(says(refusal_of({.long_wait = never}), "long_wait is never; give at most an hour"));
+    CHECK(says(refusal_of({.peer_timeout = milliseconds(500), .heartbeat = milliseconds(251)}),
+               "failure_detector.heartbeat is 251 ms, more than half of the peer_timeout, 500 ms"));
+    CHECK(says(refusal_of({.verdict_timeout = milliseconds(999)}),
+               "failure_detector.verdict_timeout is 999 ms, less than the reply_timeout, 1 s"));
 }
 
 TEST_CASE("timeouts: in words") {

@@ -101,7 +101,7 @@ TEST_CASE("join by MPI: options reach the world, and on_failure every rank") {
     herring::join_options options;
     options.on_failure = [&](herring::failure const&) { calls.fetch_add(1); };
     options.default_timeout = std::chrono::seconds(20);
-    if (rank == 0) options.peer_timeout = std::chrono::seconds(9);
+    if (rank == 0) options.failure_detector.peer_timeout = std::chrono::seconds(9);
     {
         herring::world world = herring::join(MPI_COMM_WORLD, options);
         CHECK(world.default_timeout() == std::chrono::seconds(20));

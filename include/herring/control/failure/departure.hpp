@@ -10,13 +10,12 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// `rank` has left, and `reporter` waits for it in `operation`. `what`: was destroyed, for the text.
+/// `rank` has left, and `reporter` waits for it in `operation`. `how`: for the text.
 HERRING_SETUP inline failure departure(int reporter, int rank, std::string_view operation,
-                                       std::string_view what) noexcept {
-    return failure::make(errc::peer_lost, reporter, rank, operation,
-                         {"it left (its ", what,
-                          " was destroyed) while others still wait for it; let every "
-                          "rank make the same calls"});
+                                       std::string_view how) noexcept {
+    return failure::make(
+        errc::peer_lost, reporter, rank, operation,
+        {"it left (", how, ") while others still wait for it; let every rank make the same calls"});
 }
 
 } // namespace HERRING_NAMESPACE::detail

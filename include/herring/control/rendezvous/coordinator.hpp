@@ -125,7 +125,7 @@ class coordinator final : public control_endpoint<coordinator> {
             for (connection const& c : connections_.all()) pending += c.pending();
             if (pending >= pending_limit) drop_oldest();
             connection& c = connections_.open(socket, from.text(), EPOLLIN);
-            tune(socket, settings_.times.dead);
+            tune(socket, settings_.times.detector.peer_timeout);
             receive(c); // its hello is often here already
         }
     }
@@ -213,8 +213,8 @@ class coordinator final : public control_endpoint<coordinator> {
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
         byte_buffer body;
         append<std::uint64_t>(body, job_);
-        append<std::uint64_t>(body, static_cast<std::uint64_t>(settings_.asked.peer.count()));
-        append<std::uint64_t>(body, static_cast<std::uint64_t>(settings_.asked.call.count()));
+        for (std::size_t i = 0; i < world_times::count; ++i)
+            append<std::uint64_t>(body, static_cast<std::uint64_t>(settings_.times[i].count()));
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             append<std::uint32_t>(body, static_cast<std::uint32_t>(node_ids_[r]));
             append<std::uint32_t>(body, static_cast<std::uint32_t>(machine_ids_[r]));
@@ -243,7 +243,7 @@ class coordinator final : public control_endpoint<coordinator> {
         if (wait_until_done(sequence, deadline)) return;
         on_deadline_passed(0, clock::now() - started);
         thread_.wake();
-        if (!wait_until_done(sequence, clock::now() + settings_.times.verdict))
+        if (!wait_until_done(sequence, clock::now() + settings_.times.detector.verdict_timeout))
             set_failure(probes_.suspicion());
     }
 
@@ -269,7 +269,7 @@ class coordinator final : public control_endpoint<coordinator> {
         case message_kind::leave:
             has_left(from, rank);
             if (!pending_.empty() && !pending_.has(rank))
-                set_failure(departure(0, rank, operation_or_control(), "world"));
+                set_failure(departure(0, rank, operation_or_control(), "its world was destroyed"));
             return;
         case message_kind::heartbeat:
             return;
@@ -309,7 +309,8 @@ class coordinator final : public control_endpoint<coordinator> {
         }
         pending_.add(rank, kind, given);
         for (int r = 0; r < settings_.size; ++r)
-            if (left_[at(r)] && !pending_.has(r)) return set_failure(departure(0, r, name(kind), "world"));
+            if (left_[at(r)] && !pending_.has(r))
+                return set_failure(departure(0, r, name(kind), "its world was destroyed"));
         if (!pending_.complete()) return;
         byte_buffer body = pending_.take();
         if (body.size() > body_limit)
@@ -349,7 +350,7 @@ class coordinator final : public control_endpoint<coordinator> {
     /// Asks all ranks at once whom they wait for; the thread looks at the replies before it sleeps again.
     HERRING_SETUP void suspect(failure const& why, bool certain) {
         if (failed() || probes_.active()) return;
-        probes_.begin(why, certain, settings_.size, clock::now() + settings_.times.answer);
+        probes_.begin(why, certain, settings_.size, clock::now() + settings_.times.detector.reply_timeout);
         std::uint32_t const probe = probe_.fetch_add(1) + 1;
         connections_.send_all(message_kind::probe, probe, {});
     }
@@ -363,7 +364,8 @@ class coordinator final : public control_endpoint<coordinator> {
             if (left_[at(r)]) return wait_report{rank_state::left, -1};
             if (reply.how != rank_state::unheard) return reply;
             bool const hopeless =
-                r != 0 && (place == nullptr || silence(*place, now) >= settings_.times.suspected);
+                r != 0 &&
+                (place == nullptr || silence(*place, now) >= hopeless_after(settings_.times.detector));
             if (hopeless || probes_.expired(now)) reply.how = rank_state::silent;
             return reply;
         };

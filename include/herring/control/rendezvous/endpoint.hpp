@@ -7,7 +7,7 @@
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/deadlock.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint_base.hpp"
@@ -20,7 +20,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -41,11 +40,16 @@ template <class Role> class control_endpoint : public endpoint_base {
   public:
     /// Joins, or throws why not; the membership owns the endpoint.
     HERRING_SETUP static membership join(settings&& from) {
-        auto own = std::make_unique<Role>(std::move(from));
-        own->wait_for_everyone();
-        membership world = own->joined_membership();
-        world.control = control_handle::of(*own.release());
-        return world;
+        Role* const own = new Role(std::move(from));
+        try {
+            own->wait_for_everyone();
+            membership world = own->joined_membership();
+            world.control = control_handle::of(*own);
+            return world;
+        } catch (...) {
+            delete own;
+            throw;
+        }
     }
 
     HERRING_SETUP void barrier(std::string_view operation, time_point deadline) {
@@ -226,19 +230,20 @@ template <class Role> class control_endpoint : public endpoint_base {
     /// Sends a sign of life, and looks whose is overdue. Returns when to do so again.
     HERRING_SETUP time_point heartbeat(time_point now) {
         if (now < heartbeat_at_) return heartbeat_at_;
-        heartbeat_at_ = now + settings_.times.beat;
+        heartbeat_at_ = now + settings_.times.detector.heartbeat;
         connections_.send_all(message_kind::heartbeat, 0, {});
         if (blocked_report mine; world_ != nullptr && world_->blocked(mine) && !(mine == last_report_)) {
             last_report_ = mine;
             role().report_blocked(mine);
         }
         for (connection const* const place : connections_.places()) {
-            if (place == nullptr || left_[at(place->rank)] || silence(*place, now) < settings_.times.dead)
+            if (place == nullptr || left_[at(place->rank)] ||
+                silence(*place, now) < settings_.times.detector.peer_timeout)
                 continue;
-            set_failure(
-                failure::make(errc::peer_lost, -1, place->rank, "control",
-                              {"it has given no sign of life for ", duration_text(settings_.times.dead),
-                               ": its process is stopped or starved, or its host cannot be reached"}));
+            set_failure(failure::make(
+                errc::peer_lost, -1, place->rank, "control",
+                {"it has given no sign of life for ", duration_text(settings_.times.detector.peer_timeout),
+                 ": its process is stopped or starved, or its host cannot be reached"}));
             break;
         }
         return heartbeat_at_;

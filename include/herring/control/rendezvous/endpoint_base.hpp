@@ -85,17 +85,17 @@ class endpoint_base {
     bool failed() const noexcept { return first_failure_.load(std::memory_order_relaxed) != 0; }
 
     HERRING_SETUP hello own_hello() const {
-        auto const given_or_0 = [&](std::chrono::milliseconds time, bool given) {
-            return given || settings_.rank == 0 ? static_cast<std::uint64_t>(time.count()) : 0;
-        };
-        return {static_cast<std::uint32_t>(settings_.size),
-                static_cast<std::uint32_t>(settings_.rank),
-                incarnation_,
-                settings_.secret,
-                given_or_0(settings_.asked.peer, settings_.asked.peer_given),
-                given_or_0(settings_.asked.call, settings_.asked.call_given),
-                settings_.node,
-                settings_.boot};
+        hello mine{static_cast<std::uint32_t>(settings_.size),
+                   static_cast<std::uint32_t>(settings_.rank),
+                   incarnation_,
+                   settings_.secret,
+                   {},
+                   settings_.node,
+                   settings_.boot};
+        world_times const& times = settings_.rank == 0 ? settings_.times : settings_.asked;
+        for (std::size_t i = 0; i < world_times::count; ++i)
+            mine.times[i] = times[i] == not_given ? 0 : static_cast<std::uint64_t>(times[i].count());
+        return mine;
     }
 
     /// After joining: what rank 0 told everyone.
@@ -106,7 +106,6 @@ class endpoint_base {
         world.job = job_;
         world.local_address = local_address_;
         world.times = settings_.times;
-        world.default_timeout = settings_.asked.call;
         world.ranks_on_this_machine = 0;
         for (int const id : machine_ids_)
             if (id == machine_ids_[at(settings_.rank)]) ++world.ranks_on_this_machine;

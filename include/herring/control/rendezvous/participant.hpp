@@ -99,7 +99,7 @@ class participant final : public control_endpoint<participant> {
         int const socket = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         int rc = socket < 0 ? -1 : 0;
         if (rc == 0) {
-            tune(socket, settings_.times.dead);
+            tune(socket, settings_.times.detector.peer_timeout);
             rc = ::connect(socket, to.get(), to.size);
         }
         if (rc != 0 && errno != EINPROGRESS) {
@@ -199,7 +199,8 @@ class participant final : public control_endpoint<participant> {
             return on_failure_message(from, body);
         case message_kind::leave:
             has_left(from, 0);
-            if (in_collective_) set_failure(departure(settings_.rank, 0, operation_or_control(), "world"));
+            if (in_collective_)
+                set_failure(departure(settings_.rank, 0, operation_or_control(), "its world was destroyed"));
             if (suspected_at_ != time_point{}) set_failure(suspected_); // there will be no verdict
             return;
         case message_kind::heartbeat:
@@ -228,18 +229,13 @@ class participant final : public control_endpoint<participant> {
         if (in.rest.size() != most_body(message_kind::welcome, at(settings_.size)))
             return protocol_error(from, "a welcome to a world of another size");
         job_ = in.number<std::uint64_t>();
-        auto const time = [&in] {
-            constexpr std::chrono::milliseconds most = never;
-            return std::chrono::milliseconds(
-                std::min(in.number<std::uint64_t>(), static_cast<std::uint64_t>(most.count())));
-        };
-        settings_.asked.peer = time();
-        settings_.asked.call = time();
-        if (settings_.asked.peer < least_timeout || settings_.asked.call < least_timeout)
-            return protocol_error(from, "times that no rank would choose");
-        if (settings_.asked.peer != settings_.times.dead)
-            settings_.times = liveness::of(settings_.asked.peer);
-        tune(from.socket, settings_.times.dead);
+        for (std::size_t i = 0; i < world_times::count; ++i) {
+            constexpr auto most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
+            auto const time = std::chrono::milliseconds(std::min(in.number<std::uint64_t>(), most));
+            if (time < time_names[i].least) return protocol_error(from, "times that no rank would choose");
+            settings_.times[i] = time;
+        }
+        tune(from.socket, settings_.times.detector.peer_timeout);
         node_ids_.clear();
         machine_ids_.clear();
         for (int r = 0; r < settings_.size; ++r) {
@@ -254,7 +250,9 @@ class participant final : public control_endpoint<participant> {
 
     HERRING_SETUP void run_collective(message_kind kind, std::uint64_t sequence,
                                       std::span<std::byte const> mine, time_point deadline) {
-        if (left_[0]) return set_failure(departure(settings_.rank, 0, operation_or_control(), "world"));
+        if (left_[0])
+            return set_failure(
+                departure(settings_.rank, 0, operation_or_control(), "its world was destroyed"));
         time_point const started = clock::now();
         in_collective_ = true;
         connections_.send_all(kind, sequence, mine); // that is, to rank 0
@@ -268,7 +266,8 @@ class participant final : public control_endpoint<participant> {
                                                    duration_text(clock::now() - started)});
             expect_verdict(silence);
             thread_.wake();
-            if (!wait_until_done(sequence, clock::now() + settings_.times.verdict)) set_failure(silence);
+            if (!wait_until_done(sequence, clock::now() + settings_.times.detector.verdict_timeout))
+                set_failure(silence);
             if (!failed()) suspected_at_ = {}; // the result came just in time
         }
         in_collective_ = false;
@@ -300,15 +299,15 @@ class participant final : public control_endpoint<participant> {
         if (probed_) next = now + std::chrono::milliseconds(10); // the caller replies by a word in memory
         if (suspected_at_ == time_point{} || rank_0() == nullptr) return next;
         clock::duration const nothing = silence(*rank_0(), now);
-        if (nothing >= settings_.times.suspected ||
-            std::min(nothing, now - suspected_at_) >= settings_.times.answer) {
+        if (nothing >= hopeless_after(settings_.times.detector) ||
+            std::min(nothing, now - suspected_at_) >= settings_.times.detector.reply_timeout) {
             set_failure(describe(suspected_, {.rank = 0,
                                               .how = rank_state::silent,
                                               .before = suspected_.peer == 0 ? -1 : settings_.rank,
                                               .circle = false}));
             return next;
         }
-        return std::min(next, now + settings_.times.answer / 10);
+        return std::min(next, now + settings_.times.detector.reply_timeout / 10);
     }
 
     void answer() {

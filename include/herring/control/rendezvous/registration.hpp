@@ -65,22 +65,18 @@ class registration {
         if (r >= own.size)
             return refused(errc::refused,
                            {"rank ", r, " is out of range; ranks go from 0 to ", own.size - 1});
-        auto const differs = [](std::uint64_t theirs, std::uint64_t ours) {
-            return theirs != 0 && theirs != ours;
-        };
-        bool const peers = differs(said.peer_timeout, own.peer_timeout);
-        if (peers || differs(said.default_timeout, own.default_timeout)) {
+        for (std::size_t i = 0; i < world_times::count; ++i) {
+            if (said.times[i] == 0 || said.times[i] == own.times[i]) continue;
             auto const words = [&](hello const& of) {
-                auto const most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
-                return timeout_text(
-                    std::chrono::milliseconds(std::min(peers ? of.peer_timeout : of.default_timeout, most)));
+                constexpr auto most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
+                return timeout_text(std::chrono::milliseconds(std::min(of.times[i], most)));
             };
-            return refused(
-                errc::mismatch,
-                {"its ",
-                 peers ? "peer_timeout (HERRING_PEER_TIMEOUT)" : "default_timeout (HERRING_DEFAULT_TIMEOUT)",
-                 " is ", words(said), ", rank 0's is ", words(own),
-                 "; set it alike on every rank, or on rank 0 alone, which tells the others"});
+            char const* const variable = time_names[i].variable;
+            return refused(errc::mismatch,
+                           {"its ", time_names[i].option, variable == nullptr ? "" : " (",
+                            variable == nullptr ? "" : variable, variable == nullptr ? "" : ")", " is ",
+                            words(said), ", rank 0's is ", words(own),
+                            "; set it alike on every rank, or on rank 0 alone, which tells the others"});
         }
         connection const* const there = places[r];
         bool const same = hellos_[r].incarnation == said.incarnation && said.incarnation != 0;

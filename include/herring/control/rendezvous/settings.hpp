@@ -8,8 +8,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/failure/failure_handler.hpp"
-#include "herring/control/failure/liveness.hpp"
-#include "herring/control/timeouts.hpp"
+#include "herring/control/world_times.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -30,8 +29,8 @@ struct settings {
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
     failure_handler on_failure{};
-    timeouts asked{}; // rank 0's hold for all
-    liveness times{}; // of `asked.peer`
+    world_times asked{};             // given by this rank
+    world_times times = resolve({}); // of `asked`, then of rank 0
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

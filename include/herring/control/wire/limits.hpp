@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/wire/frame.hpp"
+#include "herring/control/world_times.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,7 @@ constexpr std::size_t most_body(message_kind type, std::size_t ranks) noexcept {
     case message_kind::contribute:
         return blob_limit;
     case message_kind::welcome:
-        return 24 + 8 * ranks;
+        return 8 + 8 * world_times::count + 8 * ranks;
     default:
         return 8192;
     }

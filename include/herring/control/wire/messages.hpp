@@ -9,6 +9,7 @@
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/wire/codec.hpp"
+#include "herring/control/world_times.hpp"
 #include "herring/error.hpp"
 
 #include <cstddef>
@@ -33,8 +34,8 @@ struct hello {
     std::uint32_t size = 0;
     std::uint32_t rank = 0;
     std::uint64_t incarnation = 0;
-    std::uint64_t secret = 0;                            // check of the secret, see secret_check
-    std::uint64_t peer_timeout = 0, default_timeout = 0; // milliseconds; 0: as rank 0 has it
+    std::uint64_t secret = 0;                  // check of the secret, see secret_check
+    std::uint64_t times[world_times::count]{}; // milliseconds; 0: as rank 0 has it
     std::string node;
     std::string boot;
 
@@ -43,8 +44,8 @@ struct hello {
         append<std::uint32_t>(out, size);
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
-        for (std::uint64_t const number : {secret, peer_timeout, default_timeout})
-            append<std::uint64_t>(out, number);
+        append<std::uint64_t>(out, secret);
+        for (std::uint64_t const time : times) append<std::uint64_t>(out, time);
         std::string_view const n = std::string_view(node).substr(0, 600);
         std::string_view const b = std::string_view(boot).substr(0, 300);
         append<std::uint16_t>(out, n.size());
@@ -59,8 +60,8 @@ struct hello {
         size = in.number<std::uint32_t>();
         rank = in.number<std::uint32_t>();
         incarnation = in.number<std::uint64_t>();
-        for (std::uint64_t* const number : {&secret, &peer_timeout, &default_timeout})
-            *number = in.number<std::uint64_t>();
+        secret = in.number<std::uint64_t>();
+        for (std::uint64_t& time : times) time = in.number<std::uint64_t>();
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
         if (!in.ok || n + b != in.rest.size()) return false;

@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/control/failure/liveness.hpp"
+#include "herring/control/failure/stall_detector.hpp"
 #include "herring/error.hpp"
 #include "herring/transport/ofi/line.hpp"
 #include "herring/transport/ofi/select.hpp"

@@ -34,17 +34,15 @@ namespace {
 // Longer than anything here takes: only a defect waits for it.
 constexpr milliseconds plenty{30'000};
 
-constexpr detail::liveness quick{.beat = milliseconds(20),
-                                 .suspected = milliseconds(150),
-                                 .dead = milliseconds(400),
-                                 .answer = milliseconds(100),
-                                 .verdict = milliseconds(10'000)};
-// Silence is nobody's fault there.
-constexpr detail::liveness forgiving{.beat = milliseconds(20),
-                                     .suspected = milliseconds(20'000),
-                                     .dead = milliseconds(20'000),
-                                     .answer = milliseconds(100),
-                                     .verdict = milliseconds(10'000)};
+constexpr herring::failure_detector_options quick{.peer_timeout = milliseconds(400),
+                                                  .heartbeat = milliseconds(20),
+                                                  .reply_timeout = milliseconds(100),
+                                                  .verdict_timeout = milliseconds(10'000)};
+// No rank is given up for its silence there.
+constexpr herring::failure_detector_options forgiving{.peer_timeout = milliseconds(20'000),
+                                                      .heartbeat = milliseconds(20),
+                                                      .reply_timeout = milliseconds(100),
+                                                      .verdict_timeout = milliseconds(10'000)};
 
 struct listener {
     int socket = -1;
@@ -60,7 +58,7 @@ struct listener {
 };
 
 /// A real rank. Rank 0 takes the listener over.
-world join(int rank, int size, listener const& hub, detail::liveness const& times,
+world join(int rank, int size, listener const& hub, herring::failure_detector_options const& times,
            milliseconds most = plenty) {
     rendezvous::settings made;
     made.rank = rank;
@@ -70,8 +68,8 @@ world join(int rank, int size, listener const& hub, detail::liveness const& time
     made.address_text = hub.at.text();
     made.node = made.boot = "here";
     made.deadline = herring::clock::now() + most;
-    made.asked.peer = times.dead;
-    made.times = times;
+    made.asked.detector = times;
+    made.times = detail::resolve(made.asked);
     if (rank == 0) made.listeners = {hub.socket};
     return world(rendezvous::join_world(std::move(made)));
 }
@@ -102,15 +100,17 @@ struct puppet {
     }
 
     /// As rank 0: lets one rank in.
-    void let_in(listener const& own, std::uint32_t size, milliseconds peer_timeout) {
+    void let_in(listener const& own, std::uint32_t size, herring::failure_detector_options const& times) {
         pollfd knock{own.socket, POLLIN, 0};
         REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
         socket = ::accept(own.socket, nullptr, nullptr);
         ::close(own.socket);
         await(rendezvous::message_kind::hello);
         detail::byte_buffer body;
-        for (long const number : {1l, static_cast<long>(peer_timeout.count()), 30'000l})
-            rendezvous::append<std::uint64_t>(body, static_cast<std::uint64_t>(number));
+        rendezvous::append<std::uint64_t>(body, 1);
+        detail::world_times const all = detail::resolve({.detector = times});
+        for (std::size_t i = 0; i < detail::world_times::count; ++i)
+            rendezvous::append<std::uint64_t>(body, static_cast<std::uint64_t>(all[i].count()));
         for (std::uint32_t r = 0; r < 2 * size; ++r) rendezvous::append<std::uint32_t>(body, 0);
         say(rendezvous::message_kind::welcome, 0, body);
     }
@@ -168,7 +168,7 @@ struct stage {
     puppet rank_2{};
     std::optional<world> rank_0{}, rank_1{};
 
-    explicit stage(detail::liveness const& times) {
+    explicit stage(herring::failure_detector_options const& times) {
         std::thread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
         std::thread second([&] { rank_1.emplace(join(1, 3, hub, times)); });
         rank_2.join(2, 3, hub);
@@ -222,8 +222,8 @@ TEST_CASE("rendezvous: a rank that falls silent ends the world in its name, on e
 }
 
 TEST_CASE("rendezvous: a rank that speaks is not missed") {
-    detail::liveness times = quick;
-    times.dead = milliseconds(1'000);
+    herring::failure_detector_options times = quick;
+    times.peer_timeout = milliseconds(1'000);
     stage s(times);
     auto const until = herring::clock::now() + milliseconds(1'500);
     while (herring::clock::now() < until) {
@@ -244,7 +244,7 @@ TEST_CASE("rendezvous: a rank that speaks is not missed") {
 TEST_CASE("rendezvous: a participant finds by itself that rank 0 is silent") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 2, quick.dead); });
+    std::thread other([&] { rank_0.let_in(hub, 2, quick); });
     world rank_1 = join(1, 2, hub, quick);
     other.join();
     failure const& why = await_failure(rank_1);
@@ -256,7 +256,7 @@ TEST_CASE("rendezvous: a participant finds by itself that rank 0 is silent") {
 TEST_CASE("rendezvous: rank 0's times hold for a participant that gives none") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 2, milliseconds(300)); });
+    std::thread other([&] { rank_0.let_in(hub, 2, {.peer_timeout = milliseconds(300)}); });
     world rank_1 = join(1, 2, hub, {});
     other.join();
     CHECK(rank_1.peer_timeout() == milliseconds(300));
@@ -271,7 +271,7 @@ TEST_CASE("rendezvous: times that no rank would choose are no welcome") {
     listener hub;
     puppet rank_0;
     std::thread other([&] {
-        rank_0.let_in(hub, 2, milliseconds(0));
+        rank_0.let_in(hub, 2, {.peer_timeout = milliseconds(0)});
         ::close(std::exchange(rank_0.socket, -1));
     });
     try {
@@ -287,7 +287,7 @@ TEST_CASE("rendezvous: rank 0 that gives no verdict is the one") {
     for (int const accused : {0, 2}) {
         listener hub;
         puppet rank_0;
-        std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
+        std::thread other([&] { rank_0.let_in(hub, 3, forgiving); });
         world rank_1 = join(1, 3, hub, forgiving);
         other.join();
         failure const& why = verdict(rank_1, accused);
@@ -302,7 +302,7 @@ TEST_CASE("rendezvous: rank 0 that gives no verdict is the one") {
 TEST_CASE("rendezvous: rank 0 that lives, and has no verdict yet, is not") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 3, forgiving.dead); });
+    std::thread other([&] { rank_0.let_in(hub, 3, forgiving); });
     world rank_1 = join(1, 3, hub, forgiving);
     other.join();
     std::thread lives([&] {

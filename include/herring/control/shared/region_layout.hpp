@@ -1,0 +1,102 @@
+// herring: the memory that all ranks of a launch map: a slot, a failure, two areas and a report for each rank.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
+#define HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/shared/shown_report.hpp"
+#include "herring/error.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Where the parts of one mapping lie, which every rank sees at the same address. Holds no pointers.
+///
+/// Shape:   the object that derives from it (`head_bytes`), a slot and a failure for each rank and one for the launcher,
+///          two areas of `area_bytes` and a report for each rank.
+class region_layout {
+  public:
+    static constexpr std::size_t area_bytes = 4096;
+
+    region_layout(region_layout const&) = delete;
+    region_layout& operator=(region_layout const&) = delete;
+
+    int ranks() const noexcept { return ranks_; }
+    /// Entry `rank`, or `ranks()` of the launcher.
+    failure const* failures() const noexcept {
+        return reinterpret_cast<failure const*>(base() + failures_at());
+    }
+
+  protected:
+    enum class collective_kind : std::uint32_t { none, barrier, all_gather };
+
+    struct contribution {
+        collective_kind kind = collective_kind::none;
+        std::size_t bytes = 0;
+    };
+
+    /// What a rank shows to the others.
+    struct alignas(64) slot {
+        std::atomic<std::uint64_t> arrived{0}; // number of the last collective that this rank entered
+        std::atomic<std::uint32_t> left{0};
+        std::atomic<std::uint32_t> announced{0}; // its failure is taken
+        contribution contributions[2];           // to a collective, by the lowest bit of its number
+        std::atomic<std::uint64_t> waits{wait_report::not_waiting};
+        std::atomic<std::uint32_t> stopped{0}; // written by the launcher
+        std::atomic<std::uint32_t> news{0};    // see failure_news
+    };
+    static_assert(sizeof(slot) == 64);
+
+    region_layout(int ranks, std::size_t head_bytes) noexcept : ranks_(ranks), head_bytes_(head_bytes) {
+        for (int r = 0; r <= ranks; ++r) {
+            ::new (static_cast<void*>(&slot_of(r))) slot;
+            ::new (static_cast<void*>(base() + failures_at() + sizeof(failure) * index(r))) failure;
+        }
+    }
+
+    /// Of a whole mapping.
+    static std::size_t bytes_for(int ranks, std::size_t head_bytes) noexcept {
+        return aligned(aligned(head_bytes) + (sizeof(slot) + sizeof(failure)) * (index(ranks) + 1)) +
+               (2 * area_bytes + sizeof(shown_report)) * index(ranks);
+    }
+
+    slot& slot_of(int rank) noexcept {
+        return *reinterpret_cast<slot*>(base() + aligned(head_bytes_) + sizeof(slot) * index(rank));
+    }
+    failure& failure_of(int rank) noexcept {
+        return *(reinterpret_cast<failure*>(base() + failures_at()) + rank);
+    }
+    /// Where `rank` puts its part of an all_gather. `half`: lowest bit of the collective's number.
+    std::byte* area(int rank, std::size_t half) noexcept {
+        return base() + areas_at() + area_bytes * (2 * index(rank) + half);
+    }
+    shown_report& report_of(int rank) noexcept {
+        std::size_t const reports_at = areas_at() + 2 * area_bytes * index(ranks_);
+        return *reinterpret_cast<shown_report*>(base() + reports_at + sizeof(shown_report) * index(rank));
+    }
+
+    int const ranks_;
+
+  private:
+    static constexpr std::size_t index(int rank) noexcept { return static_cast<std::size_t>(rank); }
+    static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    std::size_t failures_at() const noexcept {
+        return aligned(head_bytes_) + sizeof(slot) * (index(ranks_) + 1);
+    }
+    std::size_t areas_at() const noexcept {
+        return aligned(failures_at() + sizeof(failure) * (index(ranks_) + 1));
+    }
+    std::byte* base() noexcept { return reinterpret_cast<std::byte*>(this); }
+    std::byte const* base() const noexcept { return reinterpret_cast<std::byte const*>(this); }
+
+    std::size_t const head_bytes_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
