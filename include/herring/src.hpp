@@ -13,6 +13,8 @@
 #include "herring/base/config.hpp"
 
 #include "herring/impl/agreement.hpp"
+#include "herring/impl/buffer.hpp"
+#include "herring/impl/calls.hpp"
 #include "herring/impl/construction.hpp"
 #include "herring/impl/control.hpp"
 #include "herring/impl/cores.hpp"

@@ -7,6 +7,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/gpu/device_tensors.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
@@ -52,6 +53,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
   public:
     using typename base::stream_handle;
+    template <class Element> using tensor_store = device_tensors<Element, basic_nvlink>;
     static constexpr char const* name = "nvlink";
     static constexpr bool sums_on_device = true;
     static constexpr bool leaves_parts = true; ///< on the device, where the transport has device_memory

@@ -4,6 +4,7 @@
 #define HERRING_GPU_STAGING_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/gpu/device_tensors.hpp"
 #include "herring/gpu/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
@@ -37,6 +38,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
 
   public:
     using typename base::stream_handle;
+    template <class Element> using tensor_store = device_tensors<Element, basic_pcie_staging>;
     static constexpr char const* name = "pcie_staging";
     static constexpr bool sums_on_device = false; ///< the engine sums local ranks' parts
     static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,

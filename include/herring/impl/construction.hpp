@@ -1,4 +1,4 @@
-// herring: what a reducer does once, whatever its elements and policies are: the functions.
+// herring: parts of a session's construction that depend neither on elements nor on policies: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_CONSTRUCTION_HPP
 #define HERRING_IMPL_CONSTRUCTION_HPP
@@ -10,7 +10,6 @@
 #include "herring/plan/plan.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/session/construction.hpp"
-#include "herring/step/call_mark.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -20,7 +19,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-HERRING_SEPARABLE void tell_and_rethrow(world& ranks) {
+HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
     try {
         throw;
     } catch (error const& failed) {
@@ -57,7 +56,7 @@ HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, int rank) {
     return peers;
 }
 
-HERRING_SEPARABLE fixed_array<std::size_t> counts_of(layout const& tensors, std::size_t most, int rank) {
+HERRING_SEPARABLE fixed_array<std::size_t> element_counts(layout const& tensors, std::size_t most, int rank) {
     fixed_array<std::size_t> counts(tensors.size());
     for (std::size_t i = 0; i < counts.size(); ++i) {
         counts[i] = tensors[i].elements;
@@ -70,14 +69,11 @@ HERRING_SEPARABLE fixed_array<std::size_t> counts_of(layout const& tensors, std:
     return counts;
 }
 
-HERRING_SEPARABLE void refuse_call(call_mark::taken taken, int rank, char const* operation) {
-    throw error(
-        errc::bad_state, rank, -1, operation,
-        taken == call_mark::taken::by_itself
-            ? "called from a handler that runs inside its own wait; let the handler take note, and call when "
-              "the wait has returned"
-            : "two threads use this reducer at once; let a call return before another thread makes the next, "
-              "or give each thread a reducer");
+HERRING_SEPARABLE void throw_too_many(std::size_t buckets, std::size_t peers, std::size_t most, int rank) {
+    throw error(errc::bad_argument, rank, -1, "construction",
+                {buckets, " buckets and ", peers, " peers: at most ", most,
+                 " of each; use larger buckets (herring::fusion::balanced_buffer), or a larger cut_bytes "
+                 "of the intra_node policy's tuning"});
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -65,8 +65,7 @@ concept sums =
 template <class Policy>
 concept stages = !bool(Policy::device_memory) || requires(Policy & p, typename Policy::stream_handle s,
                                                           std::uint64_t e, std::size_t n, time_point until) {
-    typename Policy::needs_of_device;
-    typename Policy::copy;
+    typename Policy::template tensor_store<float>;
     { p.tensors() }
     noexcept->std::same_as<std::byte*>;
     { p.load(e, std::uint32_t{}, n, n, true) }

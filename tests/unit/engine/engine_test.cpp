@@ -6,6 +6,7 @@
 
 #include "unit/engine/mesh.hpp"
 
+#include "herring/session/transport_needs.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/max.hpp"
 
@@ -57,10 +58,9 @@ TEST_CASE("engine: every shape, every route, any order of messages, refusals, ra
             }
             if (refusals == 0) CHECK(all.net.early() == 0); // every receive stands before its message is sent
             // What the reducer tells the transport to be ready for.
-            int const announced =
-                static_cast<int>(2 * all.made.window() + herring::plan::one_hop_window() + 4);
-            CHECK(all.net.most_sends() <= announced);
-            CHECK(all.net.most_receives() <= announced);
+            herring::transport_needs const announced = herring::detail::transport_needs_of(all.made, {});
+            CHECK(all.net.most_sends() <= static_cast<int>(announced.sends_per_peer));
+            CHECK(all.net.most_receives() <= static_cast<int>(announced.receives_per_peer));
         }
 }
 

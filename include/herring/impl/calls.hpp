@@ -1,0 +1,54 @@
+// herring: the calls of an object that one thread at a time may use: what is said of a misuse.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_CALLS_HPP
+#define HERRING_IMPL_CALLS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/control/world_state.hpp"
+#include "herring/error.hpp"
+#include "herring/step/call_mark.hpp"
+#include "herring/step/calls.hpp"
+#include "herring/world.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <initializer_list>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE void calls::throw_misuse(errc what, char const* operation,
+                                           std::initializer_list<text_part> text) {
+    error const misuse(what, ranks_.rank(), -1, operation, text);
+    last_misuse_ = misuse.why();
+    throw misuse;
+}
+
+HERRING_SEPARABLE void calls::announce_abandoned_step() noexcept {
+    char text[sizeof last_misuse_.text];
+    if (last_misuse_.what != errc::ok)
+        std::snprintf(text, sizeof text, "it left in the middle of a step, after its %s: %s: %.300s",
+                      last_misuse_.operation, to_string(last_misuse_.what), last_misuse_.text);
+    else
+        std::snprintf(text, sizeof text, "it destroyed its reducer in the middle of a step%s",
+                      std::uncaught_exceptions() > 0 ? ", for an exception: read what that rank says" : "");
+    ranks_.fail(failure::make(errc::peer_failed, ranks_.rank(), ranks_.rank(), "reduce", text));
+}
+
+HERRING_SEPARABLE void calls::refuse(call_mark::taken taken, char const* operation) {
+    if (taken == call_mark::taken::yes) {
+        mark_.release();
+        throw ended_world(ranks_.rank(), operation);
+    }
+    throw error(
+        errc::bad_state, ranks_.rank(), -1, operation,
+        taken == call_mark::taken::by_itself
+            ? "called from a handler that runs inside its own wait; let the handler take note, and call when "
+              "the wait has returned"
+            : "two threads use this reducer at once; let a call return before another thread makes the next, "
+              "or give each thread a reducer");
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_CALLS_HPP

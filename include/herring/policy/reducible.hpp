@@ -1,0 +1,76 @@
+// herring: what a reducer asks of a pack and of a call, beyond what policies ask of each other.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_POLICY_REDUCIBLE_HPP
+#define HERRING_POLICY_REDUCIBLE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/policy.hpp"
+#include "herring/policy/defaults.hpp"
+#include "herring/policy/names.hpp"
+#include "herring/units.hpp"
+#include "herring/update/average.hpp"
+
+#include <cstddef>
+#include <type_traits>
+
+namespace HERRING_NAMESPACE::detail {
+
+template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
+    // No number of chunks or bytes overflows.
+    return sizes.chunk_bytes >= 4096 && sizes.chunk_bytes <= 1_GiB &&
+           sizes.window_bytes >= sizes.chunk_bytes && sizes.window_bytes / sizes.chunk_bytes <= 65536 &&
+           Transport::facts.max_message >= 2 * sizes.chunk_bytes;
+}
+
+/// What a reducer asks of a pack, beyond what its policies ask of each other.
+template <class Pack> struct reducible {
+    using transport = typename Pack::transport;
+    static constexpr bool known = !Pack::placement::facts.dedicated_servers;
+    static constexpr bool carried = transport::facts.tag_bits >= 64 &&
+                                    carries<transport>(transport::facts.tuning) &&
+                                    carries<transport>(transport::facts.same_host_tuning);
+    static constexpr bool value = known && carried;
+    static_assert(
+        known,
+        "[HRG-M05] reducer: every node has to contribute and to serve, and the facts of this placement say "
+        "dedicated_servers; a common slip is a fact that is copied from another placement; name "
+        "herring::placement::colocated, or leave the axis out");
+    static_assert(
+        !known || carried,
+        "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of 4 KiB to 1 GiB, a window of one chunk "
+        "to "
+        "65536, and messages of two chunks' size; a common slip is a chunk_bytes of 1024, for a test; "
+        "leave chunk_bytes and window_bytes out for their defaults");
+};
+template <class Element> struct reducible<rejected<Element>> { static constexpr bool value = true; };
+
+template <bool OnDevice> struct only_on_host {
+    static constexpr bool value = true;
+    static_assert(
+        !OnDevice,
+        "[HRG-D02] reducer: its tensors lie on a device, and it has to be told in which stream; a common "
+        "slip is ready(i), wait() or all_reduce(span); call ready(i, stream), wait(stream) and "
+        "all_reduce(device_span, stream)");
+};
+
+/// The rule that a policy stands for, and whether the pack names it.
+template <class Update> struct rule {
+    using type = Update;
+    static constexpr bool is_named = true;
+};
+template <> struct rule<update::unnamed_average> {
+    using type = update::average;
+    static constexpr bool is_named = false;
+};
+
+template <class Pack> struct runnable { using type = rejected<typename Pack::element>; };
+template <class Pack>
+requires holds<reducible<Pack>>
+struct runnable<Pack> {
+    using type = Pack;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_POLICY_REDUCIBLE_HPP

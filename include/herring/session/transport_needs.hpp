@@ -1,0 +1,33 @@
+// herring: what an engine asks of the transport that it will run over.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SESSION_TRANSPORT_NEEDS_HPP
+#define HERRING_SESSION_TRANSPORT_NEEDS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/transport/transport.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop, and some that are
+/// complete but not yet polled.
+///
+/// Lifetime: as `peers`.
+constexpr transport_needs transport_needs_of(plan const& made, std::span<int const> peers,
+                                             std::chrono::milliseconds timeout = usual_timeout) noexcept {
+    std::size_t const posts = 2 * made.window() + plan::one_hop_window() + 4;
+    return {.peers = peers,
+            .receives_per_peer = posts,
+            .sends_per_peer = posts,
+            .largest_message = std::max(made.slot_elements(), made.hop_slot_elements()) * made.partial_bytes,
+            .timeout = timeout};
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_SESSION_TRANSPORT_NEEDS_HPP

@@ -1,0 +1,66 @@
+// herring: the calls of an object that one thread at a time may use, and their misuse.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_CALLS_HPP
+#define HERRING_STEP_CALLS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/error.hpp"
+#include "herring/step/call_mark.hpp"
+#include "herring/world.hpp"
+
+#include <initializer_list>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Which call is under way, and the last one that was refused for a misuse: if that ends this rank, the others are told.
+///
+/// Lifetime: refers to the world's handle.
+class calls {
+  public:
+    explicit calls(world& ranks) noexcept : ranks_(ranks) {}
+    calls(calls const&) = delete;
+    calls& operator=(calls const&) = delete;
+
+    /// Throws a misuse of this rank's.
+    [[noreturn]] HERRING_SEPARABLE void throw_misuse(errc what, char const* operation,
+                                                     std::initializer_list<text_part> text);
+
+    /// Tells all ranks that this one leaves in the middle of a step: the world fails.
+    HERRING_SEPARABLE void announce_abandoned_step() noexcept;
+
+  private:
+    friend class call;
+
+    // Throws why no call can begin now; nothing of the object is touched.
+    [[noreturn]] HERRING_SEPARABLE void refuse(call_mark::taken taken, char const* operation);
+
+    world& ranks_;
+    call_mark mark_;
+    failure last_misuse_{};
+};
+
+/// One call, from construction to destruction.
+///
+/// Errors: `bad_state` where another call is under way, which goes on, or the world has ended.
+class call {
+  public:
+    call(calls& of, char const* operation) : mark_(of.mark_) {
+        if (auto const taken = mark_.take(); taken != call_mark::taken::yes || of.ranks_.ended()) [[unlikely]]
+            of.refuse(taken, operation);
+    }
+    ~call() { mark_.release(); }
+    call(call const&) = delete;
+    call& operator=(call const&) = delete;
+
+  private:
+    call_mark& mark_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/calls.hpp"
+#endif
+
+#endif // HERRING_STEP_CALLS_HPP

@@ -1,0 +1,157 @@
+// herring: tensors in memory of the host, and bounce slots behind them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_HOST_TENSORS_HPP
+#define HERRING_STEP_HOST_TENSORS_HPP
+
+#include "herring/base/append_buffer.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/manual_lifetime.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/memory_map.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/step/piece.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Where the tensors of a reducer lie: its own in the rank's region, external ones in the caller's memory.
+///
+/// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors (`scatter`); it copies
+/// the pieces of a list to bounce slots and out of them. gpu/device_tensors.hpp is the other one.
+///
+/// Lifetime: refers to the plan, the memory map and the node's memory.
+template <class Element> class host_tensors {
+  public:
+    static constexpr bool on_device = false;
+    using span = std::span<Element>;
+    /// What orders work on the tensors: nothing, the caller's copies are done when it calls.
+    struct stream {};
+    static constexpr char const* wait_call = "wait()"; ///< for errors
+
+    /// Makes the node's memory; returns its bytes.
+    template <class Node>
+    static std::size_t make_node(manual_lifetime<Node>& node, world& ranks, plan const&,
+                                 memory_map const& map, std::size_t, bool) {
+        node.emplace(ranks, map.region_bytes);
+        return map.region_bytes;
+    }
+
+    template <class Node>
+    host_tensors(Node& node, plan const& made, memory_map const& map, int local_rank)
+        : memory_(reinterpret_cast<Element*>(node.memory())), plan_(made),
+          copies_(map.tensors == memory_path::copied), external_(made.tensors.size()),
+          listed_(made.tensors.size()) {
+        for (std::size_t i = 0; i < map.bounce_slots; ++i)
+            slots_[i] = {node.memory() + map.bounce_offset + i * map.slot_elements * sizeof(Element),
+                         local_rank};
+    }
+
+    span tensor(std::size_t i) const noexcept {
+        return {memory_ + plan_.tensors[i].offset, plan_.tensors[i].elements};
+    }
+
+    /// Why the caller's memory or stream cannot be used, or nullptr.
+    char const* check_memory(Element const*) const noexcept { return nullptr; }
+    char const* check_stream(stream) const noexcept { return nullptr; }
+    /// What is gathered from now on comes after what is in this stream now.
+    void order_after(stream) noexcept {}
+    /// The first failure of a device, or nullptr.
+    failure const* failed() const noexcept { return nullptr; }
+
+    // ---- external tensors of the step under way -----------------------------------------------------------------------
+
+    /// Tensor i of the step lies in the caller's memory.
+    void lend(std::size_t i, span tensor) noexcept {
+        if (tensor.empty()) return;
+        if (copies_) std::memcpy(memory_ + plan_.tensors[i].offset, tensor.data(), tensor.size_bytes());
+        external_[i] = tensor;
+        listed_.push(i);
+    }
+    bool any_lent() const noexcept { return !listed_.empty(); }
+    bool is_lent(std::size_t i) const noexcept { return !external_[i].empty(); }
+    /// Element `from` of tensor i, wherever it lies.
+    Element* origin(std::size_t i, std::size_t from) const noexcept {
+        return is_lent(i) ? external_[i].data() + from : memory_ + plan_.tensors[i].offset + from;
+    }
+
+    /// Where a bucket that is not bounced lies. It is execution `number`.
+    std::byte* gather(bucket const& of, std::size_t, std::uint64_t) const noexcept {
+        return reinterpret_cast<std::byte*>(memory_ + of.offset);
+    }
+    /// The step is over: external tensors get their results, those that were bounced have them. None is external any more.
+    void scatter(stream, std::uint64_t) noexcept {
+        for (std::size_t const i : listed_) {
+            if (copies_)
+                std::memcpy(external_[i].data(), memory_ + plan_.tensors[i].offset,
+                            external_[i].size_bytes());
+            external_[i] = {};
+        }
+        listed_.clear();
+    }
+
+    // ---- bounce slots ---------------------------------------------------------------------------------------------------
+
+    piece_place copy_in(std::size_t slot, std::span<segment const> segments, std::size_t elements,
+                        std::uint64_t) noexcept {
+        slot_place& here = slots_[slot];
+        bool const filled = std::exchange(here.filled, false);
+        auto* const to = reinterpret_cast<Element*>(here.own);
+        bool lent = true;
+        for (std::size_t i = 0; i < segments.size(); ++i) {
+            segment const& part = segments[i];
+            std::size_t const end = part.offset + part.elements;
+            std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : elements;
+            if (part.from != nullptr && !filled)
+                std::memcpy(to + part.offset, part.from, part.elements * sizeof(Element));
+            std::fill(to + end, to + next, Element{}); // up to the next tensor's cache line
+            lent = lent && part.from != nullptr && part.to != nullptr;
+        }
+        return {here.own, here.home, lent ? segments : std::span<segment const>()};
+    }
+
+    /// After `ended`, which was the last of `released` executions. Where two ranks exchanged it, its results are in the
+    /// caller's memory already, and the slot is another from now on.
+    void copy_out(std::size_t slot, std::span<segment const> segments, execution const& ended,
+                  std::uint64_t) noexcept {
+        if (ended.exchanged) {
+            slots_[slot] = {ended.own, ended.home, !ended.next.empty()};
+            return;
+        }
+        auto const* const from = reinterpret_cast<Element const*>(slots_[slot].own);
+        for (segment const& part : segments)
+            if (part.to != nullptr) std::memcpy(part.to, from + part.offset, part.elements * sizeof(Element));
+    }
+
+  private:
+    struct slot_place {
+        std::byte* own = nullptr;
+        int home = -1;       // local rank whose region it lies in
+        bool filled = false; // by the exchange that left it to this rank
+    };
+
+    Element* const memory_;
+    plan const& plan_;
+    bool const copies_; // external tensors, to the reducer's own and back
+    fixed_array<span> external_;
+    append_buffer<std::size_t> listed_; // whose external_ is not empty
+    slot_place slots_[memory_map::bounce_slots];
+};
+
+/// The tensor store of elements under an intra_node policy: the policy's own, if its tensors lie on devices.
+template <class Element, class IntraNode> struct tensor_store { using type = host_tensors<Element>; };
+template <class Element, class IntraNode>
+requires(bool(IntraNode::device_memory)) struct tensor_store<Element, IntraNode> {
+    using type = typename IntraNode::template tensor_store<Element>;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_STEP_HOST_TENSORS_HPP

@@ -1,0 +1,67 @@
+// herring: the stand-in for the reducer of a refused pack.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_INERT_HPP
+#define HERRING_STEP_INERT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
+#include "herring/engine/counters.hpp"
+#include "herring/error.hpp"
+#include "herring/layout.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/policy.hpp"
+#include "herring/world.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE {
+
+/// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes
+/// every call that a reducer takes, and returns the same types.
+template <class Element> class basic_reducer<rejected<Element>> {
+  public:
+    using element_type = Element;
+    explicit basic_reducer(world&) noexcept {}
+    template <class... Anything> basic_reducer(world&, layout const&, Anything&&...) noexcept {}
+    basic_reducer(basic_reducer const&) = delete;
+    basic_reducer& operator=(basic_reducer const&) = delete;
+    ~basic_reducer() {} // as a reducer's: an object that is only constructed is not «unused»
+
+    std::size_t size() const noexcept { return 0; }
+    std::span<Element> tensor(std::size_t) { return {}; }
+    void ready(std::size_t) {}
+    void ready(std::size_t, std::span<Element>) {}
+    void wait() {}
+    status wait(std::chrono::milliseconds) { return {}; }
+    status wait(time_point) { return {}; }
+    void poll() {}
+    bool done() { return true; }
+    void all_reduce(std::span<Element>) {}
+    status all_reduce(std::span<Element>, std::chrono::milliseconds) { return {}; }
+    status all_reduce(std::span<Element>, time_point) { return {}; }
+    void all_reduce(std::span<Element const>, std::span<Element>) {}
+    status all_reduce(std::span<Element const>, std::span<Element>, std::chrono::milliseconds) { return {}; }
+    status all_reduce(std::span<Element const>, std::span<Element>, time_point) { return {}; }
+    Element all_reduce(Element value) { return value; }
+    status all_reduce(Element&, std::chrono::milliseconds) { return {}; }
+    status all_reduce(Element&, time_point) { return {}; }
+    herring::plan const& plan() const noexcept { return plan_; }
+    herring::counters counters() const noexcept { return {}; }
+
+    struct inert {
+        template <class... Anything> void operator()(Anything&&...) const noexcept {}
+    };
+    inert& trace() noexcept { return inert_; }
+    inert& transport() noexcept { return inert_; }
+    inert& intra_node() noexcept { return inert_; }
+
+  private:
+    herring::plan plan_;
+    inert inert_;
+};
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_STEP_INERT_HPP

@@ -1,0 +1,215 @@
+// herring: a step: every tensor is made ready once, full buckets leave in order, results come back.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_STEP_HPP
+#define HERRING_STEP_STEP_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/memory_map.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/step/bounce_buffers.hpp"
+#include "herring/step/calls.hpp"
+#include "herring/step/ledger.hpp"
+#include "herring/step/piece.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it lies, the bounce
+/// buffers when it is submitted.
+///
+/// Lifetime: refers to the session, whose registration looks at the ledger: it is constructed before the session is open,
+///           and destroyed after it.
+template <class Session> class step {
+  public:
+    using store = typename Session::store;
+    using span = typename store::span;
+    using stream = typename store::stream;
+    using bounce_type = bounce_buffers<Session, store>;
+
+    step(Session& session, calls& checks)
+        : session_(session), plan_(session.plan()), checks_(checks),
+          bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_),
+          store_(session.node(), plan_, session.memory(), session.local_rank()),
+          bounce_(session, store_, session.memory().bucket_segments) {}
+
+    step_ledger const& ledger() const noexcept { return ledger_; }
+    store& tensors() noexcept { return store_; }
+    bounce_type& bounce() noexcept { return bounce_; }
+
+    span tensor(std::size_t i) {
+        check_index(i, "tensor");
+        return store_.tensor(i);
+    }
+
+    /// Tensor i is complete, in the reducer's memory.
+    void ready(std::size_t i, stream written_in) {
+        check_ready(i);
+        check_stream(written_in, "ready");
+        mark_ready(i, {}, written_in);
+    }
+    /// The same in the caller's memory.
+    void ready(std::size_t i, span inout, stream written_in) {
+        check_ready(i);
+        if (inout.size() != plan_.tensors[i].elements) [[unlikely]]
+            throw_other_size(i, inout.size());
+        check_stream(written_in, "ready");
+        if (!inout.empty())
+            if (char const* const wrong = store_.check_memory(inout.data())) [[unlikely]]
+                checks_.throw_misuse(errc::bad_argument, "ready",
+                                     {"tensor ", i, " ('", name(i), "'): ", wrong});
+        mark_ready(i, inout, written_in);
+    }
+
+    /// Does what can be done now.
+    void advance() noexcept {
+        session_.poll();
+        if (bounced_ && session_.failed() == nullptr) bounce_.advance(*this);
+    }
+
+    /// Whether `end` would return at once.
+    bool done() const noexcept {
+        return ledger_.all_ready() && bounce_.submitted() >= ledger_.buckets() &&
+               session_.released() >= end_ &&
+               (!bounced_ || !store_.any_lent() || bounce_.done() >= ledger_.buckets());
+    }
+
+    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins.
+    status end(stream read_in, time_point deadline) {
+        if (failure const* const why = session_.failed()) return status(*why);
+        check_stream(read_in, "wait");
+        if (!ledger_.all_ready()) [[unlikely]]
+            throw_not_ready(ledger_.first_unready());
+        session_.trace()(trace_event::wait_begin, 0);
+        if (bounced_ && store_.any_lent()) bounce_.drain(*this, ledger_.buckets(), deadline);
+        if (status ended = session_.finish(end_, deadline); !ended.ok()) return ended;
+        store_.scatter(read_in, end_);
+        ledger_.begin_step();
+        session_.trace()(trace_event::wait_end, 0);
+        return session_.fail_with(store_.failed());
+    }
+
+    /// Nothing is outstanding, and no tensor is ready: a buffer may be reduced.
+    void check_between_steps(char const* operation) {
+        if (ledger_.under_way()) [[unlikely]]
+            throw_under_way(operation);
+    }
+    /// What is bounced from now on lies in the caller's memory of a device, and is ordered by this stream.
+    void order_after(span inout, stream in, char const* operation) {
+        check_stream(in, operation);
+        if (char const* const wrong = store_.check_memory(inout.data())) [[unlikely]]
+            checks_.throw_misuse(errc::bad_argument, operation, {wrong});
+        store_.order_after(in);
+    }
+    void check_stream(stream given, char const* operation) {
+        if (char const* const wrong = store_.check_stream(given)) [[unlikely]]
+            checks_.throw_misuse(errc::bad_argument, operation, {wrong});
+    }
+
+    // ---- the plan's buckets, as a list of pieces ------------------------------------------------------------------------
+
+    std::size_t available() const noexcept { return ledger_.full_buckets(); }
+    std::size_t elements(std::size_t b) const noexcept { return plan_.buckets[b].elements; }
+    bool bounced(std::size_t b) const noexcept { return bounced_ && any_lent(plan_.buckets[b]); }
+    std::byte* gather(std::size_t b) noexcept {
+        return store_.gather(plan_.buckets[b], b, session_.requested());
+    }
+    template <class Add> void for_each_segment(std::size_t b, Add const& add) const noexcept {
+        bucket const& of = plan_.buckets[b];
+        for_each_tensor_in(plan_, of, [&](std::size_t i, std::size_t from, std::size_t count) {
+            auto* const at = reinterpret_cast<std::byte*>(store_.origin(i, from));
+            add(segment{at, at, plan_.tensors[i].offset + from - of.offset, count});
+        });
+    }
+    std::span<std::byte const> next_in_slot(std::size_t b, std::size_t most) const noexcept {
+        if (plan_.buckets.size() - b <= bounce_type::slot_count) return {};
+        for (std::size_t n = b + 1; n <= b + bounce_type::slot_count; ++n)
+            if (!any_lent(plan_.buckets[n])) return {}; // it takes no slot
+        bucket const& next = plan_.buckets[b + bounce_type::slot_count];
+        std::span<std::byte const> found;
+        for_each_tensor_in(plan_, next, [&](std::size_t i, std::size_t from, std::size_t count) {
+            if (count == next.elements && count <= most && store_.is_lent(i))
+                found = std::as_bytes(std::span(store_.origin(i, from), count));
+        });
+        return found;
+    }
+    void submit(std::size_t b, piece_place const& at) noexcept {
+        bucket const& full = plan_.buckets[b];
+        session_.trace()(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
+        end_ = session_.submit(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b));
+    }
+
+  private:
+    std::string const& name(std::size_t i) const noexcept { return session_.tensors()[i].name; }
+
+    void check_index(std::size_t i, char const* operation) {
+        if (i >= ledger_.size()) [[unlikely]]
+            throw_no_such(i, operation);
+    }
+    void check_ready(std::size_t i) {
+        check_index(i, "ready");
+        if (ledger_.is_ready(i)) [[unlikely]]
+            throw_ready_already(i);
+        if (failure const* const why = session_.failed()) throw error(*why);
+    }
+    [[noreturn]] HERRING_SETUP void throw_no_such(std::size_t i, char const* operation) {
+        checks_.throw_misuse(errc::bad_argument, operation,
+                             {"there is no tensor ", i, ": the layout has ", ledger_.size()});
+    }
+    [[noreturn]] HERRING_SETUP void throw_ready_already(std::size_t i) {
+        checks_.throw_misuse(
+            errc::bad_state, "ready",
+            {"tensor ", i, " ('", name(i), "') is ready already: once a step; call wait() before the next"});
+    }
+    [[noreturn]] HERRING_SETUP void throw_other_size(std::size_t i, std::size_t given) {
+        checks_.throw_misuse(errc::bad_argument, "ready",
+                             {"tensor ", i, " ('", name(i), "') has ", plan_.tensors[i].elements,
+                              " elements, the span has ", given});
+    }
+    [[noreturn]] HERRING_SETUP void throw_not_ready(std::size_t i) {
+        checks_.throw_misuse(
+            errc::bad_state, "wait",
+            {"tensor ", i, " ('", name(i), "') is not ready: every tensor must be, once a step"});
+    }
+    [[noreturn]] HERRING_SETUP void throw_under_way(char const* operation) {
+        checks_.throw_misuse(errc::bad_state, operation,
+                             {"a step is under way: ", ledger_.ready(), " of ", ledger_.size(),
+                              " tensors are ready; call ", store::wait_call, " first"});
+    }
+
+    void mark_ready(std::size_t i, span external, stream written_in) noexcept {
+        if (!ledger_.under_way()) bounce_.begin();
+        store_.order_after(written_in);
+        store_.lend(i, external);
+        session_.trace()(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
+        if (ledger_.mark_ready(i)) bounce_.submit(*this);
+        if (bounced_ && bounce_.full()) advance();
+    }
+
+    bool any_lent(bucket const& of) const noexcept {
+        bool any = false;
+        for_each_tensor_in(plan_, of,
+                           [&](std::size_t i, std::size_t, std::size_t) { any = any || store_.is_lent(i); });
+        return any;
+    }
+
+    Session& session_;
+    plan const& plan_;
+    calls& checks_;
+    bool const bounced_; // the caller's tensors pass bounce slots
+    step_ledger ledger_;
+    store store_;
+    bounce_type bounce_;
+    std::uint64_t end_ = 0; // executions up to the last bucket of the step
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_STEP_STEP_HPP
