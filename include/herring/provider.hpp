@@ -28,11 +28,11 @@
 /// ```
 namespace HERRING_NAMESPACE::provider {
 
-/// How an endpoint of this rank's is told where to live.
+/// How the endpoint of a rank is placed.
 enum class located_by : std::uint8_t {
     interface, ///< by the IP address of this rank: `world.local_address()`, or HERRING_INTERFACE
-    device,    ///< by the device: the local ranks of a node take turns with those that there are
-    name       ///< by a name that Herring makes; other ranks of the machine map what it names in /dev/shm
+    device,    ///< by the device: the local ranks of a node take turns
+    name       ///< by a generated name in /dev/shm, which other ranks of the machine map
 };
 
 } // namespace HERRING_NAMESPACE::provider
@@ -81,10 +81,10 @@ namespace HERRING_NAMESPACE::provider {
 
 /// TCP sockets with libfabric's messages on top: works everywhere, for tests and for networks without a better one.
 ///
-/// Source: fi_tcp(7), fi_rxm(7). A killed or stopped peer may give no error at all: the world's control link tells.
-///         Messages above 128 KiB go by its rendezvous (FI_OFI_RXM_SAR_LIMIT), in which the receiver reads the sender's
-///         memory: an endpoint that is closed then brings the process down (1.17). So one that has sends in flight when
-///         it goes is left as it is, which costs its descriptors until the process ends.
+/// Limits: a killed or stopped peer may give no error; the world's control link reports it. Messages above 128 KiB
+///         (FI_OFI_RXM_SAR_LIMIT) are read by the receiver; closing an endpoint then ends the process (1.17), so one with
+///         sends in flight is left open.
+/// Source: fi_tcp(7), fi_rxm(7).
 struct tcp {
     static constexpr char const* name = "ofi<tcp>";
     static constexpr char const* libfabric = "tcp;ofi_rxm";
@@ -99,13 +99,11 @@ struct tcp {
 
 /// Shared memory and process_vm_readv between processes of one machine.
 ///
-/// Source: fi_shm(7). Ranks that are threads of one process are refused: its mappings are the process's, and go with
-/// the first of them that leaves. From 4 KiB on a receiver reads the sender's memory by itself, when it comes
-/// to it: also after the sender has given up, in a world that has failed, of which the receiver hears next.
-/// Its locks lie in shared memory (1.17): of a rank that is killed or stopped while it holds one, the others would never
-/// come back from a post or a read of the queue. `detail::way_out` brings them back once the world has failed, by a thread
-/// that wakes ten times a second, and at need by a real-time signal; the endpoint's memory then stays until the process
-/// ends. Calls of set-up alone (fi_enable, fi_av_insert) do not go through it.
+/// Limits: refuses ranks that are threads of one process, whose mappings are the process's. From 4 KiB on a receiver reads
+///         the sender's memory when it comes to it, also after the sender has given up. A rank that dies with a lock in
+///         shared memory (1.17) would block the others for ever: `detail::escapable_calls` ends their posts and reads, but
+///         not calls of set-up (fi_enable, fi_av_insert).
+/// Source: fi_shm(7).
 struct shm {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";

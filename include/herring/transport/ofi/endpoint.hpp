@@ -1,4 +1,4 @@
-// herring: one endpoint of libfabric's with all that belongs to it: queue, addresses, registered memory.
+// herring: one endpoint of libfabric with its queue, addresses and registered memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_ENDPOINT_HPP
 #define HERRING_TRANSPORT_OFI_ENDPOINT_HPP
@@ -23,7 +23,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// How a rank is reached, as all ranks tell each other over the control link.
+/// The address of a rank's endpoint, as ranks exchange it over the control link.
 struct ofi_address {
     static constexpr std::size_t most = 216;
 
@@ -35,7 +35,7 @@ struct ofi_address {
 };
 static_assert(sizeof(ofi_address) <= 256);
 
-/// Throws, unless `taken` says that an address vector took the addresses of all `peers`; `to` marks those that it did not.
+/// Throws unless the address vector took the addresses of all `peers`; `to` marks those that it did not.
 HERRING_SETUP inline void ofi_entered(int rank, int taken, std::span<fi_addr_t const> to,
                                       std::span<int const> peers) {
     if (taken == static_cast<int>(peers.size())) return;
@@ -88,25 +88,24 @@ class ofi_endpoint {
     fid_ep* get() const noexcept { return endpoint_.get(); }
     fid_cq* queue() const noexcept { return queue_.get(); }
     fid_fabric* fabric() const noexcept { return fabric_.get(); }
-    /// Readable when the queue may have something; −1: there is none.
+    /// Readable when the queue may have completions; −1: there is no descriptor.
     int descriptor() const noexcept { return descriptor_; }
 
-    /// Nothing that was posted is touched after it.
+    /// After it libfabric neither reads nor writes what was posted.
     void close() noexcept {
         endpoint_.close(); // before the memory that is bound to it
         regions_.close();
     }
 
-    /// Leaves one as it is until the process ends, where closing it would do harm. With manual progress nothing moves
-    /// that is not called.
-    static void keep(ofi_endpoint* left) noexcept {
+    /// Keeps an endpoint open until the process ends, where closing it would do harm. Progress is manual: it moves nothing.
+    static void leak_until_exit(ofi_endpoint* left) noexcept {
         static std::atomic<ofi_endpoint*> kept{nullptr};
         left->next_kept_ = kept.load();
         while (!kept.compare_exchange_weak(left->next_kept_, left)) {
         }
     }
 
-    /// This rank's, for the others.
+    /// The address of this rank.
     HERRING_SETUP ofi_address address() const {
         ofi_address made;
         made.machine = machine();
@@ -123,7 +122,7 @@ class ofi_endpoint {
         return made;
     }
 
-    /// Enters the addresses of these ranks; `to[i]` is what messages to `peers[i]` are sent to.
+    /// Enters the addresses of the peers; `to[i]` is the address of `peers[i]` in calls.
     ///
     /// Errors: `mismatch` where they are of another kind, `unsupported` where the provider cannot reach a rank,
     /// `no_resources` where it takes no more; each names the rank.
@@ -153,7 +152,7 @@ class ofi_endpoint {
                              "' joins processes: use transport::inproc for threads"});
             length += one.size;
         }
-        // Texts have no common size, and providers differ in how they take several at once: those go in one by one.
+        // Texts differ in size, and providers in how they take several at once: one by one.
         if (mine.format == FI_ADDR_STR) {
             for (std::size_t i = 0; i < peers.size(); ++i) {
                 char name[2 * sizeof(ofi_address)] = {}; // providers read more than the text
@@ -181,7 +180,7 @@ class ofi_endpoint {
     /// The descriptor of registered memory, or nullptr.
     void* descriptor_of(void const* memory) const noexcept { return regions_.descriptor_of(memory); }
 
-    /// What one process must not share with another rank of its machine: equal where /dev/shm is one.
+    /// Equal for processes that share one /dev/shm.
     HERRING_SETUP static std::uint64_t machine() {
         struct ::stat about {};
         std::string const boot = boot_id();
@@ -190,7 +189,7 @@ class ofi_endpoint {
         return hash_of(boot.data(), boot.size()) ^ mount;
     }
     HERRING_SETUP static std::uint64_t this_process() noexcept {
-        // A child has its parent's number: together with its own process id it is one of its own.
+        // A forked child has its parent's number, and its own process id.
         static std::uint64_t const number = random_bits();
         return number ^ static_cast<std::uint64_t>(::getpid()) * 0x9E3779B97F4A7C15u;
     }

@@ -1,4 +1,4 @@
-// herring: asks libfabric for one provider, and compares what it grants with what its tag says. Never another one.
+// herring: asks libfabric for one provider, and for no other; compares what it grants with what its tag says.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_OFI_SELECT_HPP
 #define HERRING_TRANSPORT_OFI_SELECT_HPP
@@ -17,7 +17,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A tag's facts as a value, so that what follows is compiled once for all providers.
+/// The facts and names of a tag as a value, so that the code that follows is compiled once for all providers.
 struct ofi_facts : provider_facts {
     char const* name;
     char const* libfabric;
@@ -26,10 +26,10 @@ template <class Provider> constexpr ofi_facts ofi_facts_of() noexcept {
     return {Provider::facts, Provider::name, Provider::libfabric};
 }
 
-/// What every provider must have: tagged messages for chunks, untagged ones for hello and goodbye, and receives from
-/// one peer, for all 64 bits of a tag are the engine's.
+/// Needed of every provider: tagged messages for chunks, untagged ones for hello and goodbye, and receives from one
+/// peer, for all 64 bits of a tag are the engine's.
 inline constexpr std::uint64_t ofi_capabilities = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV;
-/// Ways of registering that Herring knows to honour.
+/// Modes of registration that Herring supports.
 inline constexpr int ofi_local_modes =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
@@ -45,7 +45,7 @@ HERRING_SETUP inline int ofi_modes_offered(ofi_facts const& tag) noexcept {
     return modes;
 }
 
-/// What is asked of fi_getinfo.
+/// The request to fi_getinfo.
 HERRING_SETUP inline ofi_info ofi_hints(ofi_facts const& tag) {
     ofi_info hints(fi_allocinfo());
     if (!hints) return hints;
@@ -55,16 +55,16 @@ HERRING_SETUP inline ofi_info ofi_hints(ofi_facts const& tag) {
     hints->ep_attr->type = FI_EP_RDM;
     hints->tx_attr->msg_order = order;
     hints->rx_attr->msg_order = order;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN; // one thread at a time, which a transport may count on
+    hints->domain_attr->threading = FI_THREAD_DOMAIN; // one thread at a time
     hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL; // one that is automatic satisfies this, too
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL; // automatic progress satisfies this, too
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     hints->domain_attr->mr_mode = ofi_modes_offered(tag);
     hints->fabric_attr->prov_name = ::strdup(tag.libfabric);
     return hints;
 }
 
-/// What is missing in what was granted, as the end of a sentence; empty: nothing. Pure.
+/// What a granted provider lacks, as the end of a sentence; empty: nothing. Pure.
 HERRING_SETUP inline std::string ofi_misfit(fi_info const& granted, ofi_facts const& tag,
                                             std::size_t largest_message) {
     std::uint64_t const caps = ofi_capabilities | (tag.device_memory ? FI_HMEM : 0);
@@ -107,7 +107,7 @@ HERRING_SETUP inline std::string ofi_offers() {
     return names;
 }
 
-/// Where an endpoint of this rank's shall live: an IP address or a name for fi_getinfo, and which of several devices.
+/// Where to place the endpoint of this rank: an IP address or a name for fi_getinfo, and which of several devices.
 struct ofi_place {
     std::string node{}; ///< empty: libfabric's choice
     std::size_t turn = 0;

@@ -24,15 +24,15 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Sleeps until a queue may have something, `wake` is called, or a time.
 ///
-/// Progress is manual: a provider moves when its queue is read. So nobody sleeps for longer than `backstop` at a time,
-/// whatever the descriptor says; without one, naps grow from `shortest` to `longest`.
+/// Progress is manual: a provider moves bytes when its queue is read. So a sleep is never longer than `backstop`, whatever the
+/// descriptor says; without a descriptor, naps grow from `shortest` to `longest`.
 ///
 /// Cost: asleep, about 100 reads of the queue a second with a descriptor, 1000 without.
 class ofi_sleep {
   public:
     static constexpr std::chrono::microseconds shortest{20}, longest{1'000}, backstop{10'000};
     static constexpr std::chrono::microseconds keen{
-        100}; ///< awake for so long after the descriptor told of something
+        100}; ///< awake for so long after the descriptor was readable
 
     HERRING_SETUP explicit ofi_sleep(int rank) : waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
         if (waker_.get() < 0)
@@ -46,9 +46,9 @@ class ofi_sleep {
         std::uint64_t const one = 1;
         (void)!::write(waker_.get(), &one, sizeof one);
     }
-    /// Something came: the next sleep begins with a short nap.
+    /// A completion came: the next sleep begins with a short nap.
     void news() noexcept { nap_ = shortest; }
-    /// A post found no room. What frees it need not be a completion: the next sleep is one nap. Returns false.
+    /// A post found no room. What makes room need not be a completion: the next sleep is one nap. Returns false.
     bool not_now() noexcept {
         refused_ = true;
         return false;
@@ -56,19 +56,19 @@ class ofi_sleep {
     /// The shortest sleep there is.
     void nap() noexcept { (void)sleep(-1, shortest); }
 
-    /// One stretch of sleep. False: it is over for good, by `wake` or the time; the queue is to be read again else.
+    /// Sleeps once. True: read the queue and sleep again. False: the wait has ended, by `wake` or the time.
     bool doze(time_point until, fid_fabric* fabric, fid_cq* queue, int descriptor) noexcept {
         time_point const now = clock::now();
         auto const left = until - now;
         if (left <= left.zero()) return false;
-        if (now < busy_until_) { // bytes of a long message are coming in: the next ones are near
+        if (now < busy_until_) { // more bytes of a long message will come soon
             ::sched_yield();
             return true;
         }
         fid* what = queue == nullptr ? nullptr : &queue->fid;
         bool on_descriptor = descriptor >= 0 && !refused_;
         if (on_descriptor && fi_trywait(fabric, &what, 1) != 0) {
-            // Something is there that a read will take up. If that does not end, it is not to burn a core.
+            // There is something to read. Should that not end, it must not burn a core.
             if (++tries_ % 64 != 0) return true;
             on_descriptor = false;
         }

@@ -1,6 +1,6 @@
 // herring: calls that do not return: the core is given away, and the call is left once the world has failed.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/transport/ofi/way_out.hpp"
+#include "herring/transport/ofi/escapable_calls.hpp"
 
 #include "doctest/doctest.h"
 #include "sanitizers.hpp"
@@ -15,7 +15,7 @@
 using herring::errc;
 using herring::failure;
 using herring::world;
-using herring::detail::way_out;
+using herring::detail::escapable_calls;
 using std::chrono::milliseconds;
 
 namespace {
@@ -61,7 +61,7 @@ template <class Function> std::thread after(milliseconds delay, Function&& then)
 TEST_CASE("way out: what returns, returns its result, with and without somebody who looks on") {
     world alone;
     for (bool const needed : {false, true}) {
-        way_out calls(alone, needed);
+        escapable_calls calls(alone, needed);
         for (long i = 0; i < 1000; ++i) REQUIRE(calls([i]() noexcept { return i; }) == i);
     }
 }
@@ -75,25 +75,25 @@ TEST_CASE("way out: a call is left") {
 TEST_CASE("way out: who spins in a call is brought back once the world has failed") {
     world alone;
     std::atomic<bool> never{false};
-    way_out calls(alone, true);
+    escapable_calls calls(alone, true);
     std::thread other = after(milliseconds(150), [&] { fail(alone); });
     auto const begin = herring::clock::now();
     long const result = calls([&]() noexcept { return spin(never); });
     auto const took = herring::clock::now() - begin;
     other.join();
-    CHECK(result == way_out::none_returned);
+    CHECK(result == escapable_calls::abandoned);
     CHECK(took >= milliseconds(150));
     CHECK(took < milliseconds(8'000));
     CHECK(all_real_time_signals_are_free());
     // It goes on to work, and leaves a second one as well.
     CHECK(calls([]() noexcept { return 5L; }) == 5);
-    CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned);
+    CHECK(calls([&]() noexcept { return spin(never); }) == escapable_calls::abandoned);
 }
 
 TEST_CASE("way out: in a world that is well a call keeps its result, and burns little") {
     world alone;
     std::atomic<bool> open{false};
-    way_out calls(alone, true);
+    escapable_calls calls(alone, true);
     std::thread other = after(milliseconds(2'500), [&] { open.store(true); });
     double const before = cpu_ms();
     long const result = calls([&]() noexcept { return spin(open); });
@@ -106,13 +106,13 @@ TEST_CASE("way out: in a world that is well a call keeps its result, and burns l
 TEST_CASE("way out: it takes no signal that the program handles") {
     world alone;
     std::atomic<bool> never{false};
-    way_out calls(alone, true);
+    escapable_calls calls(alone, true);
     struct sigaction ours {
     }, before{};
     ours.sa_handler = [](int) {};
     ::sigaction(SIGRTMAX, &ours, &before);
     fail(alone);
-    CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned);
+    CHECK(calls([&]() noexcept { return spin(never); }) == escapable_calls::abandoned);
     struct sigaction now {};
     ::sigaction(SIGRTMAX, &before, &now);
     CHECK((now.sa_handler == ours.sa_handler));
@@ -122,14 +122,14 @@ TEST_CASE("way out: it takes no signal that the program handles") {
 TEST_CASE("way out: a thread that began with all signals blocked is brought back as well") {
     world alone;
     std::atomic<bool> never{false};
-    way_out calls(alone, true);
+    escapable_calls calls(alone, true);
     CHECK(calls([]() noexcept { return 5L; }) == 5); // of another thread
     fail(alone);
     sigset_t every, before;
     ::sigfillset(&every);
     ::pthread_sigmask(SIG_SETMASK, &every, &before);
     std::thread caller(
-        [&] { CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned); });
+        [&] { CHECK(calls([&]() noexcept { return spin(never); }) == escapable_calls::abandoned); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     caller.join();
 }
@@ -142,10 +142,10 @@ TEST_CASE("way out: a signal that the program waits for stays the program's") {
     {
         world alone;
         std::atomic<bool> never{false};
-        way_out calls(alone, true);
+        escapable_calls calls(alone, true);
         ::pthread_kill(::pthread_self(), SIGRTMAX);
         fail(alone);
-        CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned);
+        CHECK(calls([&]() noexcept { return spin(never); }) == escapable_calls::abandoned);
         timespec const now{};
         CHECK(::sigtimedwait(&own, nullptr, &now) == SIGRTMAX); // it is still pending
     }
@@ -155,14 +155,14 @@ TEST_CASE("way out: a signal that the program waits for stays the program's") {
 TEST_CASE("way out: a signal that is blocked later gives way to another, and ends nothing afterwards") {
     world alone;
     std::atomic<bool> never{false};
-    way_out calls(alone, true);
+    escapable_calls calls(alone, true);
     CHECK(calls([]() noexcept { return 5L; }) == 5);
     sigset_t own, before;
     ::sigemptyset(&own);
     ::sigaddset(&own, SIGRTMAX);
     ::pthread_sigmask(SIG_BLOCK, &own, &before);
     fail(alone);
-    CHECK(calls([&]() noexcept { return spin(never); }) == way_out::none_returned);
+    CHECK(calls([&]() noexcept { return spin(never); }) == escapable_calls::abandoned);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr); // a pending one would end this process here
     CHECK(all_real_time_signals_are_free());
 }

@@ -1,7 +1,7 @@
-// herring: a way out of calls into another library that do not return, once the world has failed.
+// herring: calls into another library that can be abandoned once the world has failed.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_TRANSPORT_OFI_WAY_OUT_HPP
-#define HERRING_TRANSPORT_OFI_WAY_OUT_HPP
+#ifndef HERRING_TRANSPORT_OFI_ESCAPABLE_CALLS_HPP
+#define HERRING_TRANSPORT_OFI_ESCAPABLE_CALLS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/monitor.hpp"
@@ -24,41 +24,41 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Calls that go through it end, also where the library spins for ever on a lock that a dead rank holds.
+/// Ends calls in which a library spins for ever on a lock that a dead rank holds.
 ///
-/// Some libraries put their locks into memory that processes share, as libfabric's shm does: a rank that is killed
-/// or stopped while it holds one leaves the others spinning inside the library, where no deadline reaches them. A
-/// thread of this looks on. When one call has burnt `patience` of CPU time, its thread is sent a signal: the handler
-/// naps, so that no core is burnt, and goes back to the call; or, once the world has failed, jumps out of it. What the
-/// library was about is then half done, and its objects are not to be touched again.
+/// Some libraries keep locks in memory that processes share, as libfabric's shm does. A rank that is killed or stopped
+/// while it holds one leaves the others spinning inside the library, where no deadline reaches them. A watching thread
+/// measures the call. When one call has used `cpu_limit` of CPU time, its thread is sent a signal. The handler sleeps,
+/// so that no core is burnt, and returns to the call; or, once the world has failed, jumps out of it. What the library
+/// was doing is then half done, and its objects must not be used again.
 ///
-/// The signal is the highest real-time one that the program neither handles nor blocks. Threads that call get it
-/// unblocked; it is handled for the moment that it takes, and not at all as long as calls return soon.
+/// The signal is the highest real-time one that the program neither handles nor blocks. It is unblocked in threads that
+/// call; a handler is installed for the moment of the signal only, and never as long as calls return soon.
 ///
 /// Threads:  calls from one thread at a time, any one.
-/// Cost:     a call: what sigsetjmp takes, some ns, and one system call when another thread calls than before; a thread
-///           that wakes ten times a second. Not needed: a branch.
-/// Errors:   `no_resources` where there is no thread.
-class way_out {
+/// Cost:     a call: sigsetjmp, some ns, and one system call when another thread calls than before; a thread that wakes
+///           ten times a second. Where it is not needed: a branch.
+/// Errors:   `no_resources` where no thread can be started.
+class escapable_calls {
   public:
-    static constexpr long none_returned = -1'000'000; ///< in place of the call's own result
+    static constexpr long abandoned = -1'000'000; ///< in place of the result of the call
 
-    /// Without `needed`, calls are what they are.
-    HERRING_SETUP way_out(world const& ranks, bool needed) : ranks_(ranks) {
+    /// Without `needed`, calls are plain calls.
+    HERRING_SETUP escapable_calls(world const& ranks, bool needed) : ranks_(ranks) {
         if (needed) start();
     }
-    way_out(way_out const&) = delete;
-    way_out& operator=(way_out const&) = delete;
-    ~way_out() {
+    escapable_calls(escapable_calls const&) = delete;
+    escapable_calls& operator=(escapable_calls const&) = delete;
+    ~escapable_calls() {
         if (watched_) end();
     }
 
-    /// What `call()` returns, or `none_returned`. Nothing that `call` itself does may need a destructor.
+    /// What `call()` returns, or `abandoned`. No object of `call` may need its destructor.
     template <class Call> [[gnu::noinline]] long operator()(Call const& call) noexcept {
         if (watched_) {
-            // Without the mask: that would cost a system call each time, and the handler blocks nothing.
-            if (sigsetjmp(out_, 0) != 0) return none_returned;
-            if (::pthread_equal(who_.load(std::memory_order_relaxed), ::pthread_self()) == 0) admit();
+            // Without the signal mask, which would cost a system call; the handler blocks nothing.
+            if (sigsetjmp(out_, 0) != 0) return abandoned;
+            if (::pthread_equal(who_.load(std::memory_order_relaxed), ::pthread_self()) == 0) adopt_thread();
             calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         }
         long const result = call();
@@ -67,9 +67,9 @@ class way_out {
     }
 
   private:
-    // Between two looks at calls that return, and at one that does not; CPU time of a call; of the handler; for a signal
-    // to be heard.
-    static constexpr std::chrono::milliseconds seldom{100}, often{20}, patience{100}, nap{200},
+    // Between two looks while calls return, and while one does not; CPU time of a call until it is signalled; sleep of the
+    // handler; wait for a signal to be handled.
+    static constexpr std::chrono::milliseconds seldom{100}, often{20}, cpu_limit{100}, nap{200},
         delivery{1'000};
 
     HERRING_SETUP void start() {
@@ -77,7 +77,7 @@ class way_out {
         int const refused = start_thread(
             thread_,
             [](void* self) -> void* {
-                static_cast<way_out*>(self)->watch();
+                static_cast<escapable_calls*>(self)->watch();
                 return nullptr;
             },
             this);
@@ -87,8 +87,8 @@ class way_out {
                          "; raise ulimit -u"});
         watched_ = true;
     }
-    /// A thread calls for the first time. Some, like those of progress::thread, begin with all signals blocked.
-    HERRING_SETUP void admit() noexcept {
+    /// Prepares a thread that calls for the first time: some, like that of progress::thread, block all signals.
+    HERRING_SETUP void adopt_thread() noexcept {
         who_.store(::pthread_self(), std::memory_order_relaxed);
         int const number = number_.load(std::memory_order_relaxed);
         if (number < 0) return;
@@ -109,24 +109,24 @@ class way_out {
     HERRING_SETUP void watch() noexcept {
         monitor::guard const held(changed_);
         std::uint64_t seen = 0;
-        std::chrono::nanoseconds at_first{-1}; // CPU time when the call was seen for the second time
+        std::chrono::nanoseconds at_first{-1}; // CPU time when the call was seen twice
         while (!ending_) {
             bool const stays = calls_.load(std::memory_order_acquire) == seen && seen % 2 != 0;
             changed_.wait_until(clock::now() + (stays || ranks_.failed() != nullptr ? often : seldom));
             std::uint64_t const call = calls_.load(std::memory_order_acquire);
-            if (call != seen || call % 2 == 0) { // even: in none
+            if (call != seen || call % 2 == 0) { // even: not in a call
                 seen = call;
                 at_first = std::chrono::nanoseconds(-1);
                 continue;
             }
-            std::chrono::nanoseconds const now = burnt();
+            std::chrono::nanoseconds const now = cpu_time();
             if (at_first.count() < 0) at_first = now;
-            if (now - at_first >= patience) knock(call);
+            if (now - at_first >= cpu_limit) signal_caller(call);
         }
     }
 
     /// CPU time of the thread that is in a call.
-    std::chrono::nanoseconds burnt() const noexcept {
+    std::chrono::nanoseconds cpu_time() const noexcept {
         clockid_t its_clock{};
         timespec now{};
         if (::pthread_getcpuclockid(who_.load(std::memory_order_relaxed), &its_clock) != 0 ||
@@ -135,14 +135,13 @@ class way_out {
         return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
     }
 
-    /// Sends the signal, and waits until its handler is through. One that is not heard, for its thread has blocked it
-    /// or the program now handles it, gives way to the next.
-    HERRING_SETUP void knock(std::uint64_t call) noexcept {
+    /// Sends the signal and waits until its handler has returned. Where the thread blocks that signal, or the program
+    /// handles it by now, the next call tries another signal.
+    HERRING_SETUP void signal_caller(std::uint64_t call) noexcept {
         static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
         ::pthread_mutex_lock(&one_at_a_time);
         int const number = free_signal(number_.load(std::memory_order_relaxed), false);
-        bool heard =
-            calls_.load(std::memory_order_acquire) != call; // it has returned while another was knocked at
+        bool heard = calls_.load(std::memory_order_acquire) != call; // it has returned meanwhile
         if (number > 0 && !heard) heard = send(number);
         ::pthread_mutex_unlock(&one_at_a_time);
         if (heard) return;
@@ -159,27 +158,27 @@ class way_out {
         struct sigaction ours {};
         struct sigaction before {};
         struct sigaction now {};
-        ours.sa_handler = answer;
+        ours.sa_handler = on_signal;
         ours.sa_flags = SA_NODEFER | SA_RESTART; // or a jump would leave it blocked
         ::sigaction(number, &ours, &before);
-        std::uint64_t const earlier = answers_.load(std::memory_order_acquire);
+        std::uint64_t const earlier = handled_.load(std::memory_order_acquire);
         wanted_.store(this, std::memory_order_release);
         ::pthread_kill(who_.load(std::memory_order_relaxed), number);
         bool heard = false;
         for (time_point const until = clock::now() + delivery; !heard && clock::now() < until;) {
             sleep(often / 4);
-            heard = answers_.load(std::memory_order_acquire) != earlier;
+            heard = handled_.load(std::memory_order_acquire) != earlier;
         }
         wanted_.store(nullptr, std::memory_order_release);
         ::sigaction(number, nullptr, &now);
-        if (now.sa_handler != answer) return heard; // the program has taken it meanwhile
-        // One that is blocked, and would come later, must not end the program.
+        if (now.sa_handler != on_signal) return heard; // the program handles it now
+        // A blocked signal that is delivered later must not end the program.
         ours.sa_handler = SIG_IGN;
         if (!heard) ::sigaction(number, &ours, nullptr);
         ::sigaction(number, &before, nullptr);
         return heard;
     }
-    /// The highest one from `most` down that nothing is set up for, or −1.
+    /// The highest signal up to `most` without a handler, or −1.
     static int free_signal(int most, bool unblocked_here) noexcept {
         sigset_t blocked;
         ::sigemptyset(&blocked);
@@ -196,31 +195,31 @@ class way_out {
         ::nanosleep(&left, nullptr);
     }
 
-    // The handler: nothing here but what may be called in one.
-    static void answer(int) noexcept {
-        way_out* const of = wanted_.load(std::memory_order_acquire);
+    // The handler: async-signal-safe calls only.
+    static void on_signal(int) noexcept {
+        escapable_calls* const of = wanted_.load(std::memory_order_acquire);
         if (of == nullptr || ::pthread_equal(of->who_.load(std::memory_order_relaxed), ::pthread_self()) == 0)
             return;
         int const code = errno;
         std::uint64_t const call = of->calls_.load(std::memory_order_relaxed);
-        bool const inside = call % 2 != 0; // else it has returned after all
+        bool const inside = call % 2 != 0; // else it has returned
         for (auto left = nap; inside && left.count() > 0 && of->ranks_.failed() == nullptr; left -= often)
             sleep(often);
         bool const leaves = inside && of->ranks_.failed() != nullptr;
         if (leaves) of->calls_.store(call + 1, std::memory_order_release);
-        of->answers_.store(of->answers_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+        of->handled_.store(of->handled_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         if (leaves) siglongjmp(of->out_, 1);
         errno = code;
     }
 
-    static inline std::atomic<way_out*> wanted_{nullptr}; // whose call is to be left
+    static inline std::atomic<escapable_calls*> wanted_{nullptr}; // whose call is signalled
 
     world const& ranks_;
     bool watched_ = false;
     std::atomic<int> number_{-1};         // of the signal
-    std::atomic<std::uint64_t> calls_{0}; // odd: in one
-    std::atomic<pthread_t> who_{};        // called last; no thread is 0
-    std::atomic<std::uint64_t> answers_{0};
+    std::atomic<std::uint64_t> calls_{0}; // odd: in a call
+    std::atomic<pthread_t> who_{};        // the thread of the last call; no thread is 0
+    std::atomic<std::uint64_t> handled_{0};
     sigjmp_buf out_{};
     monitor changed_;
     bool ending_ = false;
@@ -230,4 +229,4 @@ class way_out {
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_TRANSPORT_OFI_WAY_OUT_HPP
+#endif // HERRING_TRANSPORT_OFI_ESCAPABLE_CALLS_HPP
