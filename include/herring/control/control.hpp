@@ -116,17 +116,15 @@ class no_control {
     void destroy() noexcept {}
     control_board board() noexcept { return {&first_failure_, &failure_, &probe_, &waits_}; }
 
-    static no_control& instance() noexcept {
-        static constinit no_control none;
-        return none;
-    }
-
   protected:
     std::atomic<std::uint32_t> first_failure_{0};
     std::atomic<std::uint32_t> probe_{0};
     std::atomic<std::uint64_t> waits_{wait_report::not_waiting};
     failure failure_{};
 };
+
+/// The handle of no world.
+HERRING_SEPARABLE control_handle absent_control() noexcept;
 
 /// The same failure in the words of one rank. A failure that was seen from outside (a death that the parent or a socket
 /// reported) is attributed to `operation`, which this rank was in, if any.

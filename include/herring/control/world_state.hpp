@@ -38,7 +38,7 @@ struct membership {
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
     world_times times = resolve({});
-    control_handle control = control_handle::of(no_control::instance());
+    control_handle control = absent_control();
 };
 
 /// Asks a world for the handle of a reducer.
@@ -125,7 +125,7 @@ class world_state {
     // Threads first, then what they have begun, then threads again: in between none of them can have run.
     HERRING_SEPARABLE bool blocked(blocked_report& report) noexcept;
     /// Looks whether this rank's waits are part of a deadlock.
-    HERRING_SEPARABLE void check_deadlock() noexcept;
+    HERRING_SETUP void check_deadlock() noexcept { info.control.table->check_deadlock(info.control.self); }
 
   private:
     friend class reducer_entry;

@@ -17,6 +17,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+HERRING_SEPARABLE control_handle absent_control() noexcept {
+    static constinit no_control none;
+    return control_handle::of(none);
+}
+
 HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_view operation) noexcept {
     if (why.reporter == rank) return why;
     failure seen = why;

@@ -111,10 +111,6 @@ HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
     return blocked_threads::mark() == mark;
 }
 
-HERRING_SEPARABLE void world_state::check_deadlock() noexcept {
-    info.control.table->check_deadlock(info.control.self);
-}
-
 HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {
     due_ = now + ranks_.info.times.detector.long_wait / 2;
     if (listed_ == nullptr || listed_->operation.number != released_) {
