@@ -58,16 +58,18 @@ namespace rules {
 
 struct mean_of_squares : update::average {
     static constexpr char const* name = "mean_of_squares";
+    static constexpr update_facts facts{.takes_vectors = true, .lifts = true, .with_finish = true};
     template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x * x; }
 };
 struct most_distant : update::max { // by scalars
     static constexpr char const* name = "most_distant";
-    static constexpr bool takes_vectors = false;
+    static constexpr update_facts facts{.lifts = true};
     template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x > 9 ? x - 9 : 9 - x; }
 };
 // Adds 1000 for every time that it is called: who lifts a part of several ranks again, or not at all, is found.
 struct counted : update::sum {
     static constexpr char const* name = "counted";
+    static constexpr update_facts facts{.takes_vectors = true, .lifts = true, .with_finish = true};
     template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x + update::lane<Acc>(1000); }
 };
 
@@ -75,7 +77,7 @@ struct counted : update::sum {
 struct spread_out {
     using axis = axes::update;
     static constexpr char const* name = "spread_out";
-    static constexpr bool takes_vectors = false;
+    static constexpr update_facts facts{};
     template <class T>
     static constexpr bool supports = std::is_same_v<T, triple> || std::is_same_v<T, other_triple> ||
                                      std::is_same_v<T, wide_struct> || std::is_same_v<T, flags>;
@@ -98,6 +100,7 @@ struct spread_out {
 };
 struct counted_triples : spread_out {
     static constexpr char const* name = "counted_triples";
+    static constexpr update_facts facts{.lifts = true};
     template <class Acc> static Acc lift(Acc x) noexcept {
         if constexpr (std::is_same_v<Acc, triple>) x.count += 1000;
         return x;
@@ -136,7 +139,7 @@ template <class T> bool same(T const& a, T const& b) {
 }
 
 template <class T, class Update> accumulator<T> lifted(T const& x) {
-    if constexpr (update_lifts<Update, accumulator<T>>)
+    if constexpr (Update::facts.lifts)
         return Update::lift(static_cast<accumulator<T>>(x));
     else
         return static_cast<accumulator<T>>(x);

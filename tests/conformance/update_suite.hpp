@@ -16,7 +16,7 @@ namespace herring::conformance {
 
 /// What the rule does to a contribution before it is combined.
 template <class P, class Acc> Acc lifted(Acc contribution) {
-    if constexpr (update_lifts<P, Acc>)
+    if constexpr (P::facts.lifts)
         return P::lift(contribution);
     else
         return contribution;
@@ -95,7 +95,7 @@ template <class P> findings update_suite() {
                     }
                 }
             // Ranks that share a node are combined before nodes are.
-            constexpr bool by_rank = requires { requires !bool(P::associative); };
+            constexpr bool by_rank = !P::facts.associative;
             for (int i = 0; i < 200 && !by_rank; ++i) {
                 auto const number = [&] { return static_cast<accumulator>(random(9) + 1); };
                 accumulator const a = number(), b = number(), c = number();
@@ -104,7 +104,7 @@ template <class P> findings update_suite() {
                 if (std::abs(left - right) > 1e-3 * std::max({std::abs(left), std::abs(right), 1.0})) {
                     find("associative",
                          name + ": (a, b), c and a, (b, c) give different results; ranks that share a node "
-                                "are combined first: say 'static constexpr bool associative = false'");
+                                "are combined first: write '.associative = false' into its facts");
                     break;
                 }
             }

@@ -20,9 +20,8 @@ namespace {
 struct damped {
     using axis = herring::axes::update;
     static constexpr char const* name = "damped";
-    static constexpr bool associative = false;
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true, .associative = false};
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
         return a * update::lane<Acc>(0.5) + b;
     }
@@ -38,15 +37,17 @@ struct squares : update::sum { // of what are sums of squares already
 };
 struct mean_of_squares : update::average {
     static constexpr char const* name = "mean_of_squares";
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true, .with_finish = true};
     template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x * x; }
 };
 struct least_magnitude : update::min { // also of integers; by scalars
     static constexpr char const* name = "least_magnitude";
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{.lifts = true};
     template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x < Acc{} ? Acc{} - x : x; }
 };
 struct lifts_vectors_only : update::sum {
     static constexpr char const* name = "lifts_vectors_only";
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true};
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
     template <class Acc> static constexpr Acc lift(Acc x) noexcept {
         if constexpr (std::is_arithmetic_v<Acc>)
@@ -59,7 +60,7 @@ struct two_faced { // adds scalars, subtracts vectors
     using axis = herring::axes::update;
     static constexpr char const* name = "two_faced";
     template <class T> static constexpr bool supports = std::is_same_v<T, float>;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept {
         if constexpr (std::is_arithmetic_v<Acc>)
             return a + b;
@@ -72,7 +73,7 @@ struct for_nobody {
     using axis = herring::axes::update;
     static constexpr char const* name = "for_nobody";
     template <class T> static constexpr bool supports = false;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
     template <class Acc> static constexpr Acc combine(Acc a, Acc) noexcept { return a; }
     template <class Acc> static constexpr Acc finish(Acc total, int) noexcept { return total; }
 };

@@ -58,8 +58,8 @@ struct furthest {
     using axis = herring::axes::update;
     static constexpr char const* name = "furthest"; // ranks compare it when they construct a reducer
     template <class T>
-    static constexpr bool supports = !std::is_integral_v<T>; // the least integer has no negative
-    static constexpr bool takes_vectors = true;              // made of operators and ?: alone
+    static constexpr bool supports = !std::is_integral_v<T>;             // the least integer has no negative
+    static constexpr herring::update_facts facts{.takes_vectors = true}; // made of operators and ?: alone
 
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
         Acc const from_a = a < 0 ? -a : a, from_b = b < 0 ? -b : b;
@@ -353,6 +353,7 @@ TEST_CASE("local_socket bears chaos") {
 // [snippet lift]
 struct mean_of_squares : herring::update::average { // combines and finishes like it
     static constexpr char const* name = "mean_of_squares";
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true, .with_finish = true};
     template <class Acc> static Acc lift(Acc x) noexcept { return x * x; }
 };
 // [end]

@@ -6,7 +6,7 @@
 
 struct minus : herring::update::sum {
     static constexpr char const* name = "minus";
-    static constexpr bool associative = false;
+    static constexpr herring::update_facts facts{.takes_vectors = true, .associative = false};
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a - b; }
 };
 

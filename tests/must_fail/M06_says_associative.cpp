@@ -6,9 +6,9 @@
 
 struct rule : herring::update::sum {
 #ifndef HERRING_TWIN
-    static constexpr bool associative = false;
+    static constexpr herring::update_facts facts{.takes_vectors = true, .associative = false};
 #else
-    static constexpr bool associative = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
 #endif
 };
 using mine = pack<float, line, rule, herring::intra_node::shared_memory>;

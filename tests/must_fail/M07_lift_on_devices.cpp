@@ -8,6 +8,7 @@
 
 struct squares : herring::update::average {
     static constexpr char const* name = "squares";
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true};
     template <class Acc> static Acc lift(Acc x) noexcept { return x * x; }
 };
 

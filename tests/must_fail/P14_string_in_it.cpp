@@ -18,7 +18,7 @@ struct first {
     using axis = herring::axes::update;
     static constexpr char const* name = "first";
     template <class Element> static constexpr bool supports = true;
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{};
     template <class Acc> static Acc combine(Acc a, Acc) noexcept { return a; }
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
 };

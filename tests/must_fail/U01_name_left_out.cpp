@@ -8,7 +8,7 @@ struct own {
     static constexpr char const* name = "own";
 #endif
     template <class T> static constexpr bool supports = true;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a + b; }
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
 };

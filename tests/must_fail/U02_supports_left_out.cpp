@@ -7,7 +7,7 @@ struct own {
     static constexpr char const* name = "own";
 #ifdef HERRING_TWIN
     template <class T> static constexpr bool supports = true;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
 #endif
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a + b; }
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }

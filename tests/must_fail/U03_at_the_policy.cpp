@@ -5,7 +5,7 @@
 struct own {
     using axis = herring::axes::update;
     static constexpr char const* name = "own";
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{};
     template <class> static constexpr bool supports = true;
 #ifndef HERRING_TWIN
     float beta = 0.9f;

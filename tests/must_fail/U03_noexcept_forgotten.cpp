@@ -6,7 +6,7 @@ struct own {
     using axis = herring::axes::update;
     static constexpr char const* name = "own";
     template <class T> static constexpr bool supports = true;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
 #ifndef HERRING_TWIN
     template <class Acc> static Acc combine(Acc a, Acc b) { return a + b; }
 #else

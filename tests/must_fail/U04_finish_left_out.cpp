@@ -6,7 +6,7 @@ struct own {
     using axis = herring::axes::update;
     static constexpr char const* name = "own";
     template <class T> static constexpr bool supports = true;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a + b; }
 #ifdef HERRING_TWIN
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }

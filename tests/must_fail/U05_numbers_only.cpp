@@ -7,9 +7,9 @@ struct own {
     static constexpr char const* name = "own";
     template <class T> static constexpr bool supports = std::is_same_v<T, float>;
 #ifndef HERRING_TWIN
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
 #else
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{};
 #endif
     static float combine(float a, float b) noexcept { return a + b; }
     static float finish(float total, int) noexcept { return total; }

@@ -4,6 +4,7 @@
 
 struct squares : herring::update::average {
     static constexpr char const* name = "squares";
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true};
 #ifndef HERRING_TWIN
     template <class Acc> static Acc lift(Acc x) { return x * x; }
 #else

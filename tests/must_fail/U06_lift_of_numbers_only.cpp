@@ -4,8 +4,10 @@
 
 struct squares : herring::update::average {
     static constexpr char const* name = "squares";
-#ifdef HERRING_TWIN
-    static constexpr bool takes_vectors = false;
+#ifndef HERRING_TWIN
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true};
+#else
+    static constexpr herring::update_facts facts{.lifts = true};
 #endif
     static float lift(float x) noexcept { return x * x; }
 };

@@ -105,13 +105,13 @@ namespace {
 struct minus {
     using axis = herring::axes::update;
     static constexpr char const* name = "minus";
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
     template <class T> static constexpr bool supports = true;
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept { return a - b; }
     template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
 };
 struct minus_by_rank : minus {
-    static constexpr bool associative = false;
+    static constexpr herring::update_facts facts{.takes_vectors = true, .associative = false};
 };
 } // namespace
 

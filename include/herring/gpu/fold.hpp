@@ -208,7 +208,7 @@ void choose_share(fold_work const& work, Run&& run) noexcept {
     if (work.wide) return with(herring::update::as_is{}, std::true_type{});
     if (work.ranks == 0) return with(herring::update::as_is{}, std::false_type{});
     auto const finished = [&](auto const& finish) { with(finish, std::false_type{}); };
-    if constexpr (requires { Update::template with_finish<accumulator<Element>>(work.ranks, finished); })
+    if constexpr (Update::facts.with_finish)
         Update::template with_finish<accumulator<Element>>(work.ranks, finished);
     else
         finished(finished_by<Update>{work.ranks});

@@ -28,8 +28,7 @@ namespace detail {
 inline constexpr std::size_t fan_in = 16;
 inline constexpr std::size_t tile_bytes = 16384; // 4096: sources run too short for the prefetchers
 
-template <class Update, class Element>
-inline constexpr bool lifts = update_lifts<Update, accumulator<Element>>;
+template <class Update, class Element> inline constexpr bool lifts = Update::facts.lifts;
 
 template <class Update, class Element>
 HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index) noexcept {
@@ -87,7 +86,7 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 template <class Update, class Element, std::size_t SourceCount = 0, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
-    if constexpr (Update::takes_vectors && takes_vectors && element_in_vectors<Element>) {
+    if constexpr (Update::facts.takes_vectors && takes_vectors && element_in_vectors<Element>) {
         if constexpr (SourceCount != 0) {
             i = blocks<Update, Element, SourceCount>(sources, k, count, sink);
         } else {
@@ -274,7 +273,7 @@ template <class Update> struct finished_by {
 // Calls kernel with what is to be done to a total. Each way is one more copy of the loops in the program.
 template <class Update, class Element, class Kernel>
 HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
-    if constexpr (requires { Update::template with_finish<accumulator<Element>>(ranks, kernel); })
+    if constexpr (Update::facts.with_finish)
         Update::template with_finish<accumulator<Element>>(ranks, kernel);
     else if (ranks == 0)
         kernel(unfinished{});

@@ -24,7 +24,7 @@ concept placement_assigns = requires(topology const& map) {
 };
 
 template <class Policy>
-concept placement_states_facts = std::is_same_v<decltype(Policy::facts), placement_facts const>;
+concept placement_states_facts = states_facts<Policy, placement_facts>;
 
 /// Which nodes contribute and which serve. A pure function of the topology: every rank computes the same plan from it.
 ///

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 
 #include <initializer_list>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE {
 
@@ -42,6 +43,20 @@ constexpr int first_broken(std::initializer_list<bool> clauses) noexcept {
 template <class Check>
 concept holds = requires {
     requires Check::value;
+};
+
+namespace detail {
+// A constant expression only if the facts are one.
+template <class Facts> constexpr bool readable(Facts) noexcept { return true; }
+} // namespace detail
+
+/// Whether a policy has `static constexpr Facts facts{...};`, as axes with boolean facts ask: a fact that is misspelt does not
+/// compile, and one that is left out has the default that `Facts` documents.
+template <class Policy, class Facts>
+concept states_facts = requires {
+    requires std::is_same_v<decltype(Policy::facts), Facts const>;
+    requires std::bool_constant < detail::readable<Facts>(Policy::facts)
+    > ::value;
 };
 
 } // namespace HERRING_NAMESPACE

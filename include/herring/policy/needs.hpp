@@ -34,15 +34,15 @@ struct update_for_element {
     };
 };
 
-/// Ranks of a node are combined before nodes are, which a rule has to allow: one that says `associative = false` is
+/// Ranks of a node are combined before nodes are, which a rule has to allow: one whose facts say `associative = false` is
 /// folded rank by rank. Every pack has this need.
 struct associative_where_ranks_join {
     template <class Pack> struct check {
         static constexpr bool joined = requires { requires bool(Pack::intra_node::joins_ranks); };
-        static constexpr bool refuses = requires { requires !bool(Pack::update::associative); };
+        static constexpr bool refuses = !Pack::update::facts.associative;
         static constexpr bool value = !joined || !refuses;
         static_assert(
-            value, "[HRG-M06] update: this rule is not associative (its associative is false), and the "
+            value, "[HRG-M06] update: this rule is not associative (its facts say so), and the "
                    "intra_node policy combines the ranks of a node before the nodes; a common slip is to add "
                    "shared_memory to a pack that did without; name herring::intra_node::none, which folds "
                    "rank by rank");
@@ -69,7 +69,7 @@ struct elements_of_devices {
 struct lifted_by_the_host {
     template <class Pack> struct check {
         static constexpr bool on_device = requires { requires bool(Pack::intra_node::sums_on_device); };
-        static constexpr bool lifts = requires(float contribution) { Pack::update::lift(contribution); };
+        static constexpr bool lifts = Pack::update::facts.lifts;
         static constexpr bool value = !on_device || !lifts;
         static_assert(
             value, "[HRG-M07] update: this rule has a lift, and the intra_node policy sums on devices, whose "

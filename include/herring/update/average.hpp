@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::update {
 struct average {
     using axis = axes::update;
     static constexpr char const* name = "average";
-    static constexpr bool takes_vectors = true;
+    static constexpr update_facts facts{.takes_vectors = true, .with_finish = true};
     template <class Element>
     static constexpr bool supports =
         element_type<Element>&& std::is_floating_point_v<lane<accumulator<Element>>>;

@@ -15,7 +15,7 @@ namespace HERRING_NAMESPACE::update {
 struct logical_and {
     using axis = axes::update;
     static constexpr char const* name = "logical_and";
-    static constexpr bool takes_vectors = true;
+    static constexpr update_facts facts{.takes_vectors = true};
     template <class Element>
     static constexpr bool supports = element_type<Element>&& std::is_integral_v<Element>;
 

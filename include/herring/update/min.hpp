@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::update {
 struct min {
     using axis = axes::update;
     static constexpr char const* name = "min";
-    static constexpr bool takes_vectors = true;
+    static constexpr update_facts facts{.takes_vectors = true, .with_finish = true};
     template <class Element> static constexpr bool supports = compared<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {

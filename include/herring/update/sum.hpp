@@ -22,7 +22,7 @@ template <class Vector> constexpr Vector wrapping_sum(Vector a, Vector b) noexce
 struct sum {
     using axis = axes::update;
     static constexpr char const* name = "sum";
-    static constexpr bool takes_vectors = true;
+    static constexpr update_facts facts{.takes_vectors = true, .with_finish = true};
     template <class Element> static constexpr bool supports = added<Element>;
 
     template <class Acc> HERRING_HOST_DEVICE static constexpr Acc combine(Acc a, Acc b) noexcept {

@@ -93,64 +93,104 @@ concept update_lifts = requires(Acc contribution) {
     // clang-format on
 };
 
+/// What a rule promises, as `static constexpr update_facts facts{...};`.
+struct update_facts {
+    /// `combine`, `finish` and `lift` are made of operators and `?:` alone, so that one template serves numbers and GNU vectors
+    /// of them: a register at a time. False: they are called element by element, and may be any code.
+    bool takes_vectors = false;
+    bool associative =
+        true;           ///< but for rounding; false: refused where the ranks of a node are combined first
+    bool lifts = false; ///< it has `lift`
+    bool with_finish = false; ///< it has `with_finish`
+};
+
 namespace clauses::update {
+using floats [[gnu::vector_size(16)]] = float;
+
+// A lift by its name, whatever it takes.
 template <class Policy>
 concept names_lift = requires {
     &Policy::template lift<float>;
 }
 || requires { &Policy::lift; }
 || requires(float contribution) { Policy::lift(contribution); };
-using floats [[gnu::vector_size(16)]] = float;
-template <class Policy> constexpr bool called_with_vectors() noexcept {
-    if constexpr (bool(Policy::takes_vectors))
-        return update_combines<Policy, floats> && update_finishes<Policy, floats>;
-    else
-        return true;
+
+// A fact beside `facts`, where nothing reads it.
+template <class Policy>
+concept states_facts_elsewhere = requires {
+    Policy::takes_vectors;
 }
+|| requires { Policy::associative; }
+|| requires { Policy::lifts; };
+
+struct kernel {
+    template <class Finish> void operator()(Finish const&) const noexcept {}
+};
 } // namespace clauses::update
 
-/// Clause: it says whether `combine` and `finish` may be called with vectors, and if so, they can be.
+/// Clause: it has `facts`, and states none of them elsewhere.
 template <class Policy>
-concept update_says_if_it_takes_vectors = requires {
-    requires std::same_as<decltype(Policy::takes_vectors), bool const>;
-    requires clauses::update::called_with_vectors<Policy>();
-};
+concept update_states_facts =
+    states_facts<Policy, update_facts> && !clauses::update::states_facts_elsewhere<Policy>;
 
-/// Clause: what it calls `lift` can be called, with vectors too if the rule takes them.
+/// Clause: with the fact `takes_vectors`, `combine` and `finish` can be called with vectors.
 template <class Policy>
-concept update_lift_can_be_called =
-    !clauses::update::names_lift<Policy> ||
-    (update_lifts<Policy> && (!bool(Policy::takes_vectors) || update_lifts<Policy, clauses::update::floats>));
+concept update_takes_vectors =
+    !Policy::facts.takes_vectors ||
+    (update_combines<Policy, clauses::update::floats> && update_finishes<Policy, clauses::update::floats>);
+
+/// Clause: it has a lift if and only if the fact `lifts` is true, which can be called, with vectors too if the rule takes them.
+template <class Policy>
+concept update_lift_can_be_called = (!Policy::facts.lifts && !clauses::update::names_lift<Policy>) ||
+                                    (Policy::facts.lifts && update_lifts<Policy> &&
+                                     (!Policy::facts.takes_vectors ||
+                                      update_lifts<Policy, clauses::update::floats>));
+
+/// Clause: with the fact `with_finish`, that can be called.
+template <class Policy>
+concept update_with_finish_can_be_called =
+    !Policy::facts.with_finish || requires(int ranks, clauses::update::kernel const& kernel) {
+    // clang-format off
+    { Policy::template with_finish<float>(ranks, kernel) } noexcept;
+    // clang-format on
+};
 
 /// How contributions are combined, and what is done with the total.
 ///
-/// `takes_vectors` is true where `combine` and `finish` are made of operators and `?:` alone, so that one template
-/// serves numbers and GNU vectors of them: a register at a time. No compiler can tell this before it has failed, so the
-/// policy says it. With false they are called element by element, and may be any code.
+/// No compiler can tell whether a rule takes vectors before it has failed, so the rule's facts say it.
 ///
 /// Order: contributions are folded from the left, those of a node in the order of its ranks, then the sums of the nodes in
 /// the order of the nodes. So `combine` need not be commutative, and has to be associative wherever ranks share a node:
-/// with nodes {0, 1} and {2, 3} it is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule that is not says so, `static constexpr bool associative
-/// = false;`, and is refused where the intra_node policy joins ranks ([HRG-M06]). With intra_node::none each rank is a
-/// node, and the fold is ((x0 ∘ x1) ∘ x2) ∘ x3. Rounding does not make a rule one that is not associative: `sum` says
-/// nothing, its bits depend on which ranks share a node.
+/// with nodes {0, 1} and {2, 3} it is (x0 ∘ x1) ∘ (x2 ∘ x3). A rule that is not has `associative = false` in its facts, and is
+/// refused where the intra_node policy joins ranks ([HRG-M06]). With intra_node::none each rank is a node, and the fold is
+/// ((x0 ∘ x1) ∘ x2) ∘ x3. Rounding does not count: `sum` is associative here, and its bits depend on which ranks share a
+/// node.
 ///
-/// A rule may have a `lift`: it is applied once to every rank's contribution, in the accumulator's type, before they are
+/// With the fact `lifts`, `lift` is applied once to every rank's contribution, in the accumulator's type, before they are
 /// combined: squares of which the sum is taken, exponentials, weights by sign. Sums of a node's ranks, which travel to
 /// other nodes, are lifted already. So the mean of the squares is `sum` with a lift that squares, and a finish that divides.
 ///
-/// A policy may also have `with_finish<Acc>(int ranks, kernel)`, which decides once a call how to finish (ranks = 0: not at
+/// With the fact `with_finish`, `with_finish<Acc>(int ranks, kernel)` decides once a call how to finish (ranks = 0: not at
 /// all) and calls `kernel(finisher)`, where `finisher(total)` is inlined in the loop.
+///
+/// A rule that derives from another one inherits its facts. Where it states its own, it states all that hold.
 template <class Policy>
 concept update_policy = update_names_its_axis<Policy> && update_has_a_name<Policy> &&
     update_says_what_it_supports<Policy> && update_combines<Policy> && update_finishes<Policy> &&
-    update_says_if_it_takes_vectors<Policy> && update_lift_can_be_called<Policy>;
+    update_states_facts<Policy> && update_takes_vectors<Policy> && update_lift_can_be_called<Policy> &&
+    update_with_finish_can_be_called<Policy>;
 
 template <class Policy> struct check<axes::update, Policy> {
-    static constexpr int broken =
-        first_broken({update_has_a_name<Policy>, update_says_what_it_supports<Policy>,
-                      update_combines<Policy>, update_finishes<Policy>,
-                      update_says_if_it_takes_vectors<Policy>, update_lift_can_be_called<Policy>});
+    static constexpr int broken = [] {
+        if constexpr (!update_states_facts<Policy>)
+            return first_broken({update_has_a_name<Policy>, update_says_what_it_supports<Policy>,
+                                 update_combines<Policy>, update_finishes<Policy>, false});
+        else
+            return first_broken({update_has_a_name<Policy>, update_says_what_it_supports<Policy>,
+                                 update_combines<Policy>, update_finishes<Policy>, true,
+                                 update_takes_vectors<Policy>, update_lift_can_be_called<Policy>,
+                                 update_with_finish_can_be_called<Policy>});
+    }();
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-U01] update: needs 'static constexpr char const* name'; a common slip is to "
@@ -166,14 +206,26 @@ template <class Policy> struct check<axes::update, Policy> {
     static_assert(broken != 3,
                   "[HRG-U04] update: needs 'template <class Acc> static Acc finish(Acc total, int ranks) "
                   "noexcept'; a common slip is to leave it out; return total if nothing is to be done");
-    static_assert(broken != 4,
-                  "[HRG-U05] update: needs 'static constexpr bool takes_vectors', true where combine and "
-                  "finish are operators alone, which vectors have; a common slip is an 'if' in combine; say "
-                  "false, and they are called element by element");
-    static_assert(broken != 5,
-                  "[HRG-U06] update: lift, where a rule has one, has to be 'template <class Acc> static Acc "
-                  "lift(Acc) noexcept'; a common slip is to forget static or noexcept, or to write it for "
-                  "float alone; take any Acc, which is a vector of numbers too where takes_vectors is true");
+    static_assert(
+        broken != 4,
+        "[HRG-U07] update: needs 'static constexpr herring::update_facts facts{...}'; a common slip "
+        "is a fact of its own, such as 'static constexpr bool associative', which nothing reads; "
+        "write it into facts, as in '{.takes_vectors = true, .associative = false}'");
+    static_assert(
+        broken != 5,
+        "[HRG-U05] update: its facts say takes_vectors, and combine and finish cannot be called with "
+        "vectors; a common slip is to write them for float; take any Acc, or leave takes_vectors "
+        "out: they are then called element by element");
+    static_assert(
+        broken != 6,
+        "[HRG-U06] update: a rule that lifts has 'template <class Acc> static Acc lift(Acc) noexcept', "
+        "and its facts say lifts; a common slip is one without the other, to forget static or "
+        "noexcept, or to write lift for float alone; take any Acc, which is a vector of numbers too "
+        "where the facts say takes_vectors");
+    static_assert(broken != 7,
+                  "[HRG-U08] update: its facts say with_finish, and it has no 'template <class Acc, class "
+                  "Kernel> static void with_finish(int ranks, Kernel&&) noexcept'; a common slip is to copy "
+                  "the facts of another rule; leave with_finish out, and finish is called");
 };
 
 /// Whether the policy makes sense for an element type (an average of integers does not).

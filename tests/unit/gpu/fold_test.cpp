@@ -41,7 +41,7 @@ struct halved {
     template <class Acc> static constexpr Acc finish(Acc total, int ranks) noexcept {
         return total + static_cast<Acc>(ranks);
     }
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{};
 };
 
 template <class T, class Update> void compare(std::uint64_t seed) {

@@ -334,7 +334,7 @@ namespace {
 struct last_but_longest {
     using axis = herring::axes::update;
     static constexpr char const* name = "last_but_longest";
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{.associative = false};
     template <class T> static constexpr bool supports = std::is_same_v<T, float>;
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return b != 0 ? b : a * 0.5f; }
     template <class Acc> static constexpr Acc finish(Acc total, int ranks) noexcept {

@@ -13,7 +13,7 @@ struct product { // of floating-point numbers
     using axis = herring::axes::update;
     static constexpr char const* name = "product";
     template <class T> static constexpr bool supports = std::is_floating_point_v<T>;
-    static constexpr bool takes_vectors = true;
+    static constexpr herring::update_facts facts{.takes_vectors = true};
     template <class Acc> static constexpr Acc combine(Acc a, Acc b) noexcept { return a * b; }
     template <class Acc> static constexpr Acc finish(Acc total, int) noexcept { return total; }
 };
@@ -37,15 +37,30 @@ struct forgets_the_ranks : product {
 struct widens : product {
     template <class Acc> static constexpr long double combine(Acc a, Acc b) noexcept { return a * b; }
 };
-struct says_nothing_of_vectors : product {
+struct hides_its_facts : product {
   private:
-    using product::takes_vectors;
+    using product::facts;
+};
+struct states_a_fact_beside_them : product {
+    static constexpr bool associative = false;
+};
+struct lifts_unannounced : product {
+    template <class Acc> static constexpr Acc lift(Acc x) noexcept { return x * x; }
+};
+struct lifts : lifts_unannounced {
+    static constexpr herring::update_facts facts{.takes_vectors = true, .lifts = true};
+};
+struct announces_a_lift : product {
+    static constexpr herring::update_facts facts{.lifts = true};
+};
+struct announces_a_finish : product {
+    static constexpr herring::update_facts facts{.with_finish = true};
 };
 struct of_numbers : product {
     static float combine(float a, float b) noexcept { return a * b; }
 };
 struct of_numbers_and_says_so : of_numbers {
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{.takes_vectors = false};
 };
 
 using four_floats [[gnu::vector_size(16)]] = float;
@@ -62,7 +77,12 @@ TEST_CASE("update: the concept") {
     CHECK_FALSE(herring::update_policy<may_throw>);
     CHECK_FALSE(herring::update_policy<forgets_the_ranks>);
     CHECK_FALSE(herring::update_policy<widens>);
-    CHECK_FALSE(herring::update_policy<says_nothing_of_vectors>);
+    CHECK_FALSE(herring::update_policy<hides_its_facts>);
+    CHECK_FALSE(herring::update_policy<states_a_fact_beside_them>);
+    CHECK_FALSE(herring::update_policy<lifts_unannounced>);
+    CHECK(herring::update_policy<lifts>);
+    CHECK_FALSE(herring::update_policy<announces_a_lift>);
+    CHECK_FALSE(herring::update_policy<announces_a_finish>);
     CHECK_FALSE(herring::update_policy<of_numbers>);
     CHECK(herring::update_policy<of_numbers_and_says_so>);
 }
@@ -79,9 +99,10 @@ TEST_CASE("update: each clause is broken alone") {
     CHECK(herring::update_finishes<may_throw>);
     CHECK_FALSE(herring::update_finishes<forgets_the_ranks>);
     CHECK(herring::update_combines<forgets_the_ranks>);
-    CHECK_FALSE(herring::update_says_if_it_takes_vectors<says_nothing_of_vectors>);
+    CHECK_FALSE(herring::update_states_facts<hides_its_facts>);
+    CHECK_FALSE(herring::update_states_facts<states_a_fact_beside_them>);
     CHECK(herring::update_combines<of_numbers>);
-    CHECK_FALSE(herring::update_says_if_it_takes_vectors<of_numbers>);
+    CHECK_FALSE(herring::update_takes_vectors<of_numbers>);
 }
 
 TEST_CASE("update: which element types a rule makes sense for") {

@@ -8,7 +8,7 @@ struct last_that_is_set {
     static constexpr char const* name = "last_that_is_set";
     template <class T> static constexpr bool supports = true;
 #ifdef HERRING_TWIN
-    static constexpr bool takes_vectors = false;
+    static constexpr herring::update_facts facts{};
 #endif
     template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
         if (b != 0) return b;
