@@ -31,11 +31,15 @@ void require(bool holds, std::string const& what) {
     if (!holds) throw std::runtime_error("not so: " + what);
 }
 
+/// A wait is looked at for a deadlock after a third of the usual time.
+constexpr failure_detector_options soon{.heartbeat = 100ms, .long_wait = 300ms};
+
 /// Runs `rank(world&)` on `ranks` processes: by `launch`, or each of them by `join`.
 template <class Function>
 int play(bool by_join, int ranks, std::vector<std::string> nodes, Function const& rank) {
     launch_options options;
     options.timeout = 60s;
+    options.failure_detector = soon;
     if (!by_join) {
         options.nodes = std::move(nodes);
         return launch(
@@ -51,6 +55,7 @@ int play(bool by_join, int ranks, std::vector<std::string> nodes, Function const
             how.size = ranks;
             how.address = "127.0.0.1:" + std::to_string(port);
             how.node = nodes[static_cast<std::size_t>(launched.rank())];
+            how.failure_detector = soon;
             world joined = join(how);
             rank(joined);
         },
@@ -65,7 +70,7 @@ template <class Call> void told(Call&& call) {
         std::string const text = why.what();
         require(why.code() == errc::mismatch && text.find("calls in crossed order") != std::string::npos,
                 text);
-        require(clock::now() - before < 4s, "long before the deadline"); // 1.5 s where nothing else runs
+        require(clock::now() - before < 4s, "long before the deadline"); // 0.5 s where nothing else runs
         return;
     }
     throw std::runtime_error("no error");
@@ -119,6 +124,7 @@ TEST_CASE("crossed: two ranks wait in two reducers, or in one and the world, eac
 TEST_CASE("crossed: threads of one process") {
     launch_options options;
     options.nodes = {"a", "b"};
+    options.failure_detector = soon;
     CHECK(launch_threads(
               2,
               [](world& w) {
@@ -137,7 +143,7 @@ template <class Reducer> void legal(bool by_join, std::vector<std::string> const
     CHECK(play(by_join, ranks, nodes, [](world& w) {
               Reducer a(w), b(w);
               std::vector<float> x(1000, 1);
-              if (w.rank() == 1) std::this_thread::sleep_for(4s);
+              if (w.rank() == 1) std::this_thread::sleep_for(1200ms);
               a.all_reduce(x);
               b.all_reduce(x);
               w.barrier();
@@ -149,7 +155,7 @@ template <class Reducer> void legal(bool by_join, std::vector<std::string> const
               auto const use = [&](Reducer& reduce, bool late) {
                   std::vector<float> x(1000, 1);
                   for (int n = 0; n < 2; ++n) {
-                      if (late) std::this_thread::sleep_for(n == 0 ? 3500ms : 300ms);
+                      if (late) std::this_thread::sleep_for(n == 0 ? 1000ms : 100ms);
                       reduce.all_reduce(x);
                   }
               };

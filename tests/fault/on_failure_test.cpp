@@ -44,7 +44,7 @@ void play_one(start how, cause what, int victim) {
     setup s;
     s.how = how;
     s.ranks = 3;
-    s.peer_timeout = dead;
+    s.failure_detector.peer_timeout = dead;
     s.on_failure = hear;
     s.name = "on_failure: a rank " + to_string(what);
     report const seen = play(s, [&](world& w, board& b) {

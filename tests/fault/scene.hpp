@@ -142,7 +142,7 @@ struct setup {
     milliseconds limit = plenty;
     std::string name{};
     herring::join_options join{}; // what all ranks have in common
-    milliseconds peer_timeout = herring::detail::not_given;
+    herring::failure_detector_options failure_detector{};
     milliseconds default_timeout = herring::detail::not_given;
     herring::detail::failure_handler on_failure{};
 };
@@ -286,7 +286,7 @@ template <class Function> report play(setup const& how, Function function) {
         herring::launch_options options;
         options.nodes = how.nodes;
         options.timeout = how.limit;
-        options.failure_detector.peer_timeout = how.peer_timeout;
+        options.failure_detector = how.failure_detector;
         options.default_timeout = how.default_timeout;
         options.on_failure = how.on_failure;
         int const status = herring::launch(
@@ -306,7 +306,7 @@ template <class Function> report play(setup const& how, Function function) {
                     options.size = how.ranks;
                     options.address = address;
                     options.timeout = plenty;
-                    options.failure_detector.peer_timeout = how.peer_timeout;
+                    options.failure_detector = how.failure_detector;
                     options.default_timeout = how.default_timeout;
                     options.on_failure = how.on_failure;
                     if (!how.nodes.empty()) options.node = how.nodes[static_cast<std::size_t>(r)];

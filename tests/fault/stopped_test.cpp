@@ -90,7 +90,7 @@ void play_stop(place const& where, start how, phase at, int victim, std::mt19937
     s.ranks = where.ranks;
     if (where.two) s.nodes = two_nodes(where.ranks);
     s.name = std::string(where.name) + ", stopped " + to_string(at);
-    if (peer_timeout != usual) s.peer_timeout = peer_timeout;
+    if (peer_timeout != usual) s.failure_detector.peer_timeout = peer_timeout;
     std::chrono::microseconds const delay(random() % 30'000);
     report const seen = play(s, [&](world& w, board& b) {
         using background = herring::progress::thread;
@@ -154,7 +154,7 @@ void goes_on(place const& where, start how, int victim, milliseconds peer_timeou
     s.ranks = where.ranks;
     if (where.two) s.nodes = two_nodes(where.ranks);
     s.name = std::string(where.name) + ": stopped for a while";
-    s.peer_timeout = peer_timeout;
+    s.failure_detector.peer_timeout = peer_timeout;
     report const seen = play(s, [&](world& w, board& b) {
         auto const body = [&](auto* which) {
             using reducer = std::remove_pointer_t<decltype(which)>;
@@ -203,7 +203,7 @@ TEST_CASE("stopped: with peer_timeout and default_timeout never, a rank that is 
         setup s;
         s.how = how;
         s.ranks = 3;
-        s.peer_timeout = s.default_timeout = herring::never;
+        s.failure_detector.peer_timeout = s.default_timeout = herring::never;
         s.name = "never";
         report const seen = play(s, [&](world& w, board& b) {
             shared reduce(w, layout{{"first", 1'000}});
@@ -238,7 +238,7 @@ TEST_CASE("stopped: default_timeout is the deadline of calls that have none") {
     }
 }
 
-TEST_CASE("stopped: a rank whose own deadline passes meanwhile accuses nobody") {
+TEST_CASE("stopped: a rank whose own deadline passes meanwhile suspects nobody") {
     for (start const how : {start::launch, start::join}) {
         setup s;
         s.how = how;
