@@ -1,4 +1,4 @@
-// herring: the data connections of a rank: the function that makes them.
+// herring: the function that establishes the data connections of a rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_TCP_CONNECTIONS_HPP
 #define HERRING_IMPL_TCP_CONNECTIONS_HPP
@@ -18,15 +18,15 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE tcp_connections connect_all(world& ranks, std::span<int const> peers, int lanes,
                                               std::uint32_t incarnation, std::chrono::milliseconds timeout) {
     tcp_connector connector(ranks, peers, lanes, incarnation, timeout);
-    tcp_connections made{fixed_array<tcp_connection>(peers.size() * static_cast<std::size_t>(lanes)),
-                         connector.strangers()};
+    tcp_connections connections{fixed_array<tcp_connection>(peers.size() * static_cast<std::size_t>(lanes)),
+                                connector.rejected()};
     std::size_t at = 0;
     for (int const peer : peers)
         for (int lane = 0; lane < lanes; ++lane) {
             auto const [number, answered] = connector.release(peer, lane);
-            made.all[at++] = {descriptor(number), answered};
+            connections.all[at++] = {descriptor(number), answered};
         }
-    return made;
+    return connections;
 }
 
 } // namespace HERRING_NAMESPACE::detail

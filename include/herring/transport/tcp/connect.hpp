@@ -1,4 +1,4 @@
-// herring: how ranks find each other's data sockets: listen, connect, say hello; strangers are turned away.
+// herring: establishes data connections: listen, connect, exchange hellos; other connections are rejected.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_CONNECT_HPP
 #define HERRING_TRANSPORT_TCP_CONNECT_HPP
@@ -26,9 +26,10 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher accepts.
 ///
-/// An accepted connection has 5 s to send one hello: a frame header with the world's job, its rank and its lane; it is
-/// answered by one. All else (a scanner, another job, a rank that is not expected, a lane twice) is closed and counted;
-/// of too many that say nothing the oldest goes. Who gets no answer dials again, so strangers delay nobody for long.
+/// An accepted connection has 5 s to send one hello: a frame header with the world's job, its rank and its lane. It is
+/// answered by one. Anything else (a port scanner, another job, an unexpected rank, a lane twice) is closed and counted;
+/// of too many unidentified connections the oldest is closed. A rank that gets no answer connects again, so others delay
+/// nobody for long.
 ///
 /// Blocks: in the constructor, until all are connected, a rank failed, or `timeout`.
 /// Errors: `no_resources`, `unreachable`, `timeout` naming the peer.
@@ -42,8 +43,8 @@ class tcp_connector {
         : ranks_(ranks), incarnation_(incarnation), deadline_(clock::now() + timeout) {
         listen();
         auto const all = ranks.all_gather(here_.bytes(), timeout);
-        links_ = fixed_array<link>(peers.size() * static_cast<std::size_t>(lanes));
-        polled_ = fixed_array<pollfd>(1 + most_pending + links_.size());
+        attempts_ = fixed_array<attempt>(peers.size() * static_cast<std::size_t>(lanes));
+        polled_ = fixed_array<pollfd>(1 + most_pending + attempts_.size());
         std::size_t made = 0;
         for (int const peer : peers) {
             endpoint there;
@@ -52,7 +53,7 @@ class tcp_connector {
                     errc::protocol, ranks.rank(), peer, "connect",
                     "it says that it listens at what is no address; see that every rank runs the same build");
             for (int lane = 0; lane < lanes; ++lane) {
-                link& l = links_[made++];
+                attempt& l = attempts_[made++];
                 l.peer = peer;
                 l.lane = lane;
                 l.there = there;
@@ -60,44 +61,44 @@ class tcp_connector {
                 if (l.dials) dial(l);
             }
         }
-        while (std::any_of(links_.begin(), links_.end(), [](link const& l) { return !l.ready; })) {
+        while (std::any_of(attempts_.begin(), attempts_.end(), [](attempt const& l) { return !l.ready; })) {
             ranks.check();
-            if (clock::now() >= deadline_) give_up();
+            if (clock::now() >= deadline_) throw_timeout();
             step();
         }
     }
 
     /// Connections that were not of this world.
-    std::uint64_t strangers() const noexcept { return strangers_; }
+    std::uint64_t rejected() const noexcept { return rejected_; }
 
-    /// A peer's lane: the connected, non-blocking descriptor, which the caller owns from now on, and which of the peer's
-    /// incarnations answered.
+    /// A lane of a peer: the connected, non-blocking descriptor, which the caller owns from then on, and the incarnation of
+    /// the peer that answered.
     struct connected {
         int descriptor = -1;
         std::uint32_t incarnation = 0;
     };
     connected release(int peer, int lane) noexcept {
-        for (link& l : links_)
+        for (attempt& l : attempts_)
             if (l.peer == peer && l.lane == lane) return {l.socket.release(), l.incarnation};
         return {};
     }
 
   private:
-    struct link {
+    struct attempt {
         int peer = -1;
         int lane = 0;
         endpoint there{};
         bool dials = false;
         bool ready = false;
-        bool greeted = false;          // the hello is out, the answer is due
+        bool greeted = false;          // the hello is sent, the answer is due
         std::uint32_t incarnation = 0; // the peer's
         descriptor socket{};
-        time_point again{}; // when the next try is due, while there is no socket
-        int why = 0;        // the last try failed
+        time_point again{}; // next try, while there is no socket
+        int why = 0;        // errno of the last try
         frame_buffer answer{};
         std::size_t got = 0; // bytes of it
     };
-    struct stranger {
+    struct unidentified_connection {
         descriptor socket{};
         time_point until{};
         frame_buffer hello{};
@@ -124,25 +125,26 @@ class tcp_connector {
     HERRING_SETUP void step() {
         std::size_t count = 0;
         polled_[count++] = {listener_.get(), POLLIN, 0};
-        for (stranger const& s : at_door()) polled_[count++] = {s.socket.get(), POLLIN, 0};
-        for (link const& l : links_)
+        for (unidentified_connection const& s : unidentified())
+            polled_[count++] = {s.socket.get(), POLLIN, 0};
+        for (attempt const& l : attempts_)
             polled_[count++] = {l.dials && !l.ready ? l.socket.get() : -1,
                                 static_cast<short>(l.greeted ? POLLIN : POLLOUT), 0};
         if (::poll(polled_.data(), count, 50) < 0 && errno != EINTR) return;
         std::size_t at = 1;
-        for (stranger& s : at_door())
-            if (polled_[at++].revents != 0) hear(s);
-        for (link& l : links_) {
-            if (polled_[at++].revents != 0) l.greeted ? be_answered(l) : greet(l);
+        for (unidentified_connection& s : unidentified())
+            if (polled_[at++].revents != 0) read_hello(s);
+        for (attempt& l : attempts_) {
+            if (polled_[at++].revents != 0) l.greeted ? read_answer(l) : send_first(l);
             if (l.dials && !l.ready && l.socket.get() < 0 && clock::now() >= l.again) dial(l);
         }
         time_point const now = clock::now();
-        for (stranger& s : at_door()) {
+        for (unidentified_connection& s : unidentified()) {
             if (s.socket.get() >= 0 && now < s.until) continue;
-            strangers_ += s.got < frame_bytes || s.socket.get() >= 0 ? 1u : 0u;
-            s = stranger();
+            rejected_ += s.got < frame_bytes || s.socket.get() >= 0 ? 1u : 0u;
+            s = unidentified_connection();
         }
-        close_ranks();
+        compact();
         if (polled_[0].revents != 0) accept();
     }
 
@@ -150,61 +152,64 @@ class tcp_connector {
         for (bool first = true;; first = false) {
             descriptor next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (next.get() < 0) {
-                // The kernel looks for a descriptor before it looks for somebody who waits: only the first is told by poll.
+                // The kernel looks for a descriptor before it looks for a connection: only the first was announced by poll.
                 if (!first) return;
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) run_short();
+                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                    out_of_descriptors();
                 return;
             }
-            if (at_door_ == most_pending) drop_oldest();
-            stranger& s = door_[at_door_++];
+            if (unidentified_count_ == most_pending) drop_oldest();
+            unidentified_connection& s = unidentified_[unidentified_count_++];
             s.socket = std::move(next);
             s.until = clock::now() + hello_time;
         }
     }
 
-    std::span<stranger> at_door() noexcept { return {door_.data(), at_door_}; }
-    // Whose socket is gone is forgotten.
-    HERRING_SETUP void close_ranks() noexcept {
+    std::span<unidentified_connection> unidentified() noexcept {
+        return {unidentified_.data(), unidentified_count_};
+    }
+    // Removes entries without a socket.
+    HERRING_SETUP void compact() noexcept {
         std::size_t kept = 0;
-        for (stranger& s : at_door()) {
+        for (unidentified_connection& s : unidentified()) {
             if (s.socket.get() < 0) continue;
-            if (&s != &door_[kept]) door_[kept] = std::move(s);
+            if (&s != &unidentified_[kept]) unidentified_[kept] = std::move(s);
             ++kept;
         }
-        at_door_ = kept;
+        unidentified_count_ = kept;
     }
 
-    // It may have said hello by now: many ranks that dial at once are no strangers.
+    // Its hello may have come by now: many ranks may connect at once.
     HERRING_SETUP void drop_oldest() {
-        stranger& oldest = door_[0];
-        hear(oldest);
-        if (oldest.socket.get() >= 0) ++strangers_;
-        oldest = stranger();
-        close_ranks();
+        unidentified_connection& oldest = unidentified_[0];
+        read_hello(oldest);
+        if (oldest.socket.get() >= 0) ++rejected_;
+        oldest = unidentified_connection();
+        compact();
     }
 
-    // No descriptor is left: those of strangers first, and if there are none, that is the end.
-    HERRING_SETUP void run_short() {
+    // No descriptor is left: closes the oldest unidentified connection, or throws if there is none.
+    HERRING_SETUP void out_of_descriptors() {
         int const why = errno;
-        if (at_door_ > 0) return drop_oldest();
+        if (unidentified_count_ > 0) return drop_oldest();
         throw error(errc::no_resources, ranks_.rank(), -1, "connect",
                     {"no more sockets: ", std::strerror(why), "; raise the limit of open files (ulimit -n)"});
     }
 
-    // Reads no more than a hello, from whoever it is.
-    HERRING_SETUP void hear(stranger& from) {
+    // Reads at most the bytes of a hello.
+    HERRING_SETUP void read_hello(unidentified_connection& from) {
         ssize_t const got =
             ::recv(from.socket.get(), from.hello.data() + from.got, frame_bytes - from.got, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got > 0) from.got += static_cast<std::size_t>(got);
         if (got > 0 && from.got < frame_bytes) return;
-        if (from.got < frame_bytes || !welcome(from)) from.until = time_point{};
+        if (from.got < frame_bytes || !accept_hello(from)) from.until = time_point{};
     }
 
-    HERRING_SETUP bool welcome(stranger& from) {
+    HERRING_SETUP bool accept_hello(unidentified_connection& from) {
         frame hello;
         if (!decode(from.hello.data(), hello) || hello.job != ranks_.job() || hello.length != 0) return false;
-        for (link& l : links_) {
+        for (attempt& l : attempts_) {
             if (l.dials || l.ready || static_cast<std::uint32_t>(l.peer) != hello.source) continue;
             if (hello.tag != (hello_tag | static_cast<std::uint64_t>(l.lane))) continue;
             if (!send_hello(from.socket.get(), l.lane)) return false;
@@ -216,13 +221,13 @@ class tcp_connector {
         return false;
     }
 
-    HERRING_SETUP void dial(link& l) {
+    HERRING_SETUP void dial(attempt& l) {
         l.greeted = false;
         l.got = 0;
         l.socket = descriptor(::socket(l.there.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         if (l.socket.get() < 0) {
             retry(l, errno);
-            return run_short();
+            return out_of_descriptors();
         }
         if (::connect(l.socket.get(), l.there.get(), l.there.size) != 0 && errno != EINPROGRESS)
             retry(l, errno);
@@ -239,8 +244,8 @@ class tcp_connector {
         return ::send(socket, hello.data(), frame_bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(frame_bytes);
     }
 
-    // The connection stands, or has failed.
-    HERRING_SETUP void greet(link& l) {
+    // The connection is established, or has failed.
+    HERRING_SETUP void send_first(attempt& l) {
         int why = 0;
         socklen_t size = sizeof why;
         ::getsockopt(l.socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
@@ -249,7 +254,7 @@ class tcp_connector {
         l.greeted = true;
     }
 
-    HERRING_SETUP void be_answered(link& l) {
+    HERRING_SETUP void read_answer(attempt& l) {
         ssize_t const got = ::recv(l.socket.get(), l.answer.data() + l.got, frame_bytes - l.got, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got <= 0) return retry(l, got < 0 ? errno : ECONNRESET);
@@ -264,16 +269,16 @@ class tcp_connector {
         l.ready = true;
     }
 
-    // A listener with a full backlog or a lost packet deserves another try; a wrong address ends at the deadline.
-    void retry(link& l, int why) {
+    // A full backlog or a lost packet needs another try; a wrong address ends at the deadline.
+    void retry(attempt& l, int why) {
         l.socket = descriptor();
         l.why = why;
         l.again = clock::now() + std::chrono::milliseconds(50);
     }
 
-    [[noreturn]] HERRING_SETUP void give_up() const {
-        link const& absent =
-            *std::find_if(links_.begin(), links_.end(), [](link const& l) { return !l.ready; });
+    [[noreturn]] HERRING_SETUP void throw_timeout() const {
+        attempt const& absent =
+            *std::find_if(attempts_.begin(), attempts_.end(), [](attempt const& l) { return !l.ready; });
         if (absent.why != 0)
             throw error(
                 errc::unreachable, ranks_.rank(), absent.peer, "connect",
@@ -281,7 +286,7 @@ class tcp_connector {
                  "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?"});
         throw error(errc::timeout, ranks_.rank(), absent.peer, "connect",
                     {"no data connection with that rank within the deadline; this rank listens on ",
-                     here_.text(), ", ", strangers_,
+                     here_.text(), ", ", rejected_,
                      " strangers were turned away; is the port open between the hosts?"});
     }
 
@@ -290,11 +295,11 @@ class tcp_connector {
     time_point deadline_;
     descriptor listener_;
     endpoint here_;
-    fixed_array<link> links_;
-    fixed_array<stranger> door_{most_pending}; // those who have not said who they are, the oldest first
-    std::size_t at_door_ = 0;
+    fixed_array<attempt> attempts_;
+    fixed_array<unidentified_connection> unidentified_{most_pending}; // oldest first
+    std::size_t unidentified_count_ = 0;
     fixed_array<pollfd> polled_;
-    std::uint64_t strangers_ = 0;
+    std::uint64_t rejected_ = 0;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -1,4 +1,4 @@
-// herring: the data connections of a rank, by the time that they stand.
+// herring: the established data connections of a rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_CONNECTIONS_HPP
 #define HERRING_TRANSPORT_TCP_CONNECTIONS_HPP
@@ -15,16 +15,16 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A connected, non-blocking socket, and which of the peer's incarnations answered.
+/// A connected, non-blocking socket, and the incarnation of the peer that answered.
 struct tcp_connection {
     descriptor socket{};
     std::uint32_t incarnation = 0;
 };
 
-/// Connections with all peers: those of peer i are from i * lanes on.
+/// Connections with all peers: those of peer i begin at i * lanes.
 struct tcp_connections {
     fixed_array<tcp_connection> all;
-    std::uint64_t strangers = 0; ///< connections that were not of this world
+    std::uint64_t rejected = 0; ///< connections that were not of this world
 };
 
 /// Connects this rank with each of its peers, `lanes` times: see tcp_connector.

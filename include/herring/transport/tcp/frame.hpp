@@ -17,8 +17,8 @@ namespace HERRING_NAMESPACE::detail {
 /// What a frame says of its message. The payload follows the header directly.
 struct frame {
     std::uint64_t job = 0;         ///< the world's; another job's frames are dropped
-    std::uint32_t epoch = 0;       ///< of the membership; always 0 while membership does not change
-    std::uint32_t incarnation = 0; ///< of the sender, as its hello said; another one's frames are dropped
+    std::uint32_t epoch = 0;       ///< of the membership; 0
+    std::uint32_t incarnation = 0; ///< of the sender, as in its hello; frames of others are dropped
     std::uint64_t tag = 0;         ///< which chunk of which step
     std::uint64_t length = 0;      ///< payload bytes
     std::uint32_t source = 0;      ///< sender's rank

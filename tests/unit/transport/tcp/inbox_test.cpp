@@ -1,0 +1,132 @@
+// herring: tests of transport/tcp/inbox.hpp, without a socket.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/transport/tcp/inbox.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+using namespace herring;
+
+namespace {
+
+constexpr std::uint64_t job = 7;
+
+/// A peer of rank 3 with room for four receives, one lane, and what the inbox says of them.
+struct pair {
+    detail::tcp_inbox inbox{job, 100, 1000};
+    detail::tcp_peer peer;
+    detail::tcp_lane lane;
+    detail::drain_buffer<completion> done{4};
+    int lost = 0; // errno
+
+    pair() {
+        peer.id = peer_id{0};
+        peer.rank = 3;
+        peer.incarnation = 9;
+        peer.posted = detail::match_table(4);
+    }
+    auto losing() {
+        return [this](detail::tcp_peer&, int number) noexcept { lost = number; };
+    }
+    std::byte* comes(std::uint64_t tag, std::size_t length, std::uint64_t of_job = job) {
+        return inbox.destination(peer, lane,
+                                 {.job = of_job, .incarnation = 9, .tag = tag, .length = length, .source = 3},
+                                 losing());
+    }
+    completion reported() {
+        completion seen{};
+        auto const note = [&](completion const& c) noexcept { seen = c; };
+        CHECK(done.hand_out(note) == 1);
+        return seen;
+    }
+};
+
+} // namespace
+
+TEST_CASE("tcp_inbox: a payload goes to the receive of its tag, whatever bits the tag carries") {
+    pair p;
+    std::array<std::byte, 50> into{};
+    p.peer.posted.insert({5, 11, into});
+    CHECK(p.comes(5 | std::uint64_t{1} << 40, 20) == into.data());
+    CHECK(p.lane.destination == detail::tcp_lane::into_posted);
+    CHECK(p.lane.token == 11);
+    CHECK(p.lane.bytes == 20);
+}
+
+TEST_CASE("tcp_inbox: a message that comes early is kept until its receive, which gets it") {
+    pair p;
+    std::byte* const at = p.comes(5, 4);
+    REQUIRE(at != nullptr);
+    CHECK(p.lane.destination == detail::tcp_lane::into_unexpected);
+    std::array<std::byte, 50> into{};
+    detail::posted_receive const receive{5, 11, into};
+    CHECK_FALSE(p.inbox.take(p.peer, receive, p.done, p.losing())); // it is not complete
+    std::memcpy(at, "abcd", 4);
+    p.inbox.complete(p.peer, *p.lane.early, p.done, p.losing());
+    CHECK(p.inbox.take(p.peer, receive, p.done, p.losing()));
+    completion const seen = p.reported();
+    CHECK(seen.what == completion::received);
+    CHECK(seen.token == 11);
+    CHECK(seen.bytes == 4);
+    CHECK(seen.peer == p.peer.id);
+    CHECK(std::memcmp(into.data(), "abcd", 4) == 0);
+    CHECK(p.peer.unexpected.empty());
+}
+
+TEST_CASE("tcp_inbox: a receive that is posted while its message comes in gets it at the end") {
+    pair p;
+    REQUIRE(p.comes(5, 4) != nullptr);
+    std::array<std::byte, 50> into{};
+    p.peer.posted.insert({5, 11, into});
+    p.inbox.complete(p.peer, *p.lane.early, p.done, p.losing());
+    CHECK(p.reported().token == 11);
+}
+
+TEST_CASE("tcp_inbox: early messages beyond the limit stay in the socket, and there is room again later") {
+    pair p; // 1000 bytes, of which a message costs 128 beside its payload
+    for (std::uint64_t tag = 0; tag < 4; ++tag) {
+        REQUIRE(p.comes(tag, 100) != nullptr);
+        p.inbox.complete(p.peer, *p.lane.early, p.done, p.losing());
+    }
+    CHECK(p.comes(4, 100) == nullptr);
+    CHECK(p.lost == 0);
+    std::array<std::byte, 100> into{};
+    CHECK(p.inbox.take(p.peer, {2, 1, into}, p.done, p.losing()));
+    CHECK(p.comes(4, 100) != nullptr);
+}
+
+TEST_CASE("tcp_inbox: more than was announced, or than the receive takes, loses the peer with the numbers") {
+    pair beyond;
+    CHECK(beyond.comes(5, 101) == nullptr);
+    CHECK(beyond.lost == EMSGSIZE);
+    CHECK(std::string(beyond.peer.reason).find("101 bytes where at most 100") != std::string::npos);
+    pair larger;
+    std::array<std::byte, 10> into{};
+    larger.peer.posted.insert({5, 11, into});
+    CHECK(larger.comes(5, 20) == nullptr);
+    CHECK(larger.lost == EMSGSIZE);
+    CHECK(std::string(larger.peer.reason).find("20 bytes where 10 were due") != std::string::npos);
+    pair early;
+    REQUIRE(early.comes(5, 20) != nullptr);
+    early.inbox.complete(early.peer, *early.lane.early, early.done, early.losing());
+    CHECK(early.inbox.take(early.peer, {5, 11, into}, early.done, early.losing()));
+    CHECK(early.lost == EMSGSIZE);
+    CHECK(early.done.empty());
+}
+
+TEST_CASE("tcp_inbox: a frame of another job is dropped and counted, and its payload goes nowhere") {
+    pair p;
+    std::array<std::byte, 50> into{};
+    p.peer.posted.insert({5, 11, into});
+    std::byte* const at = p.comes(5, 20, job + 1);
+    CHECK(at != nullptr);
+    CHECK(at != into.data());
+    CHECK(p.lane.destination == detail::tcp_lane::into_nowhere);
+    CHECK(p.inbox.dropped() == 1);
+    CHECK(p.comes(5, 20) == into.data()); // the receive is still there
+}
