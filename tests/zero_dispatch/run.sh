@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 result=0
 has() { echo "#include <$1>" | "${compilers[0]}" -std=c++20 -E -x c++ - >/dev/null 2>&1; }
-walk() { python3 "$here/walk.py" "$@" --end herring::world::fail --end herring::detail::failure_detector::report_suspicion --end herring::detail::world_state::check_deadlock; }
+walk() { python3 "$here/walk.py" "$@" --end herring::world::fail --end herring::detail::failure_state::fail --end herring::detail::failure_detector::report_suspicion --end herring::detail::world_state::check_deadlock; }
 clean() { # what, program, options of the walk...
     local out
     if out=$(walk "${@:2}"); then

@@ -1,4 +1,4 @@
-// herring: who polls the engine, and what happens while there is nothing to do: patience, deadlines, blame.
+// herring: who polls the engine, and what happens while there is nothing to do: waiting, sleep, deadlines, suspicion.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENGINE_DRIVER_HPP
 #define HERRING_ENGINE_DRIVER_HPP
@@ -33,19 +33,19 @@ inline constexpr std::chrono::milliseconds longest_sleep{50};
 ///
 /// It tells the world whom this rank waits for. At the deadline, or when a peer is lost, it accuses that rank and goes
 /// on waiting: the verdict comes as a failure of the world, and may name the rank that the accused waits for.
-template <class Core, class Waiting> class patience {
+template <class Core, class Waiting> class wait_loop {
   public:
-    patience(Core& moved, world& ranks, bool crowded, long_wait* listed = nullptr) noexcept
-        : core_(moved), ranks_(ranks), crowded_(crowded), listed_(listed) {}
-    patience(patience const&) = delete;
-    patience& operator=(patience const&) = delete;
-    ~patience() { rest(); }
+    wait_loop(Core& moved, world& ranks, bool oversubscribed, long_wait* listed = nullptr) noexcept
+        : core_(moved), ranks_(ranks), oversubscribed_(oversubscribed), listed_(listed) {}
+    wait_loop(wait_loop const&) = delete;
+    wait_loop& operator=(wait_loop const&) = delete;
+    ~wait_loop() { stop_waiting(); }
 
     /// Something moved.
     void reset() noexcept { rounds_ = 0; }
 
     /// This rank waits no more.
-    void rest() noexcept {
+    void stop_waiting() noexcept {
         rounds_ = 0;
         if (looked_ == time_point{}) return;
         detector(ranks_).not_waiting();
@@ -59,8 +59,8 @@ template <class Core, class Waiting> class patience {
     [[nodiscard]] time_point wait(time_point deadline) noexcept {
         time_point asleep{};
         // Reading the clock costs as much as a few polls: not in every round.
-        if (rounds_ % 8 == 0) look_around(deadline);
-        switch (policy_.next(rounds_, spent_.count(), crowded_)) {
+        if (rounds_ % 8 == 0) check_world(deadline);
+        switch (policy_.next(rounds_, spent_.count(), oversubscribed_)) {
         case wait_action::poll:
             break;
         case wait_action::pause:
@@ -68,7 +68,7 @@ template <class Core, class Waiting> class patience {
             break;
         case wait_action::yield:
             ::sched_yield();
-            if (rounds_ % 8 != 0) look_around(deadline);
+            if (rounds_ % 8 != 0) check_world(deadline);
             break;
         case wait_action::sleep:
             asleep = wake_up(deadline);
@@ -79,16 +79,16 @@ template <class Core, class Waiting> class patience {
     }
 
     /// Tells the world whom this rank waits for, and takes what it says; at the deadline, accuses.
-    void look_around(time_point deadline) noexcept {
+    void check_world(time_point deadline) noexcept {
         time_point const now = clock::now();
         if (rounds_ == 0) {
             last_ = now;
             spent_ = {};
         }
         std::uint32_t const question = detector(ranks_).probe();
-        blame const who = core_.waiting_for();
+        wait_target const who = core_.waiting_for();
         detector(ranks_).waits_for(who.rank, question);
-        core_.charge(who.rank, static_cast<std::uint64_t>((now - last_).count()));
+        core_.record_wait(who.rank, static_cast<std::uint64_t>((now - last_).count()));
         // What took longer was somebody else's turn on this core, or sleep.
         spent_ += std::min<clock::duration>(now - last_, longest_look);
         last_ = now;
@@ -100,8 +100,8 @@ template <class Core, class Waiting> class patience {
             excused_ += between;
         if (failure const* const why = ranks_.failed())
             return core_.end(as_seen_by(*why, ranks_.rank()), false);
-        if (listed_ != nullptr) listed_->look(now, core_.released.load(std::memory_order_acquire));
-        if (core_.suspicion.what != errc::ok || who.gone || now - excused_ >= deadline)
+        if (listed_ != nullptr) listed_->look(now, core_.ledger.released().load(std::memory_order_acquire));
+        if (core_.failures.suspicion.what != errc::ok || who.gone || now - excused_ >= deadline)
             accuse(who, counted_time(between));
     }
 
@@ -114,11 +114,11 @@ template <class Core, class Waiting> class patience {
         return now < deadline ? std::min(deadline, now + longest_sleep) : now + std::chrono::milliseconds(10);
     }
 
-    HERRING_SETUP void accuse(blame const& who, clock::duration waited) noexcept {
+    HERRING_SETUP void accuse(wait_target const& who, clock::duration waited) noexcept {
         suspicion_report of;
         of.certain = true;
-        if (core_.suspicion.what != errc::ok) {
-            of.why = core_.suspicion;
+        if (core_.failures.suspicion.what != errc::ok) {
+            of.why = core_.failures.suspicion;
         } else if (who.gone) {
             of.why = departure(ranks_.rank(), who.rank, "reduce", "its reducer was destroyed");
         } else {
@@ -145,7 +145,7 @@ template <class Core, class Waiting> class patience {
 
     Core& core_;
     world& ranks_;
-    bool crowded_;
+    bool oversubscribed_;
     long_wait* const listed_; // nullptr: it is not the program's thread that waits
     Waiting policy_{};
     std::uint32_t rounds_ = 0;
@@ -157,24 +157,74 @@ template <class Core, class Waiting> class patience {
     std::chrono::nanoseconds waited_{0}; // for the verdict
 };
 
+/// Where an engine of a world's rank announces failures: the world, which has to stay.
+inline failure_sink sink_of(world& ranks) noexcept {
+    return {&ranks, [](void* to, failure const& why) noexcept { static_cast<world*>(to)->fail(why); }};
+}
+
 /// What of an engine is the same for all types of elements.
 template <class Engine> using core_of = std::remove_reference_t<decltype(std::declval<Engine&>().core())>;
 
+/// Sleeps until an engine may have something to do, and is woken by other threads. The engine itself knows no clock.
+template <class Engine> class sleeper {
+  public:
+    explicit sleeper(Engine& engine) noexcept : engine_(engine), core_(engine.core()) {}
+
+    /// Sleeps until `poll` may find something, or `until`.
+    void sleep(time_point until) noexcept {
+        if constexpr (core_of<Engine>::on_device) until = core_.node.nap(until);
+        if (core_.who.nodes() == 1) {
+            sleep_on(core_.node, until);
+        } else if (core_.who.local_size == 1) {
+            core_.transport.wait(until);
+        } else {
+            // News may come from the network or from the node, and one cannot sleep on both: look at both in turn,
+            // the less often the longer it has taken.
+            if (std::uint64_t const ended = core_.ledger.finished(); ended != ended_) {
+                ended_ = ended;
+                nap_ = {};
+            }
+            if (nap_ < std::chrono::milliseconds(2)) nap_ += nap_ / 8 + std::chrono::microseconds(10);
+            core_.transport.wait(std::min(until, clock::now() + nap_));
+        }
+    }
+
+    /// Ends `sleep`, from any thread.
+    void wake() noexcept {
+        if (core_.who.nodes() > 1)
+            core_.transport.wake();
+        else
+            core_.node.wake();
+    }
+
+  private:
+    template <class Node> void sleep_on(Node& node, time_point until) noexcept {
+        std::uint32_t const heard = node.listen();
+        node.sleep(heard, engine_.poll() > 0 ? time_point{} : until);
+    }
+
+    Engine& engine_;
+    core_of<Engine>& core_;
+    std::uint64_t ended_ = 0; // executions, as of the last nap
+    std::chrono::nanoseconds nap_{0};
+};
+
 /// A round of waiting, with the engine asleep if that is its turn.
-template <class Patience, class Engine>
-void wait_with(Patience& patient, Engine& engine, time_point deadline) noexcept {
-    time_point const until = patient.wait(deadline);
+template <class WaitLoop, class Engine>
+void wait_with(WaitLoop& loop, sleeper<Engine>& sleep, time_point deadline) noexcept {
+    time_point const until = loop.wait(deadline);
     if (until == time_point{}) return;
-    engine.sleep(until);
-    patient.look_around(deadline);
+    sleep.sleep(until);
+    loop.check_world(deadline);
 }
 
 /// progress::caller: the engine moves when the caller calls.
 template <class Engine, class Waiting> class caller_driver {
   public:
     /// `channel`: the reducer's number, or 0 when a wait runs code of the program's.
-    caller_driver(Engine& moved, world& ranks, bool crowded, std::uint64_t channel = 0) noexcept
-        : engine_(moved), ranks_(ranks), crowded_(crowded), channel_(channel) {}
+    caller_driver(Engine& moved, world& ranks, bool oversubscribed, std::uint64_t channel = 0) noexcept
+        : engine_(moved), sleeper_(moved), ranks_(ranks), oversubscribed_(oversubscribed), channel_(channel) {
+    }
 
     void submitted() noexcept { engine_.poll(); }
     void poll() noexcept { engine_.poll(); }
@@ -182,27 +232,28 @@ template <class Engine, class Waiting> class caller_driver {
     /// Returns when `count` executions are released, or the engine has failed.
     void until(std::uint64_t count, time_point deadline) noexcept {
         long_wait listed(ranks_.state(), channel_);
-        patience<core_of<Engine>, Waiting> patient(engine_.core(), ranks_, crowded_, &listed);
+        wait_loop<core_of<Engine>, Waiting> loop(engine_.core(), ranks_, oversubscribed_, &listed);
         while (engine_.released() < count && engine_.failed() == nullptr) {
             if (engine_.poll() > 0)
-                patient.reset();
+                loop.reset();
             else
-                wait_with(patient, engine_, deadline);
+                wait_with(loop, sleeper_, deadline);
         }
     }
 
   private:
     Engine& engine_;
+    sleeper<Engine> sleeper_;
     world& ranks_;
-    bool crowded_;
+    bool oversubscribed_;
     std::uint64_t channel_;
 };
 
 /// progress::thread: a thread of the reducer's moves the engine; it sleeps while there is nothing outstanding.
 template <class Engine, class Waiting> class thread_driver {
   public:
-    thread_driver(Engine& moved, world& ranks, bool crowded, std::uint64_t channel = 0)
-        : engine_(moved), ranks_(ranks), crowded_(crowded), channel_(channel) {
+    thread_driver(Engine& moved, world& ranks, bool oversubscribed, std::uint64_t channel = 0)
+        : engine_(moved), sleeper_(moved), ranks_(ranks), oversubscribed_(oversubscribed), channel_(channel) {
         int const failed = start_thread(
             thread_,
             [](void* self) -> void* {
@@ -229,7 +280,7 @@ template <class Engine, class Waiting> class thread_driver {
         work_.fetch_add(1);
         if (asleep_.load()) {
             futex_wake(work_);
-            engine_.wake();
+            sleeper_.wake();
         }
     }
     void poll() noexcept {} // the thread does
@@ -242,7 +293,7 @@ template <class Engine, class Waiting> class thread_driver {
         for (std::uint32_t rounds = 0; engine_.released() < count && engine_.failed() == nullptr; ++rounds) {
             time_point const now = clock::now();
             listed.look(now, engine_.released());
-            switch (policy.next(rounds, (now - since).count(), crowded_)) {
+            switch (policy.next(rounds, (now - since).count(), oversubscribed_)) {
             case wait_action::poll:
                 break;
             case wait_action::pause:
@@ -268,7 +319,7 @@ template <class Engine, class Waiting> class thread_driver {
     static constexpr std::int64_t never = time_point::max().time_since_epoch().count();
 
     void run() noexcept {
-        patience<core_of<Engine>, Waiting> patient(engine_.core(), ranks_, crowded_);
+        wait_loop<core_of<Engine>, Waiting> loop(engine_.core(), ranks_, oversubscribed_);
         bool asleep = false;
         std::uint64_t told = 0; // released, as of the last look at who waits for it
         while (true) {
@@ -286,21 +337,22 @@ template <class Engine, class Waiting> class thread_driver {
             }
             if (moved > 0 || !asleep) {
                 // Before the first sleep one more poll, with the flag up: who submits from now on wakes.
-                if (moved > 0) patient.reset();
+                if (moved > 0) loop.reset();
                 asleep = moved == 0;
                 asleep_.store(asleep);
             } else if (engine_.released() == engine_.requested() || engine_.failed() != nullptr) {
-                patient.rest();
+                loop.stop_waiting();
                 futex_wait(work_, heard, std::chrono::seconds(1));
             } else {
-                wait_with(patient, engine_, time_point(clock::duration(deadline_.load())));
+                wait_with(loop, sleeper_, time_point(clock::duration(deadline_.load())));
             }
         }
     }
 
     Engine& engine_;
+    sleeper<Engine> sleeper_;
     world& ranks_;
-    bool crowded_;
+    bool oversubscribed_;
     std::uint64_t const channel_;
     pthread_t thread_{};
     std::atomic<bool> stop_{false};

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/range.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,30 +13,49 @@
 
 namespace HERRING_NAMESPACE {
 
+/// How the ranks of a node combine a bucket that all of them copied from memory of their callers.
+enum class lending : std::uint8_t {
+    none, ///< as memory that all see: each combines its chunks for all, and each copies its result out
+    swap, ///< two ranks: each combines for itself, and keeps the other's place; else none
+    read  ///< each reads from all what it needs for its own result
+};
+
 /// A range of a bucket that lies in memory of the caller's, which other ranks do not see.
 struct lent_part {
     std::byte const* from = nullptr; ///< this rank's contribution
-    std::byte* to = nullptr;         ///< its result; may be `from`
+    std::byte* to = nullptr;         ///< its result; may be `from`; nullptr: it takes none
     std::size_t offset = 0;          ///< elements from the bucket's start
     std::size_t elements = 0;
 };
 
-/// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank.
+/// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.
 struct execution {
     shard const* shards = nullptr;
     std::uint32_t shard_count = 0;
     route path = route::local;
-    std::byte* own = nullptr; ///< start of the bucket in this node's memory
-    int home = -1;            ///< local rank whose region `own` lies in; −1: this rank
+    std::uint8_t operation = 0; ///< place in the engine's list of operations
+    std::int32_t root = -1;     ///< rank, of operations that have one
+    std::byte* own = nullptr;   ///< this rank's contribution: start of the bucket in this node's memory
+    int home = -1;              ///< local rank whose region `own` lies in; −1: this rank
     std::size_t elements = 0;
-    std::uint32_t fingerprint = 0; ///< 20 bits, of the operation that every rank must be in here
-    std::uint32_t label = 0;       ///< bucket number, for the trace
-    std::uint32_t open = 0;        ///< things that this rank still has to do or to wait for
+    std::uint32_t fingerprint = 0;      ///< 20 bits, of the operation that every rank must be in here
+    std::uint32_t label = 0;            ///< bucket number, for the trace; no_bucket: none of a step
+    char const* name = "an all_reduce"; ///< of what is no bucket of a step, for errors
     std::uint32_t lent_parts = 0;
     lent_part const* lent = nullptr; ///< what was copied to `own`, if all of it is memory of the caller's
     /// What is to be copied next to where the first lent part lies, if that is known; no more than that part has.
     std::span<std::byte const> next{};
-    bool exchanged = false; ///< see local_routes; `own` and `home` are the other rank's then, and hold `next`
+
+    // Operations that move or leave ranges; only in memory that no other rank sees may results lie elsewhere.
+    range const* owned = nullptr; ///< rank → what of the bucket it owns
+    std::byte* out = nullptr;     ///< where results land; nullptr: on the contribution
+    std::size_t own_begin = 0;    ///< element of the bucket that lies at `own`
+    std::size_t out_begin = 0;    ///< element of the bucket that lies at `out`
+
+    // Set by the engine.
+    lending how = lending::none; ///< swap: `own` and `home` are the other rank's now, and hold `next`
+    std::ptrdiff_t* local_offsets = nullptr; ///< local rank → from this rank's part to its part, in bytes
+    std::byte* device_sum = nullptr; ///< where the node's devices leave their sum; nullptr: the host sums
 };
 
 /// A fingerprint of an operation: which one it is, and of what size.
@@ -48,25 +68,30 @@ constexpr std::uint32_t fingerprint_of(std::uint64_t elements, std::uint64_t lab
 struct chunk {
     std::size_t offset = 0; ///< elements from the bucket's start
     std::size_t elements = 0;
+    std::uint32_t turn = 0; ///< local rank turn mod L of each node of L ranks handles it
+    int owner = -1; ///< local rank of the server's node that the chunk's shard belongs to; −1: nobody alone
+
+    constexpr herring::range range() const noexcept { return {offset, elements}; }
 };
 
 /// Walks the chunks of one stream through all executions of one route, in order.
 struct chunk_cursor {
     chunk_stream stream;  ///< which chunks of a shard
-    int server = 0;       ///< shards of this server only
+    server_id server{0};  ///< shards of this server only
     std::uint64_t at = 0; ///< execution
     std::uint32_t shard = 0;
-    std::uint32_t k = 0; ///< chunk of that shard; start with stream.first
+    std::uint32_t step = 0; ///< chunks of that shard's that are behind the cursor
 
     chunk_cursor() = default;
-    chunk_cursor(chunk_stream which, int of) noexcept : stream(which), server(of), k(which.first) {}
+    chunk_cursor(chunk_stream which, server_id of) noexcept : stream(which), server(of) {}
 
     /// Within `e`: moves on to the next chunk of the stream, if not on one. False: `e` has no more.
     bool settle(execution const& e) noexcept {
         while (shard < e.shard_count) {
-            if (e.shards[shard].server.value == server && k < e.shards[shard].chunks) return true;
+            herring::shard const& s = e.shards[shard];
+            if (s.server == server && stream.handles(s) && number(s) < s.chunks) return true;
             ++shard;
-            k = stream.first;
+            step = 0;
         }
         return false;
     }
@@ -74,17 +99,24 @@ struct chunk_cursor {
     void next_execution() noexcept {
         ++at;
         shard = 0;
-        k = stream.first;
+        step = 0;
     }
 
-    void next_chunk() noexcept { k += stream.stride; }
+    void next_chunk() noexcept { ++step; }
 
     /// The chunk that the cursor stands on; only after `settle` said true.
     chunk here(execution const& e) const noexcept {
         herring::shard const& s = e.shards[shard];
+        std::uint32_t const k = number(s);
         std::size_t const from = static_cast<std::size_t>(k) * s.chunk_elements;
         std::size_t const left = s.elements - from;
-        return {s.offset + from, left < s.chunk_elements ? left : s.chunk_elements};
+        return {s.offset + from, left < s.chunk_elements ? left : s.chunk_elements,
+                s.owner < 0 ? k : static_cast<std::uint32_t>(s.owner), s.owner};
+    }
+
+  private:
+    std::uint32_t number(herring::shard const& s) const noexcept {
+        return s.owner < 0 ? stream.first + step * stream.stride : step;
     }
 };
 

@@ -12,16 +12,20 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-HERRING_SEPARABLE peer::peer(int of, chunk_stream both, int node, plan const& made, bool staged,
+HERRING_SEPARABLE peer::peer(int of, chunk_stream both, server_id server, plan const& from, bool staged,
                              std::span<std::byte>& memory)
-    : rank(of), push(both, node), arrivals(made.window()), flights(made.window()),
-      hop_arrivals(plan::one_hop_window()), slot_size_(made.slot_elements() * made.partial_bytes),
-      hop_size_(made.hop_slot_elements() * made.partial_bytes) {
-    std::size_t const window = made.window();
-    slots_ = take(memory, window * slot_size_);
-    hop_slots_ = take(memory, plan::one_hop_window() * hop_size_);
+    : rank(of), push_cursor(both, server), pushes(from.window()), served(from.window()),
+      window_(from.window()), slot_bytes_(from.slot_elements() * from.partial_bytes),
+      part_slot_bytes_(from.hop_slot_elements() * from.partial_bytes) {
+    auto const take = [&memory](std::size_t bytes) {
+        std::byte* const taken = memory.data();
+        memory = memory.subspan(bytes);
+        return taken;
+    };
+    slots_ = take(window_ * slot_bytes_);
+    part_slots_ = take(exchange_window::size * part_slot_bytes_);
     // Parts that are sent from where they lie need no stage; to count from nullptr would be undefined.
-    stages_ = staged ? take(memory, window * slot_size_) : slots_;
+    stages_ = staged ? take(window_ * slot_bytes_) : slots_;
 }
 
 } // namespace HERRING_NAMESPACE::detail

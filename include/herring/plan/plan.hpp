@@ -57,6 +57,7 @@ struct shard {
     std::uint32_t chunks = 0;
     std::uint32_t first_chunk = 0; ///< dense chunk id in the bucket of this shard's chunk 0
     server_id server{0};           ///< of `plan::roles`; −1 where every node sums for itself (one hop)
+    int owner = -1; ///< local rank of the server that handles all its chunks; -1: they are dealt, k mod L
 };
 
 /// A run of tensors that travels together. A split bucket is stored as several consecutive entries: only the first has
@@ -88,6 +89,16 @@ struct chunk_stream {
     std::uint32_t stride = 0; ///< 0: the pair shares no chunk
 
     constexpr bool any() const noexcept { return stride != 0; }
+
+    /// Whether it has chunks of this shard; those of a shard with an owner are one rank's.
+    constexpr bool handles(shard const& s) const noexcept {
+        return any() && (s.owner < 0 || static_cast<std::uint32_t>(s.owner) % stride == first);
+    }
+    /// How many, if it handles the shard.
+    constexpr std::uint32_t count(shard const& s) const noexcept {
+        if (s.owner >= 0) return s.chunks;
+        return s.chunks > first ? (s.chunks - first + stride - 1) / stride : 0;
+    }
 
     static constexpr chunk_stream between(int l, int size_l, int m, int size_m) noexcept {
         int stride = size_l; // the least common multiple: <numeric> would cost every program

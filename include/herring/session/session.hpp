@@ -15,6 +15,7 @@
 #include "herring/engine/driver.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/engine/operations/reduce.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/memory_map.hpp"
@@ -85,11 +86,12 @@ template <class Pack> class session {
     /// Lifetime: `ready`, longer than the session.
     HERRING_SETUP void open(std::size_t const& ready) {
         auto const mine = cores_of_rank::here(background ? 2 : 1);
-        bool const crowded = detail::crowded(mine, ranks_.all_gather(mine.bytes())); // a barrier as well
+        bool const oversubscribed =
+            detail::crowded(mine, ranks_.all_gather(mine.bytes())); // a barrier as well
         registration_.emplace(ranks_.state(), reducer_counts{.submitted = engine_->submissions(),
                                                              .released = engine_->releases(),
                                                              .ready = ready});
-        driver_.emplace(*engine_, ranks_, crowded, runs_handlers() ? 0 : registration_->number());
+        driver_.emplace(*engine_, ranks_, oversubscribed, runs_handlers() ? 0 : registration_->number());
     }
 
     // ---- what was set up ------------------------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ template <class Pack> class session {
     status finish(std::uint64_t count, time_point deadline) noexcept {
         driver_->until(count, deadline);
         if (failure const* const why = engine_->failed()) return status(*why);
-        engine_->settle_account();
+        engine_->finish_wait_stats();
         return {};
     }
     /// Fails if there is a reason.
@@ -164,8 +166,8 @@ template <class Pack> class session {
     }
 
   private:
-    using engine_type = engine<element, transport_type, intra_node_type,
-                               typename rule<typename Pack::update>::type, trace_type>;
+    using engine_type = engine<transport_type, intra_node_type, trace_type,
+                               operations::reduce<element, typename rule<typename Pack::update>::type>>;
     static constexpr bool background = Pack::progress::background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
@@ -224,8 +226,8 @@ template <class Pack> class session {
         }
         if constexpr (parts_on_device)
             transport_->register_device_memory(node_->parts(), node_->device().number());
-        engine_.emplace(ranks_, topology_, plan_, *transport_, *node_, trace_, peers, memory_.executions_kept,
-                        node_->memory() + memory_.local_offset, staging_.bytes());
+        engine_.emplace(sink_of(ranks_), ranks_.rank(), topology_, plan_, *transport_, *node_, trace_, peers,
+                        memory_.executions_kept, node_->memory() + memory_.local_offset, staging_.bytes());
         engine_->open();
     }
 

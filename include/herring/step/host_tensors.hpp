@@ -121,7 +121,7 @@ template <class Element> class host_tensors {
     /// caller's memory already, and the slot is another from now on.
     void copy_out(std::size_t slot, std::span<segment const> segments, execution const& ended,
                   std::uint64_t) noexcept {
-        if (ended.exchanged) {
+        if (ended.how == lending::swap) {
             slots_[slot] = {ended.own, ended.home, !ended.next.empty()};
             return;
         }

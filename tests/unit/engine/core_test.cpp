@@ -1,44 +1,19 @@
-// herring: tests of engine/core.hpp.
+// herring: tests of engine/core.hpp: what engines of all operations share; engine_test.cpp runs it.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/core.hpp"
 
 #include "doctest/doctest.h"
 
-#include <cstdint>
-#include <set>
+#include "unit/engine/mesh.hpp"
 
-using herring::detail::message;
-using herring::detail::tag_of;
-using herring::detail::token;
+#include "herring/update/average.hpp"
 
-TEST_CASE("core: a token comes back as it was") {
-    std::size_t const most = token::low;
-    for (message const what : {message::push, message::result, message::hop})
-        for (std::size_t const peer : {std::size_t{0}, std::size_t{1}, std::size_t{511}, most})
-            for (std::size_t const slot : {std::size_t{0}, std::size_t{7}, most})
-                for (std::uint64_t const execution : {std::uint64_t{0}, std::uint64_t{5}, token::low}) {
-                    token const back = token::unpacked(token{what, peer, slot, execution}.packed());
-                    CHECK(back.what == what);
-                    CHECK(back.peer == peer);
-                    CHECK(back.slot == slot);
-                    CHECK(back.execution == execution);
-                }
-}
+#include <type_traits>
 
-TEST_CASE("core: tags of different kinds never meet") {
-    std::set<std::uint64_t> tags;
-    for (message const what : {message::push, message::result, message::hop})
-        for (std::uint64_t const number : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 28) - 1})
-            tags.insert(tag_of(what, number, 0xabcde, 77) & ~herring::carried_bits);
-    CHECK(tags.size() == 9);
-    // The fingerprint and the execution's number are carried along, 20 bits and 12.
-    CHECK((tag_of(message::hop, 5, 0xfffff, 0xfff) ^ tag_of(message::hop, 5, 0, 0)) == herring::carried_bits);
-    herring::completion const done{.bytes = 12,
-                                   .what = herring::completion::received,
-                                   .tag = tag_of(message::push, 3, 0x12345, 4096 * 7 + 99)};
-    herring::detail::arrival const got = herring::detail::arrival_of(done);
-    CHECK(got.here);
-    CHECK(got.bytes == 12);
-    CHECK(got.fingerprint == 0x12345);
-    CHECK(got.execution == 99);
+TEST_CASE("core: engines of any element type and rule have one core, and one state") {
+    using of_float = mesh::world_of<float>::engine;
+    using of_double = mesh::world_of<double, herring::update::average>::engine;
+    using core = herring::detail::core_of<of_float>;
+    CHECK(std::is_same_v<core, herring::detail::core_of<of_double>>);
+    CHECK(std::is_base_of_v<herring::detail::engine_state, core>);
 }

@@ -1,4 +1,4 @@
-// herring: tests of engine/driver.hpp: deadlines end, blame is put on the right rank, and better news is waited for.
+// herring: tests of engine/driver.hpp: deadlines end, the right rank is suspected, and better news is waited for.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/engine/driver.hpp"
 
@@ -12,29 +12,51 @@ using namespace herring;
 namespace {
 // An engine that waits for whom it is told to, for ever or until a number of polls.
 struct stand_in {
-    struct parts {
-        blame who{.rank = 3, .gone = false, .text = "it has not submitted this operation"};
+    // One of two nodes, alone on its own: it sleeps in its transport.
+    struct place {
+        int local_size = 1;
+        int nodes() const noexcept { return 2; }
+    };
+    struct line {
+        int sleeps = 0;
+        void wait(time_point) noexcept { ++sleeps; }
+        std::uint32_t listen() noexcept { return 0; }
+        void sleep(std::uint32_t, time_point) noexcept {}
+        void wake() noexcept {}
+    };
+    struct account {
+        std::atomic<std::uint64_t> count{0};
+        std::atomic<std::uint64_t> const& released() const noexcept { return count; }
+        std::uint64_t finished() const noexcept { return count; }
+    };
+    struct ends {
         failure suspicion{};
+    };
+    struct parts {
+        static constexpr bool on_device = false;
+        wait_target target{.rank = 3, .gone = false, .text = "it has not submitted this operation"};
+        place who{};
+        line transport{}, node{};
+        account ledger{};
+        ends failures{};
         failure ended{};
-        std::atomic<std::uint64_t> released{0};
 
-        blame waiting_for() noexcept { return who; }
-        void charge(int, std::uint64_t) noexcept {}
+        wait_target waiting_for() noexcept { return target; }
+        void record_wait(int, std::uint64_t) noexcept {}
         void end(failure const& why, bool = true) noexcept { ended = why; }
     };
     int polls_to_go = 1 << 30;
-    int sleeps = 0;
     parts own{};
 
     parts& core() noexcept { return own; }
     std::size_t poll() noexcept {
         if (--polls_to_go > 0) return 0;
-        ++own.released;
+        ++own.ledger.count;
         return 1;
     }
-    std::uint64_t released() const noexcept { return own.released; }
+    std::uint64_t released() const noexcept { return own.ledger.count; }
     failure const* failed() const noexcept { return own.ended.what == errc::ok ? nullptr : &own.ended; }
-    void sleep(time_point) noexcept { ++sleeps; }
+    int sleeps() const noexcept { return own.transport.sleeps; }
 };
 
 // A world whose verdict, after some looks, is that it was rank 2.
@@ -73,7 +95,7 @@ TEST_CASE("driver: ends when the engine is done") {
     wait_for<waiting::block>(engine, alone, std::chrono::seconds(60));
     CHECK(engine.released() == 1);
     CHECK(engine.failed() == nullptr);
-    CHECK(engine.sleeps > 900);
+    CHECK(engine.sleeps() > 900);
 }
 
 TEST_CASE("driver: at the deadline it names who is missing") {
@@ -135,9 +157,10 @@ TEST_CASE("driver: a peer that is lost or gone is a certain suspicion_report, at
         judge world_of_judge;
         world here = world_of_judge.make();
         stand_in engine;
-        engine.own.who.gone = gone;
+        engine.own.target.gone = gone;
         if (!gone)
-            engine.own.suspicion = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
+            engine.own.failures.suspicion =
+                failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
         wait_for<waiting::block>(engine, here, std::chrono::seconds(60));
         CHECK(world_of_judge.heard.certain);
         CHECK(world_of_judge.heard.why.what == errc::peer_lost);
@@ -149,7 +172,7 @@ TEST_CASE("driver: a peer that is lost or gone is a certain suspicion_report, at
 TEST_CASE("driver: a lost peer ends the wait after a short while, with the reason") {
     world alone;
     stand_in engine;
-    engine.own.suspicion = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
+    engine.own.failures.suspicion = failure::make(errc::peer_lost, 0, 5, "reduce", "its connection closed");
     auto const start = clock::now();
     wait_for<waiting::adaptive>(engine, alone, std::chrono::seconds(60));
     REQUIRE(engine.failed() != nullptr);

@@ -180,12 +180,13 @@ TEST_CASE("engine: a lost peer is a suspicion as soon as it is needed, and not b
         all.net.lose(2);
         for (int i = 0; i < 100; ++i)
             for (int r : {0, 1}) all.ranks[static_cast<std::size_t>(r)]->runs->poll();
-        CHECK(all.ranks[0]->runs->core().suspicion.what == herring::errc::ok);
+        CHECK(all.ranks[0]->runs->core().failures.suspicion.what == herring::errc::ok);
         for (int r : {0, 1}) all.submit(*all.ranks[static_cast<std::size_t>(r)], bucket);
         for (int i = 0; i < 1000; ++i)
             for (int r : {0, 1}) all.ranks[static_cast<std::size_t>(r)]->runs->poll();
         for (int r : {0, 1}) {
-            herring::failure const& why = all.ranks[static_cast<std::size_t>(r)]->runs->core().suspicion;
+            herring::failure const& why =
+                all.ranks[static_cast<std::size_t>(r)]->runs->core().failures.suspicion;
             CHECK(why.what == herring::errc::peer_lost);
             CHECK(why.peer == 2);
             CHECK(why.text == std::string("the mesh lost it"));
@@ -237,15 +238,15 @@ TEST_CASE("engine: the account of one wait") {
     mesh::world_of<float> all({1, 1, 1}, {16}, mesh::small_tuning(), 1, 0);
     auto& e = *all.ranks[0]->runs;
     CHECK(e.counters().slowest_rank == -1);
-    e.core().charge(1, 100);
-    e.core().charge(2, 300);
-    e.core().charge(1, 150);
-    e.core().charge(-1, 1000);
-    e.settle_account();
+    e.core().record_wait(1, 100);
+    e.core().record_wait(2, 300);
+    e.core().record_wait(1, 150);
+    e.core().record_wait(-1, 1000);
+    e.finish_wait_stats();
     CHECK(e.counters().slowest_rank == 2);
     CHECK(e.counters().slowest_ns == 300);
     CHECK(e.counters().wait_ns == 1550);
-    e.settle_account();
+    e.finish_wait_stats();
     CHECK(e.counters().slowest_rank == -1);
     CHECK(e.counters().slowest_ns == 0);
 }

@@ -35,7 +35,7 @@ TEST_CASE(
                             expected.emplace_back(s.offset + from,
                                                   std::min(s.chunk_elements, s.elements - from));
                         }
-                chunk_cursor cursor({first, stride}, server);
+                chunk_cursor cursor({first, stride}, herring::server_id{server});
                 for (; cursor.settle(e); cursor.next_chunk()) {
                     CHECK(cursor.settle(e)); // settling twice changes nothing
                     seen.emplace_back(cursor.here(e).offset, cursor.here(e).elements);
@@ -51,7 +51,7 @@ TEST_CASE(
 
 TEST_CASE("execution: without shards there is no chunk") {
     execution const nothing;
-    chunk_cursor cursor({0, 1}, 0);
+    chunk_cursor cursor({0, 1}, herring::server_id{0});
     CHECK_FALSE(cursor.settle(nothing));
     cursor.next_execution();
     CHECK_FALSE(cursor.settle(nothing));

@@ -3,7 +3,9 @@
 #ifndef HERRING_TESTS_UNIT_ENGINE_MESH_HPP
 #define HERRING_TESTS_UNIT_ENGINE_MESH_HPP
 
+#include "herring/engine/driver.hpp"
 #include "herring/engine/engine.hpp"
+#include "herring/engine/operations/reduce.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/launch.hpp"
 #include "herring/sharding/balanced.hpp"
@@ -240,7 +242,8 @@ inline herring::exchange_tuning small_tuning() {
 /// A world of engines, and a run of it.
 template <class T, class Update = herring::update::sum> class world_of {
   public:
-    using engine = herring::engine<T, endpoint, local_end, Update, herring::trace::off>;
+    using engine =
+        herring::engine<endpoint, local_end, herring::trace::off, herring::operations::reduce<T, Update>>;
     static constexpr std::size_t outstanding = 7; // executions that a rank has at once, at most
 
     /// `nodes[n]` ranks on node n; tensors of these many elements, each a bucket.
@@ -263,9 +266,10 @@ template <class T, class Update = herring::update::sum> class world_of {
                         .any())
                     one->peers.push_back(p);
             one->staging.resize(made.staging_bytes(one->peers.size()));
-            one->runs = std::make_unique<engine>(worlds[static_cast<std::size_t>(r)], map, made,
-                                                 one->transport, one->node, off, one->peers, outstanding,
-                                                 one->node.memory() + tensor_bytes, std::span(one->staging));
+            one->runs =
+                std::make_unique<engine>(herring::detail::sink_of(worlds[static_cast<std::size_t>(r)]), r,
+                                         map, made, one->transport, one->node, off, one->peers, outstanding,
+                                         one->node.memory() + tensor_bytes, std::span(one->staging));
             one->busy.resize(made.buckets.size());
             ranks.push_back(std::move(one));
         }

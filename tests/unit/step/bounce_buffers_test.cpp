@@ -218,7 +218,7 @@ TEST_CASE("bounce_buffers: a slot that was exchanged changes its place, and noth
         *reinterpret_cast<int*>(e.lent[0].to) = 77; // the exchange puts the result where it is due
         e.own = out(others.data());
         e.home = 1;
-        e.exchanged = true;
+        e.how = herring::lending::swap;
     };
     on.bounce.begin();
     on.bounce.drain(on.pieces, 9, no_deadline);

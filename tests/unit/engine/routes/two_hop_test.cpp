@@ -1,6 +1,6 @@
-// herring: tests of engine/two_hop_route.hpp; engine_test.cpp runs it over a network that keeps no order.
+// herring: tests of engine/routes/two_hop.hpp; engine_test.cpp runs it over a network that keeps no order.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/two_hop_route.hpp"
+#include "herring/engine/routes/two_hop.hpp"
 
 #include "doctest/doctest.h"
 

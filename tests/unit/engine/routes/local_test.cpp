@@ -1,6 +1,6 @@
-// herring: tests of engine/local_routes.hpp; engine_test.cpp runs it with all ranks at their own pace.
+// herring: tests of engine/routes/local.hpp; engine_test.cpp runs it with all ranks at their own pace.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/local_routes.hpp"
+#include "herring/engine/routes/local.hpp"
 
 #include "doctest/doctest.h"
 
@@ -107,7 +107,7 @@ TEST_CASE("local_routes: two ranks that lend their memory are done after one wai
         REQUIRE(second.released() == turn + 1); // without a word from the other that it has finished
         CHECK(first.released() == turn);
         auto const swapped = second.ended(turn);
-        CHECK(swapped.exchanged);
+        CHECK(swapped.how == herring::lending::swap);
         CHECK(swapped.own == place[0]);
         CHECK(swapped.home == home[0]);
         std::memset(swapped.own, 0x5a, 1000 * sizeof(std::int32_t)); // it is this rank's now
@@ -154,7 +154,7 @@ TEST_CASE("local_routes: where one of two ranks has its tensor in place, nothing
         for (auto& r : all.ranks) r->runs->poll();
     for (auto& r : all.ranks) {
         REQUIRE(r->runs->released() == 1);
-        CHECK_FALSE(r->runs->ended(0).exchanged);
+        CHECK(r->runs->ended(0).how == herring::lending::none);
         CHECK(r->runs->ended(0).own == r->node.memory());
         for (std::int32_t const x : all.memory(*r, 0).first(1000))
             REQUIRE(x == 12); // to be copied out by the caller
@@ -172,7 +172,7 @@ TEST_CASE("local_routes: three ranks that lend their memory sum their chunks for
         for (auto& r : all.ranks) r->runs->poll();
     for (auto& r : all.ranks) {
         REQUIRE(r->runs->released() == 1);
-        CHECK_FALSE(r->runs->ended(0).exchanged);
+        CHECK(r->runs->ended(0).how == herring::lending::none);
         for (std::int32_t const x : all.memory(*r, 0).first(1000)) REQUIRE(x == 15);
     }
 }

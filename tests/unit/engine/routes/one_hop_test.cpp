@@ -1,6 +1,6 @@
-// herring: tests of engine/one_hop_route.hpp; engine_test.cpp runs it over a network that keeps no order.
+// herring: tests of engine/routes/one_hop.hpp; engine_test.cpp runs it over a network that keeps no order.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/engine/one_hop_route.hpp"
+#include "herring/engine/routes/one_hop.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,0 +1,59 @@
+// herring: how an engine ends: the first failure, whom a rank suspects, and who is told.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_FAILURE_STATE_HPP
+#define HERRING_ENGINE_FAILURE_STATE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/error.hpp"
+
+#include <atomic>
+
+namespace HERRING_NAMESPACE {
+
+/// Where an engine announces a failure to all ranks. A plain function: it is called once, when all is over.
+struct failure_sink {
+    void* to = nullptr;
+    void (*announce)(void* to, failure const& why) noexcept = nullptr;
+};
+
+namespace detail {
+
+/// The first failure stays. The caller's thread sees it when it is published, once nothing touches the caller's memory any
+/// more.
+///
+/// Threads: `seen`: any; the rest: the one that polls.
+class failure_state {
+  public:
+    explicit failure_state(failure_sink sink) noexcept : sink_(sink) {}
+    failure_state(failure_state const&) = delete;
+    failure_state& operator=(failure_state const&) = delete;
+
+    bool is_failing() const noexcept { return failing_; }
+    HERRING_SETUP void fail(failure const& why, bool announce) noexcept {
+        if (failing_) return;
+        why_ = why;
+        failing_ = true;
+        if (announce) sink_.announce(sink_.to, why);
+    }
+    bool is_published() const noexcept { return published_.load(std::memory_order_relaxed); }
+    void publish() noexcept { published_.store(true, std::memory_order_release); }
+
+    /// The failure that ended the engine, or nullptr.
+    failure const* seen() const noexcept {
+        return published_.load(std::memory_order_acquire) ? &why_ : nullptr;
+    }
+
+    /// A peer that is needed and lost; not a failure yet, for there may be better news.
+    failure suspicion{};
+
+  private:
+    failure_sink sink_;
+    bool failing_ = false;
+    std::atomic<bool> published_{false};
+    failure why_{};
+};
+
+} // namespace detail
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_ENGINE_FAILURE_STATE_HPP

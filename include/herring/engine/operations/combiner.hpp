@@ -1,0 +1,108 @@
+// herring: how the contributions to a chunk become one: in the order of the ranks of a node, then of the nodes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_OPERATIONS_COMBINER_HPP
+#define HERRING_ENGINE_OPERATIONS_COMBINER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/element.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/kernel/fold.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Folds what the operations that sum have in common; the one user of the kernel.
+///
+/// Memory: room for one call of the kernel: O(ranks of a node + nodes).
+template <class Element, class Update> class combiner {
+  public:
+    using accumulator = herring::accumulator<Element>;
+    using source = kernel::source;
+
+    explicit combiner(engine_state& state)
+        : state_(state), group_(static_cast<std::size_t>(state.who.local_size)),
+          remote_(static_cast<std::size_t>(state.who.nodes())),
+          targets_(static_cast<std::size_t>(state.who.local_size)) {}
+
+    /// Sums the local ranks' parts of a chunk into `stage`, where they have to be summed.
+    void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        if (state_.staged && e.device_sum == nullptr)
+            kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
+                                                  reinterpret_cast<accumulator*>(stage), c.elements);
+    }
+    /// A range of that sum, or of the one contribution, as it travels.
+    std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
+                                    std::byte* stage) const noexcept {
+        std::size_t const bytes = what.elements * state_.partial_bytes;
+        if (e.device_sum != nullptr) return {e.device_sum + what.offset * state_.partial_bytes, bytes};
+        if (state_.staged) return {stage + (what.offset - c.offset) * state_.partial_bytes, bytes};
+        return {state_.given_by(e, state_.who.local, what.offset), bytes};
+    }
+
+    /// Combines a range of all nodes' parts, the local ranks' as one of them, into every target. The parts begin at element
+    /// `begin` of the bucket.
+    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
+                 std::span<Element* const> targets) noexcept {
+        std::size_t count = 0;
+        std::size_t const skip = (what.offset - begin) * state_.partial_bytes;
+        for (auto const& side : {parts.before, parts.after})
+            for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.is_summed(p.node)};
+        std::span<source const> const all(remote_.data(), count);
+        kernel::fold<Update, Element>(all.first(parts.before.size()), local_sources(e, what.offset),
+                                      all.subspan(parts.before.size()), targets, what.elements,
+                                      state_.contributing_ranks);
+    }
+    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
+                 std::byte* target) noexcept {
+        Element* const to = element_at(target);
+        combine(e, what, parts, begin, std::span<Element* const>(&to, 1));
+    }
+
+    /// Combines what lies at `place_of(l)` of each local rank l, for this rank alone.
+    template <class PlaceOf>
+    void combine_local(PlaceOf const& place_of, std::byte* target, std::size_t count) noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l)
+            group_[static_cast<std::size_t>(l)] = {place_of(l), false};
+        Element* const to = element_at(target);
+        kernel::fold<Update, Element>(std::span<source const>(group_.data(), group_.size()),
+                                      std::span<Element* const>(&to, 1), count, state_.contributing_ranks);
+    }
+
+    /// Where this node's ranks take the results of a chunk; where devices spread them, or nobody takes any but for its server,
+    /// this rank alone.
+    std::span<Element* const> local_targets(execution const& e, std::size_t offset) noexcept {
+        std::size_t count = 0;
+        for (int l = 0; l < state_.who.local_size; ++l)
+            if (l == state_.who.local || (e.device_sum == nullptr && state_.who.contributes))
+                targets_[count++] = element_at(state_.result_of(e, l, offset));
+        return {targets_.data(), count};
+    }
+
+    static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
+
+  private:
+    std::span<source const> local_sources(execution const& e, std::size_t offset) noexcept {
+        if (!state_.who.contributes) return {};
+        if (e.device_sum != nullptr) {
+            group_[0] = {e.device_sum + offset * state_.partial_bytes, state_.wide};
+            return {group_.data(), 1};
+        }
+        for (int l = 0; l < state_.who.local_size; ++l)
+            group_[static_cast<std::size_t>(l)] = {state_.given_by(e, l, offset), false};
+        return {group_.data(), group_.size()};
+    }
+
+    engine_state& state_;
+    fixed_array<source> group_;
+    fixed_array<source> remote_;
+    fixed_array<Element*> targets_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_OPERATIONS_COMBINER_HPP

@@ -1,0 +1,76 @@
+// herring: the operation of an all-reduce: every rank contributes all of the bucket, and gets the sum of all.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_OPERATIONS_REDUCE_HPP
+#define HERRING_ENGINE_OPERATIONS_REDUCE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/operations/combiner.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/kernel/fold.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE::operations {
+
+/// Everyone contributes, the chunk's server combines, everyone takes the result, which may lie on the contribution.
+template <class Element, class Update> class reduce {
+  public:
+    using element = Element;
+    using update = Update;
+    static constexpr lending lends = lending::swap;
+
+    explicit reduce(detail::engine_state& state) : state_(state), all_(state) {}
+
+    std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
+        return c.elements * state_.partial_bytes;
+    }
+    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
+        return c.elements * sizeof(Element);
+    }
+    void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        all_.make_part(e, c, stage);
+    }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte* stage) noexcept {
+        return all_.part(e, c, c.range(), stage);
+    }
+    std::span<std::byte const> combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        all_.combine(e, c.range(), parts, c.offset, all_.local_targets(e, c.offset));
+        return state_.result(e, c);
+    }
+    std::byte* landing(execution const& e, chunk const& c) noexcept { return state_.result(e, c).data(); }
+    void take_result(execution const& e, chunk const& c) noexcept {
+        if (e.device_sum == nullptr) state_.spread(e, c); // else devices spread it
+    }
+
+    range given(execution const& e) const noexcept { return {0, e.elements}; }
+    void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
+        all_.combine_local([boxes](int l) { return boxes[l]; }, state_.result_of(e, state_.who.local, 0),
+                           e.elements);
+    }
+
+    /// Of two ranks: sums the other's copy and this rank's own memory into its own memory, and puts what comes next into the
+    /// place of that copy.
+    void combine_lent(execution const& e) noexcept {
+        int const other = 1 - state_.who.local;
+        std::span<std::byte const> next = e.next;
+        for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
+            Element* const copy = all_.element_at(state_.given_by(e, other, part.offset));
+            kernel::source const own{part.from}, theirs{copy};
+            kernel::source const sources[] = {other == 1 ? own : theirs, other == 1 ? theirs : own};
+            kernel::fold_exchanging<Update, Element>(
+                sources, all_.element_at(part.to), part.elements, state_.contributing_ranks, copy,
+                {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
+            next = {};
+        }
+    }
+
+  private:
+    detail::engine_state& state_;
+    detail::combiner<Element, Update> all_;
+};
+
+} // namespace HERRING_NAMESPACE::operations
+
+#endif // HERRING_ENGINE_OPERATIONS_REDUCE_HPP

@@ -1,0 +1,129 @@
+// herring: the route of a bucket on one node, in place: where the ranks' parts lie, and who combines what for whom.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_ROUTES_LOCAL_HPP
+#define HERRING_ENGINE_ROUTES_LOCAL_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/engine/context.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// In place: every local rank combines its chunks of all memories, in the memories of those who take results; then all wait
+/// for all.
+/// Lent: where all copied the bucket from memory of the caller's, the operation may have each rank read what it needs from
+/// the others' copies (`lending`). On a node of two that swap, each keeps the other's place for a later copy: one wait in
+/// place of two, and no copy out. A place that its reader writes next is in that reader's cache already: the operation itself
+/// writes there what comes next, where that is known.
+///
+/// Cost:   a sum, in place: each rank's bytes read once and written once. Swapped: the bucket is copied once, and read and
+///         written once by the sum.
+/// Memory: `memory_bytes(executions)` of every rank's region.
+template <class Context> class local_route {
+  public:
+    /// `memory`: in this rank's region, where the others look too; nullptr where there are no others.
+    local_route(Context& context, std::byte* memory) noexcept
+        : shared_(context), declared_(reinterpret_cast<declaration*>(memory)) {}
+
+    static constexpr std::size_t memory_bytes(std::size_t executions) noexcept {
+        return (std::bit_ceil(executions + 1) * sizeof(declaration) + 4095) / 4096 * 4096;
+    }
+
+    static constexpr std::uint32_t cursors() noexcept { return 1; }
+
+    /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it.
+    void declare(execution const& e, std::uint64_t number) noexcept {
+        if (shared_.who.local_size > 1)
+            declared_[number & shared_.ledger.mask()] = {stamp_of(e, number), e.own - region(home_of(e)),
+                                                         home_of(e), e.lent != nullptr};
+    }
+
+    /// Once all have arrived at execution `number`: a local rank that takes it for something else, or −1; then it is known where
+    /// their parts lie. What is declared stays until this rank has released the execution, but for mailboxes, which have
+    /// stamps of their own.
+    int differs(execution& e, std::uint64_t number) noexcept {
+        if (shared_.who.local_size == 1 || e.path == route::mailbox) return -1;
+        bool all_lent = e.path == route::local;
+        auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ledger.mask()]);
+        for (int l = 0; l < shared_.who.local_size; ++l) {
+            declaration theirs;
+            std::memcpy(&theirs, shared_.node.peer(l, mine), sizeof theirs);
+            if (theirs.what != stamp_of(e, number)) return l;
+            e.local_offsets[l] = region(theirs.home) + theirs.place - e.own;
+            all_lent = all_lent && theirs.lent;
+        }
+        e.how = all_lent ? shared_.operations.with(
+                               e.operation, [](auto const& op) { return std::decay_t<decltype(op)>::lends; })
+                         : lending::none;
+        if (e.how == lending::swap && shared_.who.local_size != 2) e.how = lending::none;
+        return -1;
+    }
+
+    std::size_t step() noexcept {
+        std::size_t progress = 0;
+        for (; at_ < shared_.ledger.all_arrived(); ++at_) {
+            execution& e = shared_.ledger.at(at_);
+            if (e.path != route::local) continue;
+            if (e.how != lending::none)
+                combine_lent(e, at_);
+            else if (e.device_sum == nullptr)
+                combine_in_place(e);
+            else
+                shared_.ledger.handled_all(at_);
+            shared_.ledger.done(at_);
+            ++progress;
+        }
+        return progress;
+    }
+
+  private:
+    // What a rank takes an execution for: its number and the operation's fingerprint.
+    using stamp = std::uint64_t;
+    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept {
+        return number << 20 | e.fingerprint;
+    }
+    struct declaration {
+        stamp what;
+        std::ptrdiff_t place; // of the bucket in the region of local rank `home`
+        std::int32_t home;
+        bool lent; // all of it is a copy from memory of the caller's
+    };
+
+    int home_of(execution const& e) const noexcept { return e.home < 0 ? shared_.who.local : e.home; }
+    std::byte* region(int of_local) const noexcept {
+        return shared_.node.peer(of_local, shared_.node.memory());
+    }
+
+    void combine_lent(execution& e, std::uint64_t number) noexcept {
+        shared_.operations.with(e.operation, [&](auto& op) { op.combine_lent(e); });
+        shared_.ledger.handled_all(number);
+        if (e.how != lending::swap) return;
+        int const other = 1 - shared_.who.local;
+        declaration swapped;
+        auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ledger.mask()]);
+        std::memcpy(&swapped, shared_.node.peer(other, mine), sizeof swapped);
+        e.own += e.local_offsets[other];
+        e.home = swapped.home;
+    }
+
+    void combine_in_place(execution const& e) noexcept {
+        chunk_cursor mine(shared_.who.own_chunks(), server_id{0});
+        for (; mine.settle(e); mine.next_chunk()) {
+            shared_.combine(e, mine.here(e), parts_view{});
+            shared_.ledger.handled(at_);
+        }
+    }
+
+    Context& shared_;
+    declaration* declared_;
+    std::uint64_t at_ = 0; // next execution
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_ROUTES_LOCAL_HPP

@@ -1,0 +1,104 @@
+// herring: the route of a tiny bucket on one node: a copy into a mailbox, and everyone combines all mailboxes for itself.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_ROUTES_MAILBOX_HPP
+#define HERRING_ENGINE_ROUTES_MAILBOX_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/engine/context.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Every local rank copies what it gives into a mailbox and combines all mailboxes for itself; one wait instead of two.
+///
+/// Cost:   a rank copies what it gives, and reads what it needs of L mailboxes, which are small.
+/// Memory: `memory_bytes(mailbox_bytes)` of every rank's region.
+template <class Context> class mailbox_route {
+  public:
+    /// `memory`: in this rank's region, where the others look too; nullptr where there are no others.
+    mailbox_route(Context& context, std::size_t mailbox_bytes, std::byte* memory)
+        : shared_(context), bytes_(mailbox_bytes), mailboxes_(memory),
+          boxes_(static_cast<std::size_t>(context.who.local_size)) {}
+
+    static constexpr std::size_t memory_bytes(std::size_t mailbox_bytes) noexcept {
+        return shift + count * (mailbox_bytes + spacing);
+    }
+
+    static constexpr std::uint32_t cursors() noexcept { return 1; }
+
+    /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
+    bool fill(execution const& e, std::uint64_t number) noexcept {
+        if (filled_ - read_ >= count) return false; // this rank itself has not read it
+        std::uint64_t const before = holds_[filled_ % count];
+        if (before != 0 && shared_.node.unfinished(before - 1) >= 0) return false; // nor has another
+        std::byte* const box = mailbox(filled_);
+        stamp const mine = stamp_of(e, number);
+        std::memcpy(box - sizeof mine, &mine, sizeof mine);
+        range const given = shared_.operations.with(e.operation, [&](auto const& op) { return op.given(e); });
+        if (given.elements > 0)
+            std::memcpy(box + given.offset * shared_.element_bytes,
+                        shared_.given_by(e, shared_.who.local, given.offset),
+                        given.elements * shared_.element_bytes);
+        holds_[filled_ % count] = number + 1;
+        ++filled_;
+        return true;
+    }
+
+    std::size_t step() noexcept {
+        std::size_t progress = 0;
+        for (; at_ < shared_.ledger.all_arrived(); ++at_) {
+            execution const& e = shared_.ledger.at(at_);
+            if (e.path != route::mailbox) continue;
+            combine(e, at_);
+            shared_.ledger.handled_all(at_);
+            shared_.ledger.done(at_);
+            ++progress;
+        }
+        return progress;
+    }
+
+  private:
+    static constexpr std::uint64_t count = 4;
+    // Away from the page offsets of tensors: a load behind a store to the same offset of another page waits for it.
+    static constexpr std::size_t shift = 2112;
+    static constexpr std::size_t spacing = 320;
+
+    // What a rank takes an execution for: its number and the operation's fingerprint.
+    using stamp = std::uint64_t;
+    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept {
+        return number << 20 | e.fingerprint;
+    }
+
+    std::byte* mailbox(std::uint64_t number) const noexcept {
+        return mailboxes_ + shift + (number % count) * (bytes_ + spacing);
+    }
+
+    void combine(execution const& e, std::uint64_t number) noexcept {
+        std::byte* const box = mailbox(read_++);
+        for (int l = 0; l < shared_.who.local_size; ++l) {
+            std::byte* const theirs = shared_.node.peer(l, box);
+            stamp what;
+            std::memcpy(&what, theirs - sizeof what, sizeof what);
+            if (what != stamp_of(e, number)) return shared_.mismatch_on_node(l, e);
+            boxes_[static_cast<std::size_t>(l)] = theirs;
+        }
+        shared_.operations.with(e.operation, [&](auto& op) { op.combine_mailboxes(e, boxes_.data()); });
+    }
+
+    Context& shared_;
+    std::size_t bytes_;
+    std::byte* mailboxes_;
+    fixed_array<std::byte*> boxes_; // room for those of one execution
+    std::uint64_t at_ = 0;          // next execution
+    std::uint64_t filled_ = 0;      // mailboxes
+    std::uint64_t read_ = 0;
+    std::uint64_t holds_[count] = {}; // execution + 1
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_ROUTES_MAILBOX_HPP

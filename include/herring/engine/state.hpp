@@ -1,0 +1,173 @@
+// herring: what the operations and routes of an engine share: executions, peers, sizes, memories of the node, failures.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_STATE_HPP
+#define HERRING_ENGINE_STATE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/engine/counters.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/engine/failure_state.hpp"
+#include "herring/engine/ledger.hpp"
+#include "herring/engine/neighbours.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/peer.hpp"
+#include "herring/plan/plan.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Depends neither on a policy nor on the type of elements, so that a program has it once.
+struct engine_state {
+    HERRING_SEPARABLE engine_state(failure_sink sink, int rank, topology const& map, plan const& from,
+                                   std::span<int const> with, std::size_t executions,
+                                   std::span<std::byte> staging);
+
+    // ---- memory ---------------------------------------------------------------------------------------------------
+
+    /// Room for the distances from this rank's part of an execution to those of the local ranks.
+    std::ptrdiff_t* local_offsets(std::uint64_t number) noexcept {
+        return local_offsets_.data() + (number & ledger.mask()) * static_cast<std::size_t>(who.local_size);
+    }
+    /// Where element `offset` of the contribution of local rank l lies.
+    std::byte* given_by(execution const& e, int l, std::size_t offset) const noexcept {
+        return e.own + (offset - e.own_begin) * element_bytes + (l == who.local ? 0 : e.local_offsets[l]);
+    }
+    /// Where local rank l finds element `offset` of its result.
+    std::byte* result_of(execution const& e, int l, std::size_t offset) const noexcept {
+        if (e.out != nullptr) return e.out + (offset - e.out_begin) * element_bytes;
+        return given_by(e, l, offset);
+    }
+    std::span<std::byte> result(execution const& e, chunk const& c) const noexcept {
+        return {result_of(e, who.local, c.offset), c.elements * element_bytes};
+    }
+
+    /// Copies this rank's result of a chunk into the memories of the other local ranks.
+    void spread(execution const& e, chunk const& c) noexcept {
+        std::span<std::byte const> const own = result(e, c);
+        for (int l = 0; l < who.local_size; ++l)
+            if (l != who.local) std::memcpy(result_of(e, l, c.offset), own.data(), own.size());
+    }
+
+    /// Whether what a node sends are sums; else it is the contribution of its one rank, as stored.
+    bool is_summed(int of_node) const noexcept { return wide || who.map.local_size(of_node) > 1; }
+
+    /// What the ranks of a node own of a chunk: the least range that has it all. `owned` of the execution is given.
+    range owned_by_node(execution const& e, chunk const& c, int node) const noexcept {
+        range all{c.offset, 0};
+        for (int const rank : who.map.members(node)) {
+            range const one = owned_by(e, c, rank);
+            if (one.elements == 0) continue;
+            std::size_t const from = all.elements == 0 ? one.offset : std::min(all.offset, one.offset);
+            all = {from, std::max(all.elements == 0 ? one.end() : all.end(), one.end()) - from};
+        }
+        return all;
+    }
+    /// What one rank owns of it.
+    range owned_by(execution const& e, chunk const& c, int rank) const noexcept {
+        return intersection(e.owned[rank], c.range());
+    }
+
+    /// Where a one-hop part of this node's is made: one for all peers.
+    std::byte* part_stage(std::size_t slot) const noexcept { return part_stages_ + slot * part_stage_size_; }
+
+    // ---- failures -------------------------------------------------------------------------------------------------
+
+    /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.
+    bool matches(int from, arrival const& got, execution const& e, std::size_t bytes_due) noexcept {
+        if (got.fingerprint == e.fingerprint && got.bytes == bytes_due) return true;
+        mismatch(from, e, "of another size");
+        return false;
+    }
+
+    /// Whether what came in belongs to a networked execution before `reached`: this rank has run that one by another route, so
+    /// it was another operation, or one of another size. Ends the engine then; else whoever sent it is ahead.
+    bool is_stale(peer const& p, arrival const& got, std::uint64_t reached) noexcept {
+        // Nobody is more than a ring ahead: half the numbers that a message carries tell ahead from behind.
+        if (!got.here || ledger.mask() > arrival::numbers / 2) return false;
+        if (((got.execution - ledger.networked_before(reached)) & arrival::numbers) <= arrival::numbers / 2)
+            return false;
+        mismatch(p.rank, ledger.at(reached > 0 ? reached - 1 : 0), "of a size that takes another route");
+        return true;
+    }
+
+    /// Ends the engine: `with` is not in execution `e`, as this rank is.
+    HERRING_SEPARABLE void mismatch(int with, execution const& e, char const* how) noexcept;
+    void mismatch_on_node(int with_local, execution const& e) noexcept {
+        mismatch(who.map.rank_of(who.node, with_local), e, "of another size");
+    }
+
+    // ---- waiting --------------------------------------------------------------------------------------------------
+
+    /// Adds to the time that somebody was waited for.
+    void record_wait(int waited_for, std::uint64_t ns) noexcept {
+        if (waited_for >= 0) waited_for_ns_[static_cast<std::size_t>(waited_for)] += ns;
+        waited_.add(ns);
+    }
+    /// Ends the statistics of one wait: who was waited for longest.
+    HERRING_SEPARABLE void finish_wait_stats() noexcept;
+
+    herring::counters counters() const noexcept {
+        return {.operations = ledger.released().load(std::memory_order_acquire),
+                .messages_sent = messages_sent.get(),
+                .messages_received = messages_received.get(),
+                .bytes_sent = bytes_sent.get(),
+                .bytes_received = bytes_received.get(),
+                .wait_ns = waited_.get(),
+                .slowest_rank = static_cast<int>(slowest_rank_.get()) - 1,
+                .slowest_ns = slowest_ns_.get()};
+    }
+
+    neighbours who;
+    std::size_t const element_bytes; ///< as stored
+    std::size_t const partial_bytes; ///< of an element of a node's part, as it travels
+    bool const wide;   ///< parts of a node travel in the accumulator's type, so that they are rounded once
+    bool const staged; ///< sums of a node are made in staging memory; else parts are sent from where they lie
+    std::uint32_t const window;
+    int const contributing_ranks;
+
+    execution_ledger ledger;
+    failure_state failures;
+    fixed_array<peer> peers;
+    fixed_array<node_part> node_parts; ///< room for the parts of one chunk
+
+    /// What has come for a route's cursor that combines, and what it lacks.
+    struct arrivals {
+        bool news = false; ///< something has come since the route looked for what nobody will combine
+        int missing = -1;  ///< rank whose message the cursor waits for
+        std::uint64_t missing_in = 0; ///< execution
+    };
+    arrivals pushes_in; ///< by two hops
+    arrivals parts_in;  ///< by one hop
+    /// Results of pushes that have come and are to be taken; no more than pushes are in flight.
+    struct result_arrival {
+        std::size_t peer = 0;
+        std::size_t slot = 0;
+        arrival what;
+    };
+    fixed_array<result_arrival> results;
+    std::size_t results_in = 0;
+    std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
+
+    tally messages_sent, messages_received, bytes_sent, bytes_received;
+
+  private:
+    fixed_array<std::ptrdiff_t> local_offsets_;
+    std::byte* part_stages_ = nullptr; // plan::one_hop_stages() of them, if `staged`
+    std::size_t part_stage_size_ = 0;
+    fixed_array<std::uint64_t> waited_for_ns_; // rank → in the current wait
+    tally waited_, slowest_rank_, slowest_ns_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/engine_state.hpp"
+#endif
+
+#endif // HERRING_ENGINE_STATE_HPP

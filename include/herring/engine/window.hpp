@@ -1,0 +1,132 @@
+// herring: windows of a pair of ranks: numbers of messages, slots, and the credits that bound what is in flight. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_WINDOW_HPP
+#define HERRING_ENGINE_WINDOW_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/engine/messages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Two hops, at a contributor: pushes to one server that have not been answered by their results.
+///
+/// Pushes are numbered 0, 1, 2, …; push n uses slot n mod size. Results may return in any order within the window. A push may
+/// be posted when push n − size has been answered: the answer is the credit.
+class push_window {
+  public:
+    push_window() = default;
+    explicit push_window(std::uint32_t size) : flights_(size) {}
+
+    bool has_credit() const noexcept { return next_ - oldest_ < flights_.size(); }
+    std::uint64_t next() const noexcept { return next_; }
+    std::size_t slot() const noexcept { return next_ % flights_.size(); }
+
+    /// The receive of the next push's result is posted, and its part is made; it is not sent yet.
+    bool is_prepared() const noexcept { return prepared_; }
+    void prepare(chunk const& what, std::uint64_t execution) noexcept {
+        flights_[slot()] = {what, execution, false};
+        prepared_ = true;
+    }
+    void sent() noexcept {
+        prepared_ = false;
+        ++next_;
+    }
+
+    /// A push that is in flight.
+    struct flight {
+        chunk what;
+        std::uint64_t execution = 0;
+        bool answered = false;
+    };
+    flight const& in_slot(std::size_t slot) const noexcept { return flights_[slot]; }
+
+    void answered(std::size_t slot) noexcept {
+        flights_[slot].answered = true;
+        for (; oldest_ < next_ && flights_[oldest_ % flights_.size()].answered; ++oldest_)
+            flights_[oldest_ % flights_.size()].answered = false;
+    }
+
+    bool any_unanswered() const noexcept { return oldest_ < next_; }
+    flight const& oldest_unanswered() const noexcept { return flights_[oldest_ % flights_.size()]; }
+
+  private:
+    fixed_array<flight> flights_;
+    std::uint64_t next_ = 0;
+    std::uint64_t oldest_ = 0; // the first that has not been answered
+    bool prepared_ = false;
+};
+
+/// Two hops, at a server: pushes of one contributor, in the order of their numbers.
+///
+/// Before push n is answered, the receive of push n + size is posted into the slot that it leaves: no push comes before
+/// its receive.
+class serve_window {
+  public:
+    serve_window() = default;
+    explicit serve_window(std::uint32_t size) : arrivals_(size) {}
+
+    std::uint64_t next() const noexcept { return next_; } ///< push to be served
+    arrival const& arrived() const noexcept { return arrivals_[next_ % arrivals_.size()]; }
+    void arrives(std::size_t slot, arrival const& what) noexcept { arrivals_[slot] = what; }
+
+    /// Receives of the first window.
+    bool is_open() const noexcept { return opened_ == arrivals_.size(); }
+    std::uint64_t to_open() const noexcept { return opened_; }
+    void opened() noexcept { ++opened_; }
+
+    /// The receive that has to be posted before the next push is answered.
+    bool is_reposted() const noexcept { return reposted_; }
+    std::uint64_t to_repost() const noexcept { return next_ + arrivals_.size(); }
+    void vacate() noexcept { arrivals_[next_ % arrivals_.size()].here = false; }
+    void reposted() noexcept { reposted_ = true; }
+
+    void answered() noexcept {
+        reposted_ = false;
+        ++next_;
+    }
+
+  private:
+    fixed_array<arrival> arrivals_;
+    std::uint64_t next_ = 0;
+    std::uint32_t opened_ = 0;
+    bool reposted_ = false;
+};
+
+/// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined its part
+/// n − size/2, so that two half windows suffice (docs/design.md).
+class exchange_window {
+  public:
+    static constexpr std::uint32_t size = plan::one_hop_window();
+    static constexpr std::size_t slot_of(std::uint64_t number) noexcept { return number % size; }
+
+    std::uint64_t next_out() const noexcept { return out_; }
+    void sent() noexcept { ++out_; }
+
+    std::uint64_t next_in() const noexcept { return in_; } ///< part to be combined
+    arrival const& arrived() const noexcept { return arrivals_[slot_of(in_)]; }
+    void arrives(std::size_t slot, arrival const& what) noexcept { arrivals_[slot] = what; }
+    void combined() noexcept {
+        arrivals_[slot_of(in_)].here = false;
+        ++in_;
+    }
+
+    /// Receives that may be posted: every slot that holds no part.
+    bool owes_receive() const noexcept { return posted_ < in_ + size; }
+    std::uint64_t to_post() const noexcept { return posted_; }
+    void posted() noexcept { ++posted_; }
+
+  private:
+    arrival arrivals_[size] = {};
+    std::uint64_t out_ = 0;
+    std::uint64_t in_ = 0;
+    std::uint64_t posted_ = 0;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_WINDOW_HPP

@@ -1,0 +1,60 @@
+// herring: what the operations and routes of an engine share: its set-up, and how it ends where ranks differ.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_ENGINE_STATE_HPP
+#define HERRING_IMPL_ENGINE_STATE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topology const& map,
+                                             plan const& from, std::span<int const> with,
+                                             std::size_t executions, std::span<std::byte> staging)
+    : who(map, from.roles, rank, with), element_bytes(from.element_bytes), partial_bytes(from.partial_bytes),
+      wide(partial_bytes != element_bytes), staged(wide || who.local_size > 1), window(from.window()),
+      contributing_ranks(from.roles.contributing_ranks(map)), ledger(executions), failures(sink),
+      peers(with.size()), node_parts(static_cast<std::size_t>(map.nodes())), results(with.size() * window),
+      local_offsets_(ledger.size() * static_cast<std::size_t>(who.local_size)),
+      waited_for_ns_(static_cast<std::size_t>(map.size())) {
+    ledger.handles(who.own_chunks(), who.contributes, who.server);
+    for (std::size_t i = 0; i < with.size(); ++i)
+        peers[i] = peer(with[i], who.contributes ? who.chunks_with(with[i]) : chunk_stream{},
+                        from.roles.server(map.node(with[i])), from, staged, staging);
+    part_stages_ = staging.data();
+    part_stage_size_ = from.hop_slot_elements() * from.partial_bytes;
+}
+
+HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
+    char what[64];
+    if (e.label != no_bucket)
+        std::snprintf(what, sizeof what, "bucket %u of a step", e.label);
+    else
+        std::snprintf(what, sizeof what, "%s", e.name);
+    char text[300];
+    std::snprintf(text, sizeof text,
+                  "it is in another operation, or in one %s: this rank is in %s, here with %zu elements; "
+                  "let all ranks "
+                  "make the same calls with the same sizes, in the same order",
+                  how, what, e.elements);
+    failures.fail(failure::make(errc::mismatch, who.rank, with, "reduce", text), true);
+}
+
+HERRING_SEPARABLE void engine_state::finish_wait_stats() noexcept {
+    auto const most = std::max_element(waited_for_ns_.begin(), waited_for_ns_.end());
+    bool const any = most != waited_for_ns_.end() && *most > 0;
+    slowest_ns_.set(any ? *most : 0);
+    slowest_rank_.set(any ? static_cast<std::uint64_t>(most - waited_for_ns_.begin()) + 1 : 0);
+    std::fill(waited_for_ns_.begin(), waited_for_ns_.end(), std::uint64_t{0});
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_ENGINE_STATE_HPP
