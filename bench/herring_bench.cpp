@@ -158,22 +158,22 @@ int run(herring::world& world, bench::options const& opt) {
         return 2;
 #endif
     } else if (double const seconds = opt.number("late", 0); seconds > 0) {
-        manual_lifetime<by_memory>(world, opt, seconds, "shared_memory, adaptive");
-        manual_lifetime<herring::reducer<float, tcp, memory, average, block>>(world, opt, seconds,
-                                                                              "shared_memory, block");
-        manual_lifetime<by_tcp>(world, opt, seconds, "tcp, adaptive");
-        manual_lifetime<herring::reducer<float, tcp, average, block>>(world, opt, seconds, "tcp, block");
+        late<by_memory>(world, opt, seconds, "shared_memory, adaptive");
+        late<herring::reducer<float, tcp, memory, average, block>>(world, opt, seconds,
+                                                                   "shared_memory, block");
+        late<by_tcp>(world, opt, seconds, "tcp, adaptive");
+        late<herring::reducer<float, tcp, average, block>>(world, opt, seconds, "tcp, block");
     } else if (opt.number("uneven", 0) > 0) {
         uneven<adaptive>(world, opt, "Herring, adaptive");
         uneven<spin>(world, opt, "Herring, spin");
         uneven<block>(world, opt, "Herring, block");
     } else if (auto const path = opt.text("table"); !path.empty()) {
         if (shared)
-            fixed_array<by_memory>(world, opt, path);
+            table<by_memory>(world, opt, path);
         else if (slow)
-            fixed_array<by_slow_tcp>(world, opt, path);
+            table<by_slow_tcp>(world, opt, path);
         else
-            fixed_array<by_tcp>(world, opt, path);
+            table<by_tcp>(world, opt, path);
     } else {
         if (shared)
             sweep<by_memory>(world, opt);

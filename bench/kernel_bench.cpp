@@ -165,10 +165,10 @@ template <class T> void table(char const* where, std::size_t bytes_in_all) {
 int main() {
     for (auto const& [where, bytes] :
          {std::pair<char const*, std::size_t>{"512KiB", 512 << 10}, {"64MiB", 64 << 20}}) {
-        fixed_array<float>(where, bytes);
-        fixed_array<double>(where, bytes);
-        fixed_array<herring::bfloat16>(where, bytes);
-        fixed_array<herring::float16>(where, bytes);
-        fixed_array<std::int32_t>(where, bytes);
+        table<float>(where, bytes);
+        table<double>(where, bytes);
+        table<herring::bfloat16>(where, bytes);
+        table<herring::float16>(where, bytes);
+        table<std::int32_t>(where, bytes);
     }
 }

@@ -11,9 +11,11 @@
 #include "herring/step/calls.hpp"
 #include "herring/world.hpp"
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <initializer_list>
+#include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -22,6 +24,35 @@ HERRING_SEPARABLE void calls::throw_misuse(errc what, char const* operation,
     error const misuse(what, ranks_.rank(), -1, operation, text);
     last_misuse_ = misuse.why();
     throw misuse;
+}
+
+HERRING_SEPARABLE void calls::throw_no_such_tensor(char const* operation, std::size_t i,
+                                                   std::size_t tensors) {
+    throw_misuse(errc::bad_argument, operation, {"there is no tensor ", i, ": the layout has ", tensors});
+}
+
+HERRING_SEPARABLE void calls::throw_ready_already(std::size_t i, std::string_view name) {
+    throw_misuse(
+        errc::bad_state, "ready",
+        {"tensor ", i, " ('", name, "') is ready already: once a step; call wait() before the next"});
+}
+
+HERRING_SEPARABLE void calls::throw_other_size(std::size_t i, std::string_view name, std::size_t elements,
+                                               std::size_t given) {
+    throw_misuse(errc::bad_argument, "ready",
+                 {"tensor ", i, " ('", name, "') has ", elements, " elements, the span has ", given});
+}
+
+HERRING_SEPARABLE void calls::throw_not_ready(std::size_t i, std::string_view name) {
+    throw_misuse(errc::bad_state, "wait",
+                 {"tensor ", i, " ('", name, "') is not ready: every tensor must be, once a step"});
+}
+
+HERRING_SEPARABLE void calls::throw_step_under_way(char const* operation, std::size_t ready,
+                                                   std::size_t tensors, char const* wait_call) {
+    throw_misuse(
+        errc::bad_state, operation,
+        {"a step is under way: ", ready, " of ", tensors, " tensors are ready; call ", wait_call, " first"});
 }
 
 HERRING_SEPARABLE void calls::announce_abandoned_step() noexcept {

@@ -9,7 +9,9 @@
 #include "herring/step/call_mark.hpp"
 #include "herring/world.hpp"
 
+#include <cstddef>
 #include <initializer_list>
+#include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -25,6 +27,16 @@ class calls {
     /// Throws a misuse of this rank's.
     [[noreturn]] HERRING_SEPARABLE void throw_misuse(errc what, char const* operation,
                                                      std::initializer_list<text_part> text);
+
+    // The same of a step; `name`: the tensor's.
+    [[noreturn]] HERRING_SEPARABLE void throw_no_such_tensor(char const* operation, std::size_t i,
+                                                             std::size_t tensors);
+    [[noreturn]] HERRING_SEPARABLE void throw_ready_already(std::size_t i, std::string_view name);
+    [[noreturn]] HERRING_SEPARABLE void throw_other_size(std::size_t i, std::string_view name,
+                                                         std::size_t elements, std::size_t given);
+    [[noreturn]] HERRING_SEPARABLE void throw_not_ready(std::size_t i, std::string_view name);
+    [[noreturn]] HERRING_SEPARABLE void throw_step_under_way(char const* operation, std::size_t ready,
+                                                             std::size_t tensors, char const* wait_call);
 
     /// Tells all ranks that this one leaves in the middle of a step: the world fails.
     HERRING_SEPARABLE void announce_abandoned_step() noexcept;

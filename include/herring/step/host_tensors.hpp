@@ -22,19 +22,32 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// What a store of host memory has of streams and devices: nothing.
+class unordered_memory {
+  public:
+    static constexpr bool on_device = false;
+    static constexpr char const* wait_call = "wait()"; ///< for errors
+    /// What orders work on the tensors: nothing, the caller's copies are done when it calls.
+    struct stream {};
+
+    /// Why the caller's memory or stream cannot be used, or nullptr.
+    char const* check_memory(void const*) const noexcept { return nullptr; }
+    char const* check_stream(stream) const noexcept { return nullptr; }
+    /// What is gathered from now on comes after what is in this stream now.
+    void order_after(stream) noexcept {}
+    /// The first failure of a device, or nullptr.
+    failure const* failed() const noexcept { return nullptr; }
+};
+
 /// Where the tensors of a reducer lie: its own in the rank's region, external ones in the caller's memory.
 ///
 /// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors (`scatter`); it copies
 /// the pieces of a list to bounce slots and out of them. gpu/device_tensors.hpp is the other one.
 ///
 /// Lifetime: refers to the plan, the memory map and the node's memory.
-template <class Element> class host_tensors {
+template <class Element> class host_tensors : public unordered_memory {
   public:
-    static constexpr bool on_device = false;
     using span = std::span<Element>;
-    /// What orders work on the tensors: nothing, the caller's copies are done when it calls.
-    struct stream {};
-    static constexpr char const* wait_call = "wait()"; ///< for errors
 
     /// Makes the node's memory; returns its bytes.
     template <class Node>
@@ -57,14 +70,6 @@ template <class Element> class host_tensors {
     span tensor(std::size_t i) const noexcept {
         return {memory_ + plan_.tensors[i].offset, plan_.tensors[i].elements};
     }
-
-    /// Why the caller's memory or stream cannot be used, or nullptr.
-    char const* check_memory(Element const*) const noexcept { return nullptr; }
-    char const* check_stream(stream) const noexcept { return nullptr; }
-    /// What is gathered from now on comes after what is in this stream now.
-    void order_after(stream) noexcept {}
-    /// The first failure of a device, or nullptr.
-    failure const* failed() const noexcept { return nullptr; }
 
     // ---- external tensors of the step under way -----------------------------------------------------------------------
 

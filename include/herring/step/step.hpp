@@ -59,7 +59,7 @@ template <class Session> class step {
     void ready(std::size_t i, span inout, stream written_in) {
         check_ready(i);
         if (inout.size() != plan_.tensors[i].elements) [[unlikely]]
-            throw_other_size(i, inout.size());
+            checks_.throw_other_size(i, name(i), plan_.tensors[i].elements, inout.size());
         check_stream(written_in, "ready");
         if (!inout.empty())
             if (char const* const wrong = store_.check_memory(inout.data())) [[unlikely]]
@@ -86,7 +86,7 @@ template <class Session> class step {
         if (failure const* const why = session_.failed()) return status(*why);
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
-            throw_not_ready(ledger_.first_unready());
+            checks_.throw_not_ready(ledger_.first_unready(), name(ledger_.first_unready()));
         session_.trace()(trace_event::wait_begin, 0);
         if (bounced_ && store_.any_lent()) bounce_.drain(*this, ledger_.buckets(), deadline);
         if (status ended = session_.finish(end_, deadline); !ended.ok()) return ended;
@@ -99,7 +99,7 @@ template <class Session> class step {
     /// Nothing is outstanding, and no tensor is ready: a buffer may be reduced.
     void check_between_steps(char const* operation) {
         if (ledger_.under_way()) [[unlikely]]
-            throw_under_way(operation);
+            checks_.throw_step_under_way(operation, ledger_.ready(), ledger_.size(), store::wait_call);
     }
     /// What is bounced from now on lies in the caller's memory of a device, and is ordered by this stream.
     void order_after(span inout, stream in, char const* operation) {
@@ -151,39 +151,14 @@ template <class Session> class step {
 
     void check_index(std::size_t i, char const* operation) {
         if (i >= ledger_.size()) [[unlikely]]
-            throw_no_such(i, operation);
+            checks_.throw_no_such_tensor(operation, i, ledger_.size());
     }
     void check_ready(std::size_t i) {
         check_index(i, "ready");
         if (ledger_.is_ready(i)) [[unlikely]]
-            throw_ready_already(i);
+            checks_.throw_ready_already(i, name(i));
         if (failure const* const why = session_.failed()) throw error(*why);
     }
-    [[noreturn]] HERRING_SETUP void throw_no_such(std::size_t i, char const* operation) {
-        checks_.throw_misuse(errc::bad_argument, operation,
-                             {"there is no tensor ", i, ": the layout has ", ledger_.size()});
-    }
-    [[noreturn]] HERRING_SETUP void throw_ready_already(std::size_t i) {
-        checks_.throw_misuse(
-            errc::bad_state, "ready",
-            {"tensor ", i, " ('", name(i), "') is ready already: once a step; call wait() before the next"});
-    }
-    [[noreturn]] HERRING_SETUP void throw_other_size(std::size_t i, std::size_t given) {
-        checks_.throw_misuse(errc::bad_argument, "ready",
-                             {"tensor ", i, " ('", name(i), "') has ", plan_.tensors[i].elements,
-                              " elements, the span has ", given});
-    }
-    [[noreturn]] HERRING_SETUP void throw_not_ready(std::size_t i) {
-        checks_.throw_misuse(
-            errc::bad_state, "wait",
-            {"tensor ", i, " ('", name(i), "') is not ready: every tensor must be, once a step"});
-    }
-    [[noreturn]] HERRING_SETUP void throw_under_way(char const* operation) {
-        checks_.throw_misuse(errc::bad_state, operation,
-                             {"a step is under way: ", ledger_.ready(), " of ", ledger_.size(),
-                              " tensors are ready; call ", store::wait_call, " first"});
-    }
-
     void mark_ready(std::size_t i, span external, stream written_in) noexcept {
         if (!ledger_.under_way()) bounce_.begin();
         store_.order_after(written_in);

@@ -1,0 +1,82 @@
+// herring: tests of step/calls.hpp: one call at a time, and what is said of a misuse.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/step/calls.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/error.hpp"
+#include "herring/launch.hpp"
+#include "herring/world.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+using namespace herring;
+
+namespace {
+/// The error that `f` throws; "" if none.
+template <class Function> std::string thrown(Function&& f, errc code) {
+    try {
+        f();
+    } catch (error const& why) {
+        CHECK(why.code() == code);
+        return why.what();
+    }
+    return "";
+}
+bool says(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
+} // namespace
+
+TEST_CASE("calls: a call that finds another one under way is refused, and that one goes on") {
+    world alone;
+    detail::calls calls(alone);
+    detail::call const first(calls, "wait");
+    for (int again = 0; again < 2; ++again)
+        CHECK(says(thrown([&] { detail::call const second(calls, "ready"); }, errc::bad_state),
+                   "called from a handler that runs inside its own wait"));
+    std::string text;
+    std::thread other(
+        [&] { text = thrown([&] { detail::call const second(calls, "ready"); }, errc::bad_state); });
+    other.join();
+    CHECK(says(text, "two threads use this reducer at once"));
+}
+
+TEST_CASE("calls: the next call begins when the one before is over, also by an exception") {
+    world alone;
+    detail::calls calls(alone);
+    for (int i = 0; i < 3; ++i) {
+        std::string const text = thrown(
+            [&] {
+                detail::call const here(calls, "ready");
+                calls.throw_misuse(errc::bad_argument, "ready", {"there is no tensor ", 7});
+            },
+            errc::bad_argument);
+        CHECK(says(text, "there is no tensor 7"));
+    }
+    detail::call const here(calls, "ready");
+}
+
+TEST_CASE("calls: an abandoned step is told to all ranks, with the misuse that ended this one") {
+    for (bool const misused : {false, true})
+        CHECK(launch_threads(2, [&](world& ranks) {
+                  if (ranks.rank() == 1) {
+                      detail::calls calls(ranks);
+                      if (misused)
+                          (void)thrown([&] { calls.throw_misuse(errc::bad_state, "ready", {"twice"}); },
+                                       errc::bad_state);
+                      calls.announce_abandoned_step();
+                      return;
+                  }
+                  try {
+                      ranks.barrier();
+                      throw std::runtime_error("no failure");
+                  } catch (error const& why) {
+                      std::string const text = why.what();
+                      if (why.code() != errc::peer_failed || why.peer() != 1 ||
+                          !says(text, misused ? "in the middle of a step, after its ready: bad state: twice"
+                                              : "it destroyed its reducer in the middle of a step"))
+                          throw std::runtime_error(text);
+                  }
+              }) == 0);
+}
