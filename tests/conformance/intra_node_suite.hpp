@@ -17,11 +17,11 @@ namespace herring::conformance {
 /// The cases. Each is a function of a stage; the ranks of a world are on one node or on two.
 template <class P> struct intra_node_cases {
     /// Local ranks that P joins: those of the node, or this one alone.
-    static int locals(stage& on) noexcept { return P::joins_ranks ? on.ranks.local_size() : 1; }
-    static int local(stage& on) noexcept { return P::joins_ranks ? on.ranks.local_rank() : 0; }
+    static int locals(stage& on) noexcept { return P::facts.joins_ranks ? on.ranks.local_size() : 1; }
+    static int local(stage& on) noexcept { return P::facts.joins_ranks ? on.ranks.local_rank() : 0; }
     /// Of these, the one with a number.
     static int rank_of(stage& on, int l) noexcept {
-        return P::joins_ranks ? on.ranks.topology().rank_of(on.ranks.node(), l) : on.rank();
+        return P::facts.joins_ranks ? on.ranks.topology().rank_of(on.ranks.node(), l) : on.rank();
     }
     static std::uint64_t seed(int rank, std::uint64_t n) noexcept {
         return static_cast<std::uint64_t>(rank) * 1'000'003 + n;
@@ -41,7 +41,8 @@ template <class P> struct intra_node_cases {
 
     static void facts(stage& on) {
         on.expect(P::name != nullptr && P::name[0] != 0, "name is empty");
-        on.expect(P::tuning.local_chunk_bytes >= 64, "tuning.local_chunk_bytes is less than a cache line");
+        on.expect(P::facts.tuning.local_chunk_bytes >= 64,
+                  "facts.tuning.local_chunk_bytes is less than a cache line");
     }
 
     /// Regions: zeroed, aligned, apart, of the size asked for; peer() finds them all.

@@ -37,9 +37,7 @@ class faulty {
 
     using axis = herring::axes::intra_node;
     static constexpr char const* name = "faulty";
-    static constexpr bool joins_ranks = true;
-    static constexpr bool device_memory = false;
-    static constexpr herring::intra_node_tuning tuning = intra_node::shared_memory::tuning;
+    static constexpr herring::intra_node_facts facts = intra_node::shared_memory::facts;
 
     faulty(world& ranks, std::size_t bytes) : inner_(ranks, bytes + 64), locals_(ranks.local_size()) {
         if (present == fault::dirty) inner_.memory()[0] = std::byte{1};

@@ -936,19 +936,19 @@ template <class Node> std::string left_alone(int n, end how, bool by_threads) {
     board& b = *new (shared) board;
     auto const body = [&](world& ranks) {
         std::optional<queue> own;
-        if constexpr (Node::device_memory) {
+        if constexpr (Node::facts.device_memory) {
             gpu::use_device(ranks);
             own.emplace();
         }
         reducer<float, update::sum, transport::inproc, Node> reduce(ranks, {{"a", 100000}, {"b", 3000}});
         auto const ready = [&](std::size_t t) {
-            if constexpr (Node::device_memory)
+            if constexpr (Node::facts.device_memory)
                 reduce.ready(t, own->handle);
             else
                 reduce.ready(t);
         };
         auto const wait = [&] {
-            if constexpr (Node::device_memory)
+            if constexpr (Node::facts.device_memory)
                 reduce.wait(own->handle);
             else
                 reduce.wait();

@@ -7,7 +7,7 @@ struct own : herring::intra_node::none {
 #ifndef HERRING_TWIN
   private:
 #endif
-    using none::tuning;
+    using none::facts;
 };
 using mine = pack<float, line, own>;
 

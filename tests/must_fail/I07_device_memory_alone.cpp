@@ -8,7 +8,7 @@
 #ifndef HERRING_TWIN
 struct mine_alone : herring::intra_node::none {
     using none::none;
-    static constexpr bool device_memory = true;
+    static constexpr herring::intra_node_facts facts{.device_memory = true};
 };
 #else
 using mine_alone = herring::gpu::basic_pcie_staging<herring::gpu::host_runtime>;

@@ -8,7 +8,11 @@
 using staged = herring::gpu::basic_pcie_staging<herring::gpu::host_runtime>;
 struct on_device : staged {
     using staged::staged;
-    static constexpr bool host_staging = false;
+    static constexpr herring::intra_node_facts facts = [] {
+        herring::intra_node_facts all = staged::facts;
+        all.host_staging = false;
+        return all;
+    }();
 };
 
 #ifndef HERRING_TWIN

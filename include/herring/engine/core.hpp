@@ -33,13 +33,11 @@ namespace HERRING_NAMESPACE::detail {
 /// An engine's state with its transport and the flags of its node: what does not depend on what operations do.
 template <class Transport, class IntraNode> struct engine_core : engine_state {
     /// Tensors lie on devices, and come to the host by the intra-node reducer.
-    static constexpr bool on_device = requires { requires bool(IntraNode::device_memory); };
+    static constexpr bool on_device = IntraNode::facts.device_memory;
     /// The node's ranks are summed by their devices, which leave this rank the sums of its chunks as one part.
-    static constexpr bool sums_on_device = requires { requires bool(IntraNode::sums_on_device); };
+    static constexpr bool sums_on_device = IntraNode::facts.sums_on_device;
     /// What other nodes serve is sent from the device, and received there.
-    static constexpr bool parts_on_device = requires {
-        requires bool(IntraNode::leaves_parts) && Transport::facts.device_memory;
-    };
+    static constexpr bool parts_on_device = IntraNode::facts.leaves_parts && Transport::facts.device_memory;
 
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                 IntraNode& local_ranks, std::span<int const> with, std::size_t executions,

@@ -55,11 +55,14 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using typename base::stream_handle;
     template <class Element> using tensor_store = device_tensors<Element, basic_nvlink>;
     static constexpr char const* name = "nvlink";
-    static constexpr bool sums_on_device = true;
-    static constexpr bool leaves_parts = true; ///< on the device, where the transport has device_memory
     /// One chunk a rank on one node: a kernel does all of it.
-    static constexpr intra_node_tuning tuning{
-        .local_chunk_bytes = std::size_t{1} << 40, .mailbox_bytes = 0, .cut_bytes = Tuning.cut_bytes};
+    static constexpr intra_node_facts facts{.device_memory = true,
+                                            .host_staging = true,
+                                            .sums_on_device = true,
+                                            .leaves_parts = true,
+                                            .tuning = {.local_chunk_bytes = std::size_t{1} << 40,
+                                                       .mailbox_bytes = 0,
+                                                       .cut_bytes = Tuning.cut_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}

@@ -32,9 +32,6 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     using axis = axes::intra_node;
     using runtime = Runtime;
     using stream_handle = typename Runtime::stream_handle;
-    static constexpr bool joins_ranks = true;
-    static constexpr bool device_memory = true;
-    static constexpr bool host_staging = true; ///< a transport that sees memory of the host will do
 
     pipeline(pipeline const&) = delete;
     pipeline& operator=(pipeline const&) = delete;

@@ -40,10 +40,12 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     using typename base::stream_handle;
     template <class Element> using tensor_store = device_tensors<Element, basic_pcie_staging>;
     static constexpr char const* name = "pcie_staging";
-    static constexpr bool sums_on_device = false; ///< the engine sums local ranks' parts
-    static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,
-                                              .mailbox_bytes = Tuning.mailbox_bytes,
-                                              .cut_bytes = Tuning.cut_bytes};
+    /// The engine sums local ranks' parts; a transport that reaches host memory will do.
+    static constexpr intra_node_facts facts{.device_memory = true,
+                                            .host_staging = true,
+                                            .tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
+                                                       .mailbox_bytes = Tuning.mailbox_bytes,
+                                                       .cut_bytes = Tuning.cut_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}

@@ -10,24 +10,45 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace HERRING_NAMESPACE {
 
 /// Sizes that suit an intra-node reducer, in bytes.
 struct intra_node_tuning {
-    std::size_t local_chunk_bytes = 64 << 10; ///< piece that one rank sums at a time, on one node
+    std::size_t local_chunk_bytes = 64 << 10; ///< what one rank sums at a time, on one node
     std::size_t mailbox_bytes = 0;            ///< buckets up to this go through mailboxes; 0: none do
-    std::size_t cut_bytes = 0; ///< larger buckets are cut into several; 0: they stay as the fusion has them
+    std::size_t cut_bytes = 0; ///< larger buckets are split into several; 0: they stay as the fusion has them
+};
+
+/// What an intra-node reducer promises, as `static constexpr intra_node_facts facts{...};`.
+struct intra_node_facts {
+    bool joins_ranks =
+        true; ///< the ranks of a node are one contributor; false: each rank is a node of its own
+    bool device_memory = false;  ///< tensors lie on devices
+    bool host_staging = false;   ///< of device memory: a transport that reaches host memory only will do
+    bool sums_on_device = false; ///< of device memory: devices sum the node's parts, not the engine
+    bool leaves_parts = false; ///< of sums on devices: they stay there where the transport has device_memory
+    intra_node_tuning tuning{};
 };
 
 namespace clauses::intra_node {
+// A fact beside `facts`, where nothing reads it.
+template <class Policy>
+concept states_facts_elsewhere = requires {
+    Policy::joins_ranks;
+}
+|| requires { Policy::device_memory; }
+|| requires { Policy::host_staging; }
+|| requires { Policy::sums_on_device; }
+|| requires { Policy::leaves_parts; }
+|| requires { Policy::tuning; };
+
 template <class Policy>
 concept facts = requires {
     { Policy::name } -> std::convertible_to<char const*>;
-    { Policy::joins_ranks } -> std::convertible_to<bool>;
-    { Policy::device_memory } -> std::convertible_to<bool>;
-    { Policy::tuning } -> std::convertible_to<intra_node_tuning>;
-};
+}
+&&states_facts<Policy, intra_node_facts> && !states_facts_elsewhere<Policy>;
 template <class Policy>
 concept made = std::constructible_from<Policy, world&, std::size_t>;
 template <class Policy>
@@ -60,10 +81,10 @@ concept sleeps = requires(Policy& p, std::uint32_t heard, time_point until) {
     noexcept;
 };
 template <class Policy>
-concept sums =
-    Policy::tuning.local_chunk_bytes >= 4096 && Policy::tuning.mailbox_bytes <= std::size_t{1} << 30;
+concept sized = Policy::facts.tuning.local_chunk_bytes >= 4096 &&
+                Policy::facts.tuning.mailbox_bytes <= std::size_t{1} << 30;
 template <class Policy>
-concept stages = !bool(Policy::device_memory) || requires(Policy & p, typename Policy::stream_handle s,
+concept stages = !Policy::facts.device_memory || requires(Policy & p, typename Policy::stream_handle s,
                                                           std::uint64_t e, std::size_t n, time_point until) {
     typename Policy::template tensor_store<float>;
     { p.tensors() }
@@ -82,6 +103,23 @@ concept stages = !bool(Policy::device_memory) || requires(Policy & p, typename P
     p.failed();
     p.memory_bytes();
 };
+template <class Policy>
+concept sums = (Policy::facts.device_memory ||
+                !(Policy::facts.host_staging || Policy::facts.sums_on_device)) &&
+               (Policy::facts.sums_on_device || !Policy::facts.leaves_parts) &&
+               (!Policy::facts.sums_on_device ||
+                requires(Policy & p, std::byte* own, std::uint64_t e) {
+                    { p.part(own) }
+                    noexcept->std::same_as<std::byte*>;
+                    { p.behind(e) }
+                    noexcept->std::same_as<int>;
+                }) &&
+               (!Policy::facts.leaves_parts || requires(Policy & p, std::span<std::byte> part) {
+                   { p.parts() }
+                   noexcept->std::same_as<std::span<std::byte>>;
+                   { p.on_device(part) }
+                   noexcept->std::same_as<std::span<std::byte>>;
+               });
 } // namespace clauses::intra_node
 
 /// The ranks of a node as one contributor.
@@ -97,23 +135,30 @@ concept stages = !bool(Policy::device_memory) || requires(Policy & p, typename P
 /// - `gone(l)`: local rank l has left, and neither arrives nor finishes any more than it has.
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
-/// - with `device_memory` tensors lie on devices, and the engine asks for more: gpu::basic_pcie_staging says what.
+/// - with the fact `device_memory` tensors lie on devices, and the engine asks for more: gpu::basic_pcie_staging says what.
 template <class Policy>
-concept intra_node_policy =
-    std::same_as<typename Policy::axis, axes::intra_node> && clauses::intra_node::facts<Policy> &&
-    clauses::intra_node::made<Policy> && clauses::intra_node::maps<Policy> &&
-    clauses::intra_node::tells<Policy> && clauses::intra_node::sleeps<Policy>;
+concept intra_node_policy = std::same_as<typename Policy::axis, axes::intra_node> &&
+    clauses::intra_node::facts<Policy> && clauses::intra_node::made<Policy> &&
+    clauses::intra_node::maps<Policy> && clauses::intra_node::tells<Policy> &&
+    clauses::intra_node::sleeps<Policy> && clauses::intra_node::sized<Policy> &&
+    clauses::intra_node::stages<Policy> && clauses::intra_node::sums<Policy>;
 
 template <class Policy> struct check<axes::intra_node, Policy> {
-    static constexpr int broken =
-        first_broken({clauses::intra_node::facts<Policy>, clauses::intra_node::made<Policy>,
-                      clauses::intra_node::maps<Policy>, clauses::intra_node::tells<Policy>,
-                      clauses::intra_node::sleeps<Policy>, clauses::intra_node::sums<Policy>,
-                      clauses::intra_node::stages<Policy>});
+    static constexpr int broken = [] {
+        if constexpr (!clauses::intra_node::facts<Policy>)
+            return 0;
+        else
+            return first_broken({true, clauses::intra_node::made<Policy>, clauses::intra_node::maps<Policy>,
+                                 clauses::intra_node::tells<Policy>, clauses::intra_node::sleeps<Policy>,
+                                 clauses::intra_node::sized<Policy>, clauses::intra_node::stages<Policy>,
+                                 clauses::intra_node::sums<Policy>});
+    }();
     static constexpr bool value = broken < 0;
-    static_assert(broken != 0,
-                  "[HRG-I01] intra_node: needs name, joins_ranks, device_memory and tuning as static "
-                  "constexpr members; a common slip is to leave one out");
+    static_assert(
+        broken != 0,
+        "[HRG-I01] intra_node: needs name and 'static constexpr herring::intra_node_facts facts{...}'; "
+        "a common slip is a fact of its own, such as 'static constexpr bool joins_ranks', which "
+        "nothing reads; write it into facts");
     static_assert(broken != 1,
                   "[HRG-I02] intra_node: needs a constructor from (world&, std::size_t bytes); a common "
                   "slip is to take world by value");
@@ -126,15 +171,22 @@ template <class Policy> struct check<axes::intra_node, Policy> {
     static_assert(broken != 4,
                   "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
                   "a common slip is to take a duration");
-    static_assert(broken != 5,
-                  "[HRG-I06] intra_node: needs a tuning with 'local_chunk_bytes' of at least 4 KiB and "
-                  "'mailbox_bytes' of "
-                  "at most 1 GiB; a common slip is 0 for as it likes; start with 64 KiB and 4 KiB");
+    static_assert(
+        broken != 5,
+        "[HRG-I06] intra_node: needs a tuning in its facts with 'local_chunk_bytes' of at least 4 KiB "
+        "and 'mailbox_bytes' of at most 1 GiB; a common slip is 0 for as it likes; start with 64 KiB "
+        "and 4 KiB");
     static_assert(
         broken != 6,
         "[HRG-I07] intra_node: with device_memory it needs what brings tensors to the host and back "
         "('tensors', 'load', 'loaded', 'after', 'results', ...); a common slip is to set device_memory "
         "alone; start from herring::gpu::basic_pcie_staging");
+    static_assert(
+        broken != 7,
+        "[HRG-I08] intra_node: sums_on_device needs device_memory, 'part(own)' and 'behind(e)', "
+        "leaves_parts needs sums_on_device, 'parts()' and 'on_device(span)', and host_staging needs "
+        "device_memory, all noexcept; a common slip is to copy the facts of another policy; start "
+        "from herring::gpu::basic_nvlink");
 };
 
 } // namespace HERRING_NAMESPACE

@@ -17,9 +17,7 @@ class none {
   public:
     using axis = axes::intra_node;
     static constexpr char const* name = "none";
-    static constexpr bool joins_ranks = false;
-    static constexpr bool device_memory = false;
-    static constexpr intra_node_tuning tuning{};
+    static constexpr intra_node_facts facts{.joins_ranks = false};
 
     none(world& ranks, std::size_t bytes) : memory_(bytes, ranks.rank()) {}
 

@@ -29,11 +29,9 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
   public:
     using axis = axes::intra_node;
     static constexpr char const* name = "shared_memory";
-    static constexpr bool joins_ranks = true;
-    static constexpr bool device_memory = false;
-    static constexpr intra_node_tuning tuning{.local_chunk_bytes = Tuning.local_chunk_bytes,
-                                              .mailbox_bytes = Tuning.mailbox_bytes,
-                                              .cut_bytes = Tuning.cut_bytes};
+    static constexpr intra_node_facts facts{.tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
+                                                       .mailbox_bytes = Tuning.mailbox_bytes,
+                                                       .cut_bytes = Tuning.cut_bytes}};
 
     basic_shared_memory(world& ranks, std::size_t bytes)
         : local_(ranks.local_rank()), size_(ranks.local_size()),

@@ -38,7 +38,7 @@ struct update_for_element {
 /// folded rank by rank. Every pack has this need.
 struct associative_where_ranks_join {
     template <class Pack> struct check {
-        static constexpr bool joined = requires { requires bool(Pack::intra_node::joins_ranks); };
+        static constexpr bool joined = Pack::intra_node::facts.joins_ranks;
         static constexpr bool refuses = !Pack::update::facts.associative;
         static constexpr bool value = !joined || !refuses;
         static_assert(
@@ -52,7 +52,7 @@ struct associative_where_ranks_join {
 /// Devices know the built-in element types; one of the user's lies on the host. Every pack has this need.
 struct elements_of_devices {
     template <class Pack> struct check {
-        static constexpr bool on_device = requires { requires bool(Pack::intra_node::device_memory); };
+        static constexpr bool on_device = Pack::intra_node::facts.device_memory;
         static constexpr bool known = requires {
             requires bool(element<typename Pack::element>::in_vectors);
         };
@@ -68,7 +68,7 @@ struct elements_of_devices {
 /// A rule that lifts contributions is summed by the host: kernels of devices do not lift. Every pack has this need.
 struct lifted_by_the_host {
     template <class Pack> struct check {
-        static constexpr bool on_device = requires { requires bool(Pack::intra_node::sums_on_device); };
+        static constexpr bool on_device = Pack::intra_node::facts.sums_on_device;
         static constexpr bool lifts = Pack::update::facts.lifts;
         static constexpr bool value = !on_device || !lifts;
         static_assert(
@@ -82,8 +82,8 @@ struct lifted_by_the_host {
 /// through the host (`host_staging`). Every pack has this need.
 struct reachable_memory {
     template <class Pack> struct check {
-        static constexpr bool on_device = requires { requires bool(Pack::intra_node::device_memory); };
-        static constexpr bool staged = requires { requires bool(Pack::intra_node::host_staging); };
+        static constexpr bool on_device = Pack::intra_node::facts.device_memory;
+        static constexpr bool staged = Pack::intra_node::facts.host_staging;
         static constexpr bool value = [] {
             if constexpr (on_device && !staged)
                 return Pack::transport::facts.device_memory;

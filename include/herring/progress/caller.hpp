@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::progress {
 struct caller {
     using axis = axes::progress;
     static constexpr char const* name = "caller";
-    static constexpr bool background = false;
+    static constexpr progress_facts facts{.background = false};
 };
 static_assert(progress_policy<caller>);
 

@@ -7,28 +7,31 @@
 #include "herring/policy.hpp"
 
 #include <concepts>
-#include <type_traits>
 
 namespace HERRING_NAMESPACE {
 
-/// `background` is a compile-time bool: whether a thread of the reducer polls while the caller computes.
+/// What a progress policy promises, as `static constexpr progress_facts facts{...};`.
+struct progress_facts {
+    bool background = false; ///< a thread of the reducer polls while the caller computes
+};
+
+// A fact beside `facts`, where nothing reads it.
 template <class Policy>
-concept progress_says_background = requires {
-    requires std::same_as < std::remove_cvref_t<decltype(Policy::background)>,
-    bool > ;
-    typename std::bool_constant<Policy::background>;
+concept progress_states_facts = states_facts<Policy, progress_facts> && !requires {
+    Policy::background;
 };
 
 /// Who polls the engine.
 template <class Policy>
 concept progress_policy =
-    std::same_as<typename Policy::axis, axes::progress> && progress_says_background<Policy>;
+    std::same_as<typename Policy::axis, axes::progress> && progress_states_facts<Policy>;
 
 template <class Policy> struct check<axes::progress, Policy> {
-    static constexpr bool value = progress_says_background<Policy>;
-    static_assert(
-        value, "[HRG-G01] progress: needs 'static constexpr bool background'; a common slip is to leave out "
-               "constexpr; set it to true if a thread of the reducer shall poll");
+    static constexpr bool value = progress_states_facts<Policy>;
+    static_assert(value,
+                  "[HRG-G02] progress: needs 'static constexpr herring::progress_facts facts{...}'; a common "
+                  "slip is 'static constexpr bool background', which nothing reads; write "
+                  "'facts{.background = true}' if a thread of the reducer shall poll");
 };
 
 } // namespace HERRING_NAMESPACE

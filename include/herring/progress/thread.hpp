@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE::progress {
 struct thread {
     using axis = axes::progress;
     static constexpr char const* name = "thread";
-    static constexpr bool background = true;
+    static constexpr progress_facts facts{.background = true};
 };
 static_assert(progress_policy<thread>);
 

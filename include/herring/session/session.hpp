@@ -60,7 +60,7 @@ template <class Pack> class session {
 
     session(world& ranks, layout&& tensors)
         : ranks_(ranks, for_reducer{}), tensors_(std::move(tensors)),
-          topology_(intra_node_type::joins_ranks ? ranks_.topology() : ranks_.topology().flat()) {}
+          topology_(intra_node_type::facts.joins_ranks ? ranks_.topology() : ranks_.topology().flat()) {}
     session(session const&) = delete;
     session& operator=(session const&) = delete;
 
@@ -168,14 +168,13 @@ template <class Pack> class session {
   private:
     using engine_type = engine<transport_type, intra_node_type, trace_type,
                                operations::reduce<element, typename rule<typename Pack::update>::type>>;
-    static constexpr bool background = Pack::progress::background;
+    static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
     // Sums of devices go to other nodes without passing the host.
-    static constexpr bool parts_on_device = requires {
-        requires bool(intra_node_type::leaves_parts) && transport_type::facts.device_memory;
-    };
-    static constexpr bool sums_on_device = requires { requires bool(intra_node_type::sums_on_device); };
+    static constexpr bool parts_on_device =
+        intra_node_type::facts.leaves_parts && transport_type::facts.device_memory;
+    static constexpr bool sums_on_device = intra_node_type::facts.sums_on_device;
     static constexpr memory_traits traits{.on_device = store::on_device,
                                           .sums_on_device = sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
@@ -200,9 +199,9 @@ template <class Pack> class session {
         auto const counts = element_counts(tensors_, (std::size_t{1} << 43) / sizeof(element), ranks_.rank());
         exchange_tuning tuning =
             on_loopback() ? transport_type::facts.same_host_tuning : transport_type::facts.tuning;
-        tuning.local_chunk_bytes = intra_node_type::tuning.local_chunk_bytes;
-        tuning.mailbox_bytes = intra_node_type::tuning.mailbox_bytes;
-        tuning.cut_bytes = splits_buckets(traits, topology_) ? intra_node_type::tuning.cut_bytes : 0;
+        tuning.local_chunk_bytes = intra_node_type::facts.tuning.local_chunk_bytes;
+        tuning.mailbox_bytes = intra_node_type::facts.tuning.mailbox_bytes;
+        tuning.cut_bytes = splits_buckets(traits, topology_) ? intra_node_type::facts.tuning.cut_bytes : 0;
         return make_plan<typename Pack::fusion, typename Pack::sharding, typename Pack::placement>(
             {counts.data(), counts.size()}, topology_, sizeof(element), sizeof(accumulator<element>), tuning);
     }
@@ -214,7 +213,7 @@ template <class Pack> class session {
         // Alike on all ranks, so that all ask or none does.
         if (plan_.tensor_bytes() >= memory_worth_asking_for)
             check_memory(ranks_, memory_.staging_bytes +
-                                     (store::on_device || intra_node_type::joins_ranks ? 0 : shown));
+                                     (store::on_device || intra_node_type::facts.joins_ranks ? 0 : shown));
         staging_ = private_memory(memory_.staging_bytes, ranks_.rank());
         return shown;
     }

@@ -153,7 +153,7 @@ template <class Element> class host_tensors : public unordered_memory {
 /// The tensor store of elements under an intra_node policy: the policy's own, if its tensors lie on devices.
 template <class Element, class IntraNode> struct tensor_store { using type = host_tensors<Element>; };
 template <class Element, class IntraNode>
-requires(bool(IntraNode::device_memory)) struct tensor_store<Element, IntraNode> {
+requires(IntraNode::facts.device_memory) struct tensor_store<Element, IntraNode> {
     using type = typename IntraNode::template tensor_store<Element>;
 };
 

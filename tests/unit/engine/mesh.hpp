@@ -196,6 +196,8 @@ struct node_state {
 
 class local_end {
   public:
+    static constexpr herring::intra_node_facts facts{};
+
     local_end(node_state& node, int local) : node_(node), local_(static_cast<std::size_t>(local)) {}
     std::byte* memory() noexcept { return node_.regions[local_].data(); }
     std::byte* peer(int local, std::byte* own) noexcept {

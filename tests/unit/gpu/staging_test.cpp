@@ -8,7 +8,7 @@
 
 using namespace gpu_test;
 using pipeline = gpu::basic_pcie_staging<gpu::host_runtime>;
-static_assert(intra_node_policy<pipeline> && pipeline::device_memory && pipeline::host_staging);
+static_assert(intra_node_policy<pipeline> && pipeline::facts.device_memory && pipeline::facts.host_staging);
 
 TEST_CASE("staging: sound steps, also when a rank leaves with its queues full") { sound_steps<pipeline>(); }
 

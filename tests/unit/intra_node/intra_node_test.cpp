@@ -10,9 +10,7 @@ namespace {
 struct model {
     using axis = axes::intra_node;
     static constexpr char const* name = "model";
-    static constexpr bool joins_ranks = true;
-    static constexpr bool device_memory = false;
-    static constexpr intra_node_tuning tuning{};
+    static constexpr intra_node_facts facts{};
     model(world&, std::size_t) {}
     std::byte* memory() noexcept { return nullptr; }
     std::byte* peer(int, std::byte* own) noexcept { return own; }
@@ -29,6 +27,18 @@ struct forgets_noexcept : model {
     using model::model;
     int absent(std::uint64_t) { return -1; }
 };
+struct states_a_fact_beside_them : model {
+    using model::model;
+    static constexpr bool joins_ranks = false;
+};
+struct on_devices_without_functions : model {
+    using model::model;
+    static constexpr intra_node_facts facts{.device_memory = true};
+};
+struct sums_on_no_device : model {
+    using model::model;
+    static constexpr intra_node_facts facts{.sums_on_device = true};
+};
 struct wrong_axis : model {
     using model::model;
     using axis = axes::transport;
@@ -39,5 +49,8 @@ TEST_CASE("intra_node: the concept") {
     CHECK(intra_node_policy<model>);
     CHECK_FALSE(intra_node_policy<forgets_noexcept>);
     CHECK_FALSE(intra_node_policy<wrong_axis>);
+    CHECK_FALSE(intra_node_policy<states_a_fact_beside_them>);
+    CHECK_FALSE(intra_node_policy<on_devices_without_functions>);
+    CHECK_FALSE(intra_node_policy<sums_on_no_device>);
     CHECK(check<axes::intra_node, model>::value);
 }

@@ -5,6 +5,6 @@
 #include "doctest/doctest.h"
 
 TEST_CASE("caller: no thread") {
-    CHECK_FALSE(herring::progress::caller::background);
+    CHECK_FALSE(herring::progress::caller::facts.background);
     CHECK(std::is_empty_v<herring::progress::caller>);
 }

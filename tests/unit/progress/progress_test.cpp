@@ -7,20 +7,24 @@
 namespace {
 struct sound {
     using axis = herring::axes::progress;
-    static constexpr bool background = true;
+    static constexpr herring::progress_facts facts{.background = true};
 };
 struct not_constant {
     using axis = herring::axes::progress;
-    bool background = true;
+    static inline herring::progress_facts facts{.background = true};
+};
+struct beside_its_facts : sound {
+    static constexpr bool background = false;
 };
 struct a_number {
     using axis = herring::axes::progress;
-    static constexpr int background = 1;
+    static constexpr int facts = 1;
 };
 } // namespace
 
 TEST_CASE("progress: the concept") {
     CHECK(herring::progress_policy<sound>);
     CHECK_FALSE(herring::progress_policy<not_constant>);
+    CHECK_FALSE(herring::progress_policy<beside_its_facts>);
     CHECK_FALSE(herring::progress_policy<a_number>);
 }

@@ -5,6 +5,6 @@
 #include "doctest/doctest.h"
 
 TEST_CASE("thread: a thread") {
-    CHECK(herring::progress::thread::background);
+    CHECK(herring::progress::thread::facts.background);
     CHECK(std::is_empty_v<herring::progress::thread>);
 }
