@@ -1,162 +1,39 @@
-// herring: makes any transport a difficult one, by a schedule that a seed repeats; for tests.
+// herring: decorates a transport with delays, reordering, refusals and faults, repeatable by a seed; for tests.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_CHAOS_HPP
 #define HERRING_TRANSPORT_CHAOS_HPP
 
-#include "herring/base/append_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/control/environment.hpp"
+#include "herring/transport/chaos/decorated.hpp"
+#include "herring/transport/chaos/random.hpp"
+#include "herring/transport/chaos/schedule.hpp"
+#include "herring/transport/chaos/tuning.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <sched.h>
 #include <span>
-#include <string_view>
 #include <utility>
 
 namespace HERRING_NAMESPACE::transport {
 
-/// A link between two ranks, either way.
-struct chaos_link {
-    int a = -1, b = -1;
-};
-
-/// What `chaos` does, and how much of it. As it stands it destroys nothing: a sound engine gives the same bits.
-struct chaos_tuning {
-    static constexpr int nobody = -1;
-    static constexpr int drawn = -2; ///< the seed chooses
-
-    std::uint64_t seed = 0; ///< 0: HERRING_CHAOS_SEED, or else one that nobody chose
-
-    std::uint32_t not_now_per_1000 = 60;    ///< posts that hear «not now»; below 1000
-    std::uint32_t delay_per_1000 = 250;     ///< sends that set out later
-    std::uint32_t hold_back_per_1000 = 250; ///< completions that are reported later
-    std::uint32_t longest = 12;             ///< polls that something is late, at most; at least 1
-    bool reorder = true;                    ///< what was late or came together comes in any order
-
-    // What destroys.
-    std::uint32_t flip_per_1000 = 0; ///< received messages that have one bit turned
-    int stop = nobody;               ///< this rank: nothing moves to or from it any more, and nobody is told
-    chaos_link cut{};                ///< this link breaks: either end finds the other `lost`; a = drawn: any
-    std::uint32_t after = 100; ///< the stop or the cut comes when the seed says, after so many sends at most
-};
-
-/// The seed of one transport, where it is not known when the program is compiled: the argument that follows the
-/// layout, `reducer<...> reduce(world, layout, transport::chaos_seed{7})`.
-struct chaos_seed {
-    std::uint64_t value = 0;
-};
-
-/// How often `chaos` has done what.
-struct chaos_counts {
-    std::uint64_t posts = 0;
-    std::uint64_t refused = 0;
-    std::uint64_t delayed = 0;
-    std::uint64_t held_back = 0;
-    std::uint64_t flipped = 0;
-};
-
-} // namespace HERRING_NAMESPACE::transport
-
-namespace HERRING_NAMESPACE::detail {
-
-// As a need, so that a pack says it once.
-template <transport::chaos_tuning Tuning> struct chaos_numbers {
-    template <class Pack> struct check {
-        static constexpr bool value = Tuning.not_now_per_1000 < 1000 && Tuning.delay_per_1000 <= 1000 &&
-                                      Tuning.hold_back_per_1000 <= 1000 && Tuning.flip_per_1000 <= 1000 &&
-                                      Tuning.longest >= 1;
-        static_assert(
-            value, "[HRG-T20] transport: chaos needs shares of 0 to 1000 in 1000, refusals below 1000, and "
-                   "a delay of at least one poll; a common slip is to refuse every post, so that nothing "
-                   "ever moves; lower the share");
-    };
-};
-
-// The needs of the decorated transport, and one more.
-template <class Inner, class Need> struct needs_and { using type = needs<Need>; };
-template <class Need, class Of> struct appended;
-template <class Need, class... Those> struct appended<Need, needs<Those...>> {
-    using type = needs<Those..., Need>;
-};
-template <class Inner, class Need>
-requires requires { typename Inner::needs; }
-struct needs_and<Inner, Need> : appended<Need, typename Inner::needs> {};
-
-// "chaos<tcp>"
-template <class Inner>
-inline constexpr auto chaos_name = [] {
-    constexpr std::string_view inner = Inner::name;
-    std::array<char, inner.size() + 8> made{'c', 'h', 'a', 'o', 's', '<'};
-    for (std::size_t i = 0; i < inner.size(); ++i) made[6 + i] = inner[i];
-    made[6 + inner.size()] = '>';
-    return made;
-}();
-
-/// Draws the same numbers from the same seed, everywhere.
+/// Decorates another transport, for tests of engines and of transports.
 ///
-/// Source: Steele, Lea, Flood, OOPSLA'14 (SplitMix64).
-class draws {
-  public:
-    explicit draws(std::uint64_t seed = 0) noexcept : state_(seed) {}
-    std::uint64_t next() noexcept { return mixed(state_ += 0x9e3779b97f4a7c15u); }
-    /// 0 … below − 1
-    std::uint64_t operator()(std::uint64_t below) noexcept { return next() % below; }
-    bool chance(std::uint32_t per_1000) noexcept { return per_1000 > 0 && next() % 1000 < per_1000; }
-
-    static constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        return z ^ (z >> 31);
-    }
-
-  private:
-    std::uint64_t state_;
-};
-
-/// An append buffer that can be put into a random order.
-template <class Value> class shuffle_buffer : public append_buffer<Value> {
-  public:
-    using append_buffer<Value>::append_buffer;
-    std::size_t size() const noexcept { return this->size_; }
-    bool full() const noexcept { return this->size_ == this->room_.size(); }
-    Value& operator[](std::size_t i) noexcept { return this->room_[i]; }
-    /// Keeps those for which `keep` holds, in their order.
-    template <class Keep> void keep_if(Keep&& keep) noexcept {
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < this->size_; ++i)
-            if (keep(this->room_[i])) this->room_[kept++] = this->room_[i];
-        this->size_ = kept;
-    }
-    void shuffle(draws& random) noexcept {
-        for (std::size_t i = this->size_; i > 1; --i)
-            std::swap(this->room_[i - 1], this->room_[static_cast<std::size_t>(random(i))]);
-    }
-};
-
-} // namespace HERRING_NAMESPACE::detail
-
-namespace HERRING_NAMESPACE::transport {
-
-/// Another transport, made difficult: for tests of what is built on transports, and of transports.
-///
-/// Late:     sends set out, and completions are reported, some polls later and in any order; a post may hear «not now».
-///           That is within the concept, so that whatever runs over `Inner` must run over this with the same results.
-/// Destroys: on request: a bit of a received message is turned; a rank falls silent; a link is cut. A turned bit ends in
-///           a wrong result, in silence: Herring checks headers (`tcp`), sizes and fingerprints, not the elements.
-/// Seed:     of the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one for all.
+/// Late:     sends are posted, and completions reported, some polls later and in any order; a post may return false.
+///           The concept allows that, so whatever runs over `Inner` must give the same results over this.
+/// Destroys: on request: flips a bit of a received message; silences a rank; cuts a link. A flipped bit ends in a wrong
+///           result, in silence: Herring checks headers (`tcp`), sizes and fingerprints, not the elements.
+/// Seed:     the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one for all.
 ///           What happens is a function of the seed, the rank and the sequence of its posts, polls and completions; no
-///           clock is asked. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run by
-///           themselves have the same schedule, and meet it in another order. `seed()` tells it, `trace()` is a
+///           clock is read. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run
+///           by themselves have the same schedule, and meet it in another order. `seed()` returns it, `trace()` is a
 ///           hash of all that was done.
 /// Facts:    of `Inner`; keeps no order.
 /// Threads:  as `Inner`.
@@ -176,7 +53,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         return changed;
     }();
 
-    /// What else `Inner` takes follows.
+    /// Further arguments are those of `Inner`.
     template <class... Arguments>
     requires std::constructible_from<Inner, world&, transport_needs const&, Arguments...>
     explicit chaos(world& ranks, transport_needs const& wanted, Arguments&&... arguments)
@@ -192,11 +69,11 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
 
     bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        link& to = of(peer);
+        peer_link& to = of(peer);
         ++counts_.posts;
-        if (stopped_) return true; // as a network takes what nobody will read
+        if (stopped_) return true; // as a network takes messages that nobody will read
         if (to.is_cut || from.size() > facts.max_message || refuses()) return note(did::refuse, peer, tag);
-        // What is larger than was announced, or goes to who is lost, is for Inner to take or refuse.
+        // A message that is larger than announced, or to a lost peer, is left to Inner.
         bool const lags = !Tuning.reorder && late_.size() > 0;
         bool const may = from.size() <= largest_ && !late_.full() && !to.is_lost;
         if (may && (random_.chance(Tuning.delay_per_1000) || lags)) {
@@ -215,7 +92,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
 
     bool post_receive(peer_id peer, std::uint64_t tag, std::span<std::byte> into,
                       std::uint64_t token) noexcept {
-        link& from = of(peer);
+        peer_link& from = of(peer);
         ++counts_.posts;
         if (stopped_) return true;
         if (from.is_cut || free_receipts_ == 0 || refuses()) return note(did::refuse, peer, tag);
@@ -236,13 +113,13 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         return stopped_ ? 0 : report(on_completion);
     }
 
-    /// Returns at once while something is late or was refused: that is due after so many polls, not at a time.
+    /// Returns at once while something is late or was refused: that is due after some polls, not at a time.
     void wait(time_point until) noexcept {
         if (!stopped_ && (refused_ || held_.size() > 0 || sets_out_later())) {
             ::sched_yield();
             return;
         }
-        // What Inner did not take is tried again by poll.
+        // Sends that Inner did not take are tried again by poll.
         if (!stopped_ && late_.size() > 0)
             until = std::min(until, clock::now() + std::chrono::milliseconds(1));
         inner_.wait(until);
@@ -254,7 +131,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     auto take_exception() noexcept requires(facts.runs_handlers) { return inner_.take_exception(); }
     bool runs_handlers() const noexcept requires(facts.runs_handlers) { return inner_.runs_handlers(); }
 
-    /// Withdraws what was posted, late or not.
+    /// Withdraws all posts, late or not.
     void abandon() noexcept {
         late_.clear();
         held_.clear();
@@ -266,15 +143,15 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         inner_.register_device_memory(memory, device);
     }
 
-    /// Why a peer was lost, with the seed.
+    /// Why a peer was lost, and the seed.
     char const* describe(peer_id peer) const noexcept {
         char const* const mine = links_[peer.place()].reason;
         return mine[0] != 0 ? mine : inner_.describe(peer);
     }
 
-    /// That repeats the schedule, the same on every rank; 0 without peers.
+    /// The seed that repeats the schedule, the same on every rank; 0 without peers.
     std::uint64_t seed() const noexcept { return seed_; }
-    /// A hash of everything that was done so far on this rank.
+    /// A hash of all that was done on this rank so far.
     std::uint64_t trace() const noexcept { return trace_; }
     chaos_counts const& counts() const noexcept { return counts_; }
     Inner& inner() noexcept { return inner_; }
@@ -293,15 +170,14 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         stop,
         cut
     };
-    static constexpr std::uint64_t never = ~std::uint64_t{0};
 
-    struct link {
+    struct peer_link {
         peer_id peer{};
         std::uint64_t sends = 0;
-        std::uint64_t cut_at = never; // sends
-        std::size_t held = 0;         // completions that are not reported yet
+        std::uint64_t cut_at = detail::chaos_schedule::never; // sends
+        std::size_t held = 0;                                 // completions that are not reported yet
         bool is_cut = false;
-        bool is_lost = false; // Inner says
+        bool is_lost = false; // by Inner
         char reason[240] = "";
     };
     struct late_send {
@@ -315,20 +191,22 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         completion what{};
         std::uint64_t due = 0;
     };
-    struct receipt { // of a receive that Inner has, under its place as token
+    struct receipt { // a receive that is posted to Inner; its place is the token
         std::uint64_t token = 0;
         std::span<std::byte> into{};
     };
 
     HERRING_SETUP void prepare(world& ranks, transport_needs const& wanted, std::uint64_t asked) {
-        std::uint64_t mine = asked != 0 ? asked : Tuning.seed;
-        if (mine == 0) mine = seed_of_environment(ranks.rank());
-        auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), wanted.timeout);
-        std::memcpy(&seed_, all[0].data(), std::min(all[0].size(), sizeof seed_));
+        detail::chaos_schedule const plan(ranks, Tuning, asked, wanted.timeout);
+        seed_ = plan.seed;
+        stop_at_ = plan.stops;
         random_ = detail::draws(detail::draws::mixed(seed_) + static_cast<std::uint64_t>(ranks.rank()));
 
-        links_ = detail::fixed_array<link>(wanted.peers.size());
-        for (std::size_t i = 0; i < links_.size(); ++i) links_[i].peer = peer_id::at(i);
+        links_ = detail::fixed_array<peer_link>(wanted.peers.size());
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            links_[i].peer = peer_id::at(i);
+            links_[i].cut_at = plan.cuts(ranks.rank(), wanted.peers[i]);
+        }
         std::size_t const receives = links_.size() * wanted.receives_per_peer;
         std::size_t const sends = links_.size() * wanted.sends_per_peer;
         receipts_ = detail::fixed_array<receipt>(receives);
@@ -337,41 +215,9 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         late_ = detail::shuffle_buffer<late_send>(sends);
         held_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
         due_ = detail::shuffle_buffer<completion>(receives + sends + links_.size());
-
-        // What is drawn here must be the same on every rank.
-        detail::draws common(seed_);
-        int const size = ranks.size();
-        int const victim = draw_rank(common, size);
-        int const a = draw_rank(common, size);
-        int const b = (a + 1 + draw_rank(common, size - 1)) % size;
-        std::uint64_t const when = common(std::uint64_t{Tuning.after} + 1);
-        if ((Tuning.stop == chaos_tuning::drawn ? victim : Tuning.stop) == ranks.rank()) stop_at_ = when;
-        bool const any = Tuning.cut.a == chaos_tuning::drawn;
-        chaos_link const cut = any ? chaos_link{a, b} : Tuning.cut;
-        for (link& to : links_) {
-            int const peer = wanted.peers[to.peer.place()];
-            if ((cut.a == ranks.rank() && cut.b == peer) || (cut.b == ranks.rank() && cut.a == peer))
-                to.cut_at = when;
-        }
     }
 
-    static int draw_rank(detail::draws& from, int below) noexcept {
-        return static_cast<int>(from(static_cast<std::uint64_t>(below)));
-    }
-
-    HERRING_SETUP static std::uint64_t seed_of_environment(int rank) {
-        constexpr long long most = 999'999'999'999'999'999;
-        char const* const text = std::getenv("HERRING_CHAOS_SEED");
-        // Short ones, for they are typed in again.
-        if (text == nullptr || text[0] == 0) return detail::random_bits() % 999'999'999 + 1;
-        long long const given = detail::number_in(text, 1, most);
-        if (given < 0)
-            throw error(errc::bad_argument, rank, -1, "chaos",
-                        {"HERRING_CHAOS_SEED is '", text, "', which is not a number from 1 to ", most});
-        return static_cast<std::uint64_t>(given);
-    }
-
-    link& of(peer_id peer) noexcept { return links_[peer.place()]; }
+    peer_link& of(peer_id peer) noexcept { return links_[peer.place()]; }
 
     std::uint64_t later() noexcept { return polls_ + 1 + random_(Tuning.longest); }
     bool refuses() noexcept {
@@ -393,7 +239,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         return false;
     }
 
-    /// Hands over the sends that are due.
+    /// Posts the sends that are due.
     void set_out() noexcept {
         if (Tuning.reorder) late_.shuffle(random_);
         bool more = true; // without reorder: up to the first that stays
@@ -406,9 +252,9 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         });
     }
 
-    /// What Inner reports.
+    /// Takes a completion of Inner.
     void take(completion done) noexcept {
-        link& with = of(done.peer);
+        peer_link& with = of(done.peer);
         if (done.what == completion::received) {
             auto const at = static_cast<std::size_t>(done.token);
             receipt const& posted = receipts_[at];
@@ -445,7 +291,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         bool more = true;
         held_.keep_if([&](held_completion const& one) noexcept {
             more = more && (Tuning.reorder || one.due <= polls_);
-            // That a peer is lost comes after all that it has sent.
+            // The loss of a peer is reported after all that it has sent.
             bool const due = more && one.due <= polls_ &&
                              (one.what.what != completion::lost || of(one.what.peer).held == 0);
             if (due) due_.push(one.what);
@@ -473,10 +319,10 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         if (Tuning.cut.a != chaos_tuning::nobody && !stopped_) cut_links();
     }
     void cut_links() noexcept {
-        for (link& one : links_)
+        for (peer_link& one : links_)
             if (!one.is_cut && one.sends >= one.cut_at) cut(one);
     }
-    HERRING_SETUP void cut(link& one) noexcept {
+    HERRING_SETUP void cut(peer_link& one) noexcept {
         one.is_cut = true;
         one.held = 0;
         late_.keep_if([&](late_send const& s) noexcept { return s.peer != one.peer; });
@@ -491,20 +337,20 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
 
     Inner inner_;
     std::size_t largest_;
-    detail::fixed_array<link> links_;
+    detail::fixed_array<peer_link> links_;
     std::uint64_t seed_ = 0;
     detail::draws random_;
     std::uint64_t trace_ = 0;
     std::uint64_t polls_ = 0;
     std::uint64_t sends_ = 0;
-    std::uint64_t stop_at_ = never; // sends
+    std::uint64_t stop_at_ = detail::chaos_schedule::never; // sends
     bool stopped_ = false;
     bool refused_ = false; // something since the last poll
 
     detail::fixed_array<receipt> receipts_;
     detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
     std::size_t free_receipts_ = 0;
-    detail::shuffle_buffer<late_send> late_; // posted, and not handed over
+    detail::shuffle_buffer<late_send> late_; // not posted to Inner yet
     detail::shuffle_buffer<held_completion> held_;
     detail::shuffle_buffer<completion> due_; // within report
     chaos_counts counts_;

@@ -1,0 +1,80 @@
+// herring: the seed that all ranks share, and what it destroys when.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
+#define HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/control/environment.hpp"
+#include "herring/error.hpp"
+#include "herring/gather_result.hpp"
+#include "herring/transport/chaos/random.hpp"
+#include "herring/transport/chaos/tuning.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Agrees on one seed, and draws from it what is destroyed: the same on every rank.
+///
+/// Blocks: in the constructor, which is collective.
+/// Errors: `bad_argument` when HERRING_CHAOS_SEED is not a number.
+class chaos_schedule {
+  public:
+    static constexpr std::uint64_t never = ~std::uint64_t{0};
+
+    /// `asked`: the seed that the program gives, or 0.
+    HERRING_SETUP chaos_schedule(world& ranks, transport::chaos_tuning const& tuning, std::uint64_t asked,
+                                 std::chrono::milliseconds timeout) {
+        std::uint64_t mine = asked != 0 ? asked : tuning.seed;
+        if (mine == 0) mine = seed_of_environment(ranks.rank());
+        auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), timeout);
+        std::memcpy(&seed, all[0].data(), std::min(all[0].size(), sizeof seed));
+        draws common(seed);
+        int const size = ranks.size();
+        int const victim = draw_rank(common, size);
+        int const a = draw_rank(common, size);
+        int const b = (a + 1 + draw_rank(common, size - 1)) % size;
+        when_ = common(std::uint64_t{tuning.after} + 1);
+        bool const drawn = tuning.stop == transport::chaos_tuning::drawn;
+        if ((drawn ? victim : tuning.stop) == ranks.rank()) stops = when_;
+        cut_ = tuning.cut.a == transport::chaos_tuning::drawn ? transport::chaos_link{a, b} : tuning.cut;
+    }
+
+    std::uint64_t seed = 0;
+    std::uint64_t stops = never; ///< sends after which this rank falls silent
+    /// Sends after which the link of two ranks is cut.
+    std::uint64_t cuts(int rank, int peer) const noexcept {
+        bool const is_cut = (cut_.a == rank && cut_.b == peer) || (cut_.b == rank && cut_.a == peer);
+        return is_cut ? when_ : never;
+    }
+
+  private:
+    static int draw_rank(draws& from, int below) noexcept {
+        return static_cast<int>(from(static_cast<std::uint64_t>(below)));
+    }
+    HERRING_SETUP static std::uint64_t seed_of_environment(int rank) {
+        constexpr long long most = 999'999'999'999'999'999;
+        char const* const text = std::getenv("HERRING_CHAOS_SEED");
+        // Short, for it is typed in again.
+        if (text == nullptr || text[0] == 0) return random_bits() % 999'999'999 + 1;
+        long long const given = number_in(text, 1, most);
+        if (given < 0)
+            throw error(errc::bad_argument, rank, -1, "chaos",
+                        {"HERRING_CHAOS_SEED is '", text, "', which is not a number from 1 to ", most});
+        return static_cast<std::uint64_t>(given);
+    }
+
+    std::uint64_t when_ = never;
+    transport::chaos_link cut_{};
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_CHAOS_SCHEDULE_HPP

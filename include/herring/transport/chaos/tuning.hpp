@@ -1,0 +1,71 @@
+// herring: what transport::chaos does, and how often.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_CHAOS_TUNING_HPP
+#define HERRING_TRANSPORT_CHAOS_TUNING_HPP
+
+#include "herring/base/config.hpp"
+
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::transport {
+
+/// A link between two ranks, either way.
+struct chaos_link {
+    int a = -1, b = -1;
+};
+
+/// What `chaos` does, and how often. The defaults destroy nothing: a sound engine gives the same bits.
+struct chaos_tuning {
+    static constexpr int nobody = -1;
+    static constexpr int drawn = -2; ///< the seed chooses
+
+    std::uint64_t seed = 0; ///< 0: HERRING_CHAOS_SEED, or else a random one
+
+    std::uint32_t not_now_per_1000 = 60;    ///< posts that return false; below 1000
+    std::uint32_t delay_per_1000 = 250;     ///< sends that are posted later
+    std::uint32_t hold_back_per_1000 = 250; ///< completions that are reported later
+    std::uint32_t longest = 12;             ///< delay of anything in polls, at most; at least 1
+    bool reorder = true;                    ///< late sends and completions are shuffled
+
+    // Destructive.
+    std::uint32_t flip_per_1000 = 0; ///< received messages with one bit flipped
+    int stop = nobody; ///< this rank falls silent: nothing moves to or from it any more, and nobody is told
+    chaos_link cut{};  ///< this link breaks: each end finds the other `lost`; a = drawn: any link
+    std::uint32_t after = 100; ///< the stop or the cut comes after so many sends at most; the seed chooses
+};
+
+/// The seed of one transport, as the argument after the layout: `reducer<...> reduce(world, layout,
+/// transport::chaos_seed{7})`.
+struct chaos_seed {
+    std::uint64_t value = 0;
+};
+
+/// How often `chaos` has acted.
+struct chaos_counts {
+    std::uint64_t posts = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t delayed = 0;
+    std::uint64_t held_back = 0;
+    std::uint64_t flipped = 0;
+};
+
+} // namespace HERRING_NAMESPACE::transport
+
+namespace HERRING_NAMESPACE::detail {
+
+/// As a need of the transport, so that a pack says it once.
+template <transport::chaos_tuning Tuning> struct chaos_numbers {
+    template <class Pack> struct check {
+        static constexpr bool value = Tuning.not_now_per_1000 < 1000 && Tuning.delay_per_1000 <= 1000 &&
+                                      Tuning.hold_back_per_1000 <= 1000 && Tuning.flip_per_1000 <= 1000 &&
+                                      Tuning.longest >= 1;
+        static_assert(
+            value, "[HRG-T20] transport: chaos needs shares of 0 to 1000 in 1000, refusals below 1000, and "
+                   "a delay of at least one poll; a common slip is to refuse every post, so that nothing "
+                   "ever moves; lower the share");
+    };
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_CHAOS_TUNING_HPP
