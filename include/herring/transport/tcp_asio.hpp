@@ -25,7 +25,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The pending waits of one transport in an io_context: at most one a descriptor and direction.
+/// The pending waits of one transport in an io_context: at most one for each descriptor and direction.
 ///
 /// Cost: arming a wait allocates nothing. The concrete executor costs no indirect call a wait, the default one four.
 class asio_loop : public outer_loop {
@@ -38,7 +38,7 @@ class asio_loop : public outer_loop {
     asio_loop& operator=(asio_loop const&) = delete;
 
   private:
-    /// Keeps the one pending wait of a direction.
+    /// Memory of the one pending wait of a direction.
     struct handler_memory {
         alignas(std::max_align_t) std::byte bytes[256];
     };
@@ -51,7 +51,7 @@ class asio_loop : public outer_loop {
         bool pending[2] = {}; // to read, to write
         handler_memory memory[2];
     };
-    // Gives Asio one fixed block; there is never more than one wait of a kind pending.
+    // Gives Asio one fixed block: at most one wait of a kind is pending.
     template <class Value> struct fixed_allocator {
         using value_type = Value;
         handler_memory* memory;
@@ -116,7 +116,7 @@ class asio_loop : public outer_loop {
         try {
             if (context_.run_one_until(until) == 0 && armed_ == 0 && clock::now() < until)
                 ::poll(nullptr, 0, 1); // every peer is lost
-        } catch (...) { // of a handler of the program's; the operation that it interrupted goes on
+        } catch (...) { // thrown by a handler of the program; the operation that runs it goes on
             if (threw.load(std::memory_order_acquire)) return;
             thrown = std::current_exception();
             threw.store(true, std::memory_order_release);
@@ -132,7 +132,7 @@ class asio_loop : public outer_loop {
 
     static void wake_in(outer_loop& loop) noexcept {
         asio_loop& woken = self(loop);
-        if (woken.waking_.exchange(true)) return; // one that is on its way is enough
+        if (woken.waking_.exchange(true)) return; // a wake-up is pending
         // What boost::asio::post does, without what it includes.
         woken.context_.get_executor()
             .require(boost::asio::execution::blocking.never)
@@ -150,12 +150,12 @@ class asio_loop : public outer_loop {
         ended.drain();
         delete &ended;
     }
-    // The cancelled waits must not outlive the memory that they refer to.
+    // Cancelled waits refer to this object: they must be run before it is destroyed.
     void drain() noexcept {
         for (std::size_t at = 0; at < places_.size(); ++at) forget_in(*this, at);
         if (armed_ > 0 || waking_.load()) context_.restart();
         while (armed_ > 0 || waking_.load())
-            // They are ready. poll_one would be one more loop to compile, and a time that has passed runs nothing.
+            // They are ready. poll_one would be one more loop to compile; a time that has passed runs nothing.
             try {
                 if (context_.run_one_until(clock::now() + std::chrono::milliseconds(100)) == 0) break;
             } catch (...) {
@@ -163,7 +163,7 @@ class asio_loop : public outer_loop {
             }
         if (threw.load(std::memory_order_acquire)) throw_later(thrown);
     }
-    /// There is no call any more that could throw it: the program's next run of its io_context does.
+    /// No call is left that could throw it: the program's next run of the io_context does.
     HERRING_SETUP void throw_later(std::exception_ptr late) noexcept {
         try {
             context_.get_executor().require(boost::asio::execution::blocking.never).execute([late] {

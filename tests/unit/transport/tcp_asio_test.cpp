@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -96,7 +97,49 @@ int woken(world& ranks) {
     ranks.barrier();
     return 0;
 }
+
+/// A handler throws in a wait whose exception nobody takes, or while the transport is destroyed: the next run of the
+/// io_context throws it, once.
+int thrown_late(world& ranks) {
+    for (bool const at_the_end : {false, true}) {
+        loop_of_ones_own context;
+        std::vector<int> const peers{1 - ranks.rank()};
+        {
+            transport::tcp moved(ranks,
+                                 {.peers = peers,
+                                  .receives_per_peer = 4,
+                                  .sends_per_peer = 4,
+                                  .largest_message = 64,
+                                  .timeout = 10s},
+                                 context);
+            boost::asio::post(context, [] { throw 7; });
+            if (at_the_end)
+                moved.wake(); // behind the handler: the destructor runs both
+            else
+                for (time_point const until = clock::now() + 20s;
+                     !moved.has_exception() && clock::now() < until;)
+                    moved.wait(clock::now() + 10s);
+            if (moved.has_exception() == at_the_end) return 1;
+        }
+        int thrown = 0;
+        for (int runs = 0; runs < 2; ++runs) {
+            context.restart();
+            try {
+                context.run();
+            } catch (int what) {
+                if (what != 7) return 2;
+                ++thrown;
+            }
+        }
+        if (thrown != 1) return 3;
+        ranks.barrier();
+    }
+    return 0;
+}
 } // namespace
 
+TEST_CASE("tcp_asio: what a handler throws too late for a call is thrown by the next run of the io_context") {
+    CHECK(launch(2, thrown_late) == 0);
+}
 TEST_CASE("tcp_asio: a peer leaves, and the program's handlers go on") { CHECK(launch(2, one_leaves) == 0); }
 TEST_CASE("tcp_asio: another thread ends a sleep") { CHECK(launch(2, woken) == 0); }

@@ -1,4 +1,4 @@
-// herring: an event loop of the program's that a rank sleeps in instead of in a system call of its own.
+// herring: an event loop of the program, in which a rank sleeps in place of a system call of its own.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_OUTER_LOOP_HPP
 #define HERRING_TRANSPORT_TCP_OUTER_LOOP_HPP
@@ -16,21 +16,21 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a transport asks of the loop, by pointers to functions: a program that has no such loop does not compile its code. They
-/// are called where a rank sleeps, is woken, loses a connection and ends, and not where bytes move.
+/// What a transport asks of the loop, by pointers to functions: a program without such a loop does not compile its code.
+/// They are called to sleep, to wake, when a connection is lost and at the end, never where bytes move.
 struct outer_loop {
     /// The loop may wait for this descriptor, which stays the transport's. Throws `error` of `rank`.
     void (*watch)(outer_loop&, std::size_t at, int descriptor, int rank);
-    /// Runs the loop until a descriptor has what is wanted (negative: nothing), or until something else ran in it.
+    /// Runs the loop until a descriptor has a wanted event (negative descriptors: none), or until another handler ran.
     void (*sleep)(outer_loop&, std::span<pollfd const> wanted, time_point until) noexcept;
     /// Ends `sleep`, from any thread.
     void (*wake)(outer_loop&) noexcept;
-    /// Before the descriptor is closed.
+    /// Called before the descriptor is closed.
     void (*forget)(outer_loop&, std::size_t at) noexcept;
-    /// Nothing in the loop refers to the transport any more. Deletes the loop's part, not the loop.
+    /// Removes all that refers to the transport, and deletes this object; the program's loop stays.
     void (*end)(outer_loop*) noexcept;
 
-    std::exception_ptr thrown{}; ///< by a handler of the program's; there when `threw` is set
+    std::exception_ptr thrown{}; ///< by a handler of the program; valid when `threw` is set
     std::atomic<bool> threw{false};
 };
 struct end_of_loop {
@@ -38,8 +38,7 @@ struct end_of_loop {
 };
 using loop_handle = std::unique_ptr<outer_loop, end_of_loop>;
 
-/// Specialised for each kind of loop by the header that knows it: known is true, and make(loop, descriptors) returns a
-/// loop_handle.
+/// Specialised by the header of each kind of loop: `known` is true, and `make(loop, descriptors)` returns a loop_handle.
 template <class Loop> struct outer_loop_in { static constexpr bool known = false; };
 template <class Loop> loop_handle outer_loop_of(Loop& loop, std::size_t descriptors) {
     using kind = outer_loop_in<Loop>;
