@@ -16,13 +16,13 @@ inline constexpr std::chrono::milliseconds not_given = std::chrono::milliseconds
 
 } // namespace detail
 
-/// Times of the failure detector. What is left alone follows from `peer_timeout`.
+/// Times of the failure detector. Those that are not given follow from `peer_timeout`.
 ///
 /// Rank 0's hold for all ranks of a world: a rank that gives other ones is refused.
 /// Errors:  `bad_argument` from `join` and `launch` naming a time that is too short, or two that contradict each other.
 struct failure_detector_options {
     /// Instead of HERRING_PEER_TIMEOUT: for how long a rank may give no sign of life, because it is stopped, starved or cut
-    /// off, before that ends the world; 5 s where nobody says it; at least 50 ms; `herring::never`.
+    /// off, before that ends the world; 5 s where neither is set; at least 50 ms; `herring::never`.
     std::chrono::milliseconds peer_timeout = detail::not_given;
     /// Between two signs of life of a rank: a tenth of `peer_timeout`, at most 500 ms. At most half of `peer_timeout`.
     std::chrono::milliseconds heartbeat = detail::not_given;

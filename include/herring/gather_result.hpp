@@ -1,4 +1,4 @@
-// herring: what all ranks gave to an all_gather.
+// herring: the bytes of all ranks, as all_gather returns them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GATHER_RESULT_HPP
 #define HERRING_GATHER_RESULT_HPP
@@ -14,7 +14,7 @@ namespace HERRING_NAMESPACE {
 
 /// Bytes of every rank, rank after rank in one buffer.
 ///
-/// Shape:    `size()` ranks; `[rank]` is what that rank gave, which may be nothing.
+/// Shape:    `size()` ranks; `[rank]` are the bytes of that rank, which may be none.
 /// Lifetime: a value that is moved, not copied; the spans point into it.
 class gather_result {
   public:

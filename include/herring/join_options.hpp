@@ -1,4 +1,4 @@
-// herring: what a program may tell `join`, instead of the variables.
+// herring: options of `join`, in place of variables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_JOIN_OPTIONS_HPP
 #define HERRING_JOIN_OPTIONS_HPP
@@ -12,7 +12,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What `join` is told by the program; what is left at its default comes from the variables.
+/// Options of `join`. Those that are left at their defaults come from the variables.
 struct join_options {
     int rank = -1;            ///< instead of HERRING_RANK
     int size = -1;            ///< instead of HERRING_SIZE
@@ -22,13 +22,13 @@ struct join_options {
     std::string interface {}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.
     std::chrono::milliseconds timeout{60'000};
-    /// When a rank is given up that gives no sign of life, and how soon a root cause is named.
+    /// When a silent rank is given up, and how soon a root cause is named. Rank 0's hold for all.
     failure_detector_options failure_detector{};
     /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
-    /// nobody says it; at least 50 ms; `herring::never`. Rank 0's holds for all.
+    /// neither is set; at least 50 ms; `herring::never`. Rank 0's holds for all.
     std::chrono::milliseconds default_timeout = detail::not_given;
     /// Called once when the world has failed, whoever caused it, with the failure as this rank sees it. For ranks that then
-    /// are in other calls, as of MPI, and would wait there for one that is gone. Not called when `join` itself throws.
+    /// are in other calls, of MPI for example, and would wait there for a rank that is gone. Not called when `join` itself throws.
     ///
     /// Threads:  in the thread that `join` starts, at once; alone, in the one that announces. It may end the process, or
     ///           make what the program waits for return. It must not wait for a call of this world, nor destroy it: the

@@ -23,13 +23,13 @@ struct launch_options {
     std::chrono::milliseconds grace{5'000};
     /// The whole launch ends after this long, with status 124; 0: no limit.
     std::chrono::milliseconds timeout{0};
-    /// When a rank is given up that gives no sign of life, and how soon a root cause is named.
+    /// When a silent rank is given up, and how soon a root cause is named. Threads are not silent alone.
     failure_detector_options failure_detector{};
     /// Instead of HERRING_DEFAULT_TIMEOUT: of every call that is given no deadline, and of constructing a reducer; 30 s where
-    /// nobody says it; at least 50 ms; `herring::never`.
+    /// neither is set; at least 50 ms; `herring::never`.
     std::chrono::milliseconds default_timeout = detail::not_given;
     /// Called once on each rank when the world has failed, whoever caused it, with the failure as that rank sees it. For
-    /// ranks that then are in other calls, and would wait there for one that is gone.
+    /// ranks that then are in other calls, and would wait there for a rank that is gone.
     ///
     /// Threads:  in a thread of Herring's, one a rank, which there is only where this is given. It may end the process, or
     ///           make what the program waits for return. It must not wait for a call of this world, nor destroy it: the
@@ -39,7 +39,7 @@ struct launch_options {
 
 namespace detail {
 
-/// What a function's result is as the status of a process, which has 8 bits: what is no status is 255, not 0.
+/// A function's result as the status of a process, which has 8 bits: a result that does not fit is 255, not 0.
 constexpr int status_of(long long result) noexcept {
     return result < 0 || result > 255 ? 255 : static_cast<int>(result);
 }

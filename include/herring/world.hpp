@@ -22,20 +22,20 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The ranks that reduce together, seen from one of them; made by `join()`, `launch()` or `launch_threads()`.
+/// The ranks that reduce together, seen from one of them: the result of `join()`, `launch()` or `launch_threads()`.
 ///
 /// A default-constructed world is one rank alone.
 /// Threads:  collectives from one thread at a time; `failed()` and `fail()` from any thread.
-/// Lifetime: movable, also while reducers made from it live: they keep to the ranks, not to this object. A reducer whose
+/// Lifetime: movable, also while reducers made from it live: they refer to the ranks, not to this object. A reducer whose
 /// world was destroyed refuses every call (`bad_state`); in the middle of a step the other ranks are told. A transport
-/// that a program makes from a world itself refers to the object: that one must stay where it is. The destructor leaves
+/// that a program constructs from a world refers to the object, which must not be moved then. The destructor leaves
 /// in order, within 5 s, and never throws.
 class world {
   public:
     HERRING_SEPARABLE world();
     /// For backends.
     HERRING_SEPARABLE explicit world(detail::membership made);
-    /// For reducers: another handle on what `of` stands on.
+    /// For reducers: another handle on the state of `of`.
     ///
     /// Errors:  `bad_state` when `of` was moved from.
     HERRING_SEPARABLE world(world& of, detail::for_reducer);
@@ -61,9 +61,9 @@ class world {
     int local_rank() const noexcept { return info().map.local_rank(rank_); }
     int local_size() const noexcept { return info().map.local_size(node()); }
 
-    /// How long a call waits that is given no deadline: 30 s, or what `join_options` or `launch_options` say.
+    /// How long a call waits that is given no deadline: 30 s, or that of `join_options` or `launch_options`.
     std::chrono::milliseconds default_timeout() const noexcept { return info().times.call; }
-    /// For how long a rank may give no sign of life before that ends the world: 5 s, or what they say.
+    /// For how long a rank may give no sign of life before that ends the world: 5 s, or that of the options.
     std::chrono::milliseconds peer_timeout() const noexcept { return info().times.detector.peer_timeout; }
 
     /// Returns once every rank has called it.
@@ -74,15 +74,16 @@ class world {
     void barrier() { barrier(default_timeout()); }
     HERRING_SEPARABLE void barrier(std::chrono::milliseconds timeout);
 
-    // What follows is for authors of policies.
+    // ---- for authors of policies --------------------------------------------------------------------------
 
     /// Which rank is on which node.
     herring::topology const& topology() const noexcept { return info().map; }
 
     /// Gathers the bytes of every rank on every rank; lengths may differ and may be zero.
     ///
-    /// Shape:   mine: any number of bytes → result[r]: what rank r gave.
-    /// Blocks, errors: as `barrier`; also `mismatch` when a rank is in another collective.
+    /// Shape:   mine: any number of bytes → result[r]: the bytes of rank r.
+    /// Blocks:  as `barrier`.
+    /// Errors:  as `barrier`; also `mismatch` when a rank is in another collective.
     HERRING_SEPARABLE gather_result all_gather(std::span<std::byte const> mine);
     HERRING_SEPARABLE gather_result all_gather(std::span<std::byte const> mine,
                                                std::chrono::milliseconds timeout);
@@ -102,7 +103,7 @@ class world {
         info().control.table->fail(info().control.self, why);
     }
 
-    /// Throws what `failed()` tells, in the words of this rank; returns when there is nothing to tell.
+    /// Throws the failure that `failed()` returns, in the words of this rank; returns when there is none.
     HERRING_SEPARABLE void check() const;
 
     /// The same on every rank, random for every world.
@@ -111,10 +112,10 @@ class world {
     /// The IP literal on which the other ranks reach this one.
     std::string const& local_address() const noexcept { return info().local_address; }
 
-    /// How many ranks run on this machine, whatever their nodes: more than cores means that nobody may spin.
+    /// How many ranks run on this machine, whatever their nodes: with more ranks than cores, no rank spins.
     int ranks_on_this_machine() const noexcept { return info().ranks_on_this_machine; }
 
-    /// Whether the world that a reducer was made from is gone.
+    /// Whether the world of this reducer's handle was destroyed.
     ///
     /// Cost:    two loads.
     bool ended() const noexcept { return state_->ended(); }
@@ -131,13 +132,13 @@ class world {
     HERRING_SEPARABLE void leave() noexcept;
 
     int rank_ = 0;
-    bool owner_ = false; // this is the world itself, not a reducer's handle
+    bool owner_ = false; // or a reducer's handle
     detail::world_state* state_;
 };
 
 namespace detail {
 
-/// What finds the rank to blame when this rank waits in vain.
+/// Finds the root cause when this rank waits in vain.
 ///
 /// Lifetime: of the world's state, which reducers share.
 inline failure_detector& detector(world& of) noexcept { return of.state().detector; }

@@ -1,4 +1,4 @@
-// herring: a step that each rank tries alone, and after which all go on or all throw the same failure.
+// herring: a step that each rank tries, after which all ranks go on or all throw the same failure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_ALL_OR_NONE_HPP
 #define HERRING_CONTROL_ALL_OR_NONE_HPP
@@ -18,7 +18,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What `step()` throws, as a failure of this rank; without an error code where it returns.
+/// The exception of `step()` as a failure of this rank; without an error code where it returns.
 template <class Step> failure failure_of(int rank, std::string_view operation, Step&& step) {
     try {
         step();
@@ -32,7 +32,7 @@ template <class Step> failure failure_of(int rank, std::string_view operation, S
     return {};
 }
 
-/// What every rank gave, once all have succeeded.
+/// The bytes of every rank, once all have succeeded.
 ///
 /// Lifetime: the spans point into it.
 class given_by_all {
@@ -42,14 +42,14 @@ class given_by_all {
     std::span<std::byte const> operator[](std::size_t rank) const noexcept { return all_[rank].subspan(1); }
 
   private:
-    gather_result all_; // behind the first byte, which says how it went
+    gather_result all_; // after the first byte, which is went_well or has_failed
 };
 
-/// Tells all ranks how this one's part went, and hears of theirs. Where one has failed, all throw the failure of the lowest
-/// such rank, each in its own words.
+/// Exchanges how the step went. Where a rank has failed, all throw the failure of the lowest such rank, each in its own
+/// words.
 ///
-/// Shape:  `mine`: bytes, any number of them → what each rank gave. `gather(bytes)` → gather_result: an all_gather.
-/// Errors: `mismatch` naming a rank whose answer is none. What comes from others is read with bounds.
+/// Shape:  `mine`: bytes, any number of them → the bytes of each rank. `gather(bytes)` → gather_result: an all_gather.
+/// Errors: `mismatch` naming a rank whose bytes cannot be read. They are read with bounds.
 template <class Gather>
 HERRING_SETUP given_by_all all_or_none(int rank, std::string_view operation, failure const& how,
                                        std::span<std::byte const> mine, Gather&& gather) {

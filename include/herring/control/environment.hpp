@@ -23,14 +23,14 @@ namespace detail {
 
 inline constexpr int most_ranks = 1 << 20;
 
-/// Where this process belongs, before anyone was asked.
+/// The rank of this process and the address of rank 0, from options and variables.
 struct join_target {
     int rank = 0;
     int size = 1;
-    std::string host{}; // of rank 0; empty where nobody said it
+    std::string host{}; // of rank 0; empty: not known
     std::uint16_t port = 0;
     std::string node{}, secret{}, interface {};
-    std::string source = "no launcher"; // who said the rank
+    std::string source = "no launcher"; // of the rank
     world_times times{};                // that the program or the variables give
     failure_handler on_failure{};
 };
@@ -55,7 +55,7 @@ constexpr long long number_in(std::string_view text, long long least, long long 
     return value < least || value > most ? -1 : value;
 }
 
-/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name` is who said it, for the error.
+/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error.
 HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name) {
     auto const refuse = [&](std::string_view why) { bad_setting({name, " is '", text, "'", why}); };
     std::string_view host, port;
@@ -97,17 +97,17 @@ HERRING_SETUP inline std::string first_host(std::string_view list) {
     return host;
 }
 
-/// A port that ranks of one job agree on without talking: below the range that Linux hands out by itself.
+/// A port that ranks of one job derive from its name: below the range that Linux hands out by itself.
 HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
     return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
-/// Where variables are looked up: the process's own, or a test's.
+/// Where variables are looked up: the environment of the process, or of a test.
 struct variables {
     char const* (*look_up)(void const* self, char const* name); // nullptr: there is none
     void const* self = nullptr;
 
-    /// An empty text is as good as none.
+    /// Empty: it is not set, or empty.
     HERRING_SETUP std::string_view text(char const* name) const {
         char const* const found = look_up(self, name);
         return found == nullptr ? std::string_view() : std::string_view(found);
@@ -124,7 +124,7 @@ struct variables {
 /// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
 /// of them.
 ///
-/// `parent` names the process that started the ranks, for launchers on one machine that say no job's name.
+/// `parent`: of this process, for launchers on one machine that give no name of the job.
 /// Errors: `bad_argument` naming the variable and its value.
 HERRING_SETUP inline join_target read_environment(join_options const& options, variables const& from,
                                                   long long parent) {

@@ -1,4 +1,4 @@
-// herring: how long a rank may be silent and how long a call waits, as the program or the variables say.
+// herring: reads the times of a world from options and variables.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_TIMEOUTS_HPP
 #define HERRING_CONTROL_TIMEOUTS_HPP
@@ -40,9 +40,9 @@ HERRING_SETUP inline std::chrono::milliseconds timeout_of(std::string_view text)
     return std::chrono::milliseconds(value * unit);
 }
 
-/// One of a world's times: what the program gave, else what the variable says; `not_given` where both are silent.
+/// One of a world's times: what the program gave, else what the variable says; `not_given` where neither has one.
 ///
-/// Errors: `bad_argument` naming who said it, and what.
+/// Errors: `bad_argument` naming the option or variable, and its value.
 HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::milliseconds option,
                                                             std::string_view option_name,
                                                             char const* variable, time_name const& name,

@@ -1,4 +1,4 @@
-// herring: what a world and the reducers made from it share; it stays where it is when the world is moved.
+// herring: what a world and its reducers share; it stays where it is when the world is moved.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_WORLD_STATE_HPP
 #define HERRING_CONTROL_WORLD_STATE_HPP
@@ -48,23 +48,23 @@ HERRING_SEPARABLE error ended_world(int rank, char const* operation);
 
 class world_state;
 
-/// A thread that waits in a call: not before the operation is complete will it do anything else.
+/// A thread that waits in a call until the operation is complete.
 struct listed_wait {
     blocked_report::entry operation{};
     time_point since{};
     bool used = false;
 };
 
-/// Where a reducer counts.
+/// The counters of a reducer.
 struct reducer_counts {
     std::atomic<std::uint64_t> const& submitted; ///< executions
     std::atomic<std::uint64_t> const& released;
-    std::size_t const& ready; ///< tensors that are ready in the step under way
+    std::size_t const& ready; ///< tensors that are ready in the current step
 };
 
-/// A reducer, as its world knows it, as long as it lives.
+/// The entry of a reducer in its world, while the reducer lives.
 ///
-/// Threads:  the counts are read by whichever thread destroys the world.
+/// Threads:  the thread that destroys the world reads the counts.
 class reducer_entry {
   public:
     HERRING_SEPARABLE reducer_entry(world_state& with, reducer_counts counts) noexcept;
@@ -89,10 +89,10 @@ class reducer_entry {
     reducer_entry* before_ = nullptr;
 };
 
-/// On the heap, held by the world and by each of its reducers; the last holder frees it, and the control with it.
+/// Shared by the world and each of its reducers, on the heap; the last holder frees it, and the backend with it.
 ///
 /// When the world is destroyed or assigned before its reducers, the rank leaves at that time, the reducers refuse every
-/// later call (`ended`), and what the control reads and writes stays valid until the last of them is gone.
+/// later call (`ended`), and the backend's board stays valid until the last of them is gone.
 class world_state {
   public:
     membership const info;
@@ -108,14 +108,14 @@ class world_state {
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
     HERRING_SEPARABLE void release() noexcept;
 
-    /// The world is gone, and its reducers may not be.
+    /// The world is destroyed; its reducers may still live.
     HERRING_SEPARABLE void end() noexcept;
     bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
-    // ---- waits that last (control/failure/deadlock.hpp) --------------------------------------------------------------------
+    // ---- long waits (control/failure/deadlock.hpp) --------------------------------------------------------
 
-    /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then nothing can be
-    /// proven of this rank.
+    /// The calling thread waits for this operation from now on. Returns nullptr when there is no room: then this rank is
+    /// never part of a deadlock.
     HERRING_SEPARABLE listed_wait* list(blocked_report::entry const& operation) noexcept;
     HERRING_SEPARABLE void unlist(listed_wait& wait) noexcept;
     /// The calling thread enters the world's next collective. Returns its number.
@@ -142,9 +142,9 @@ class world_state {
     std::atomic<std::uint64_t> collectives_{0}; // entered
 };
 
-/// One thread's wait for a reducer's execution, which becomes a listed one when nothing has moved for long.
+/// One thread's wait for a reducer's execution, which is listed when nothing has been released for long.
 ///
-/// Cost:     a comparison a look, until then.
+/// Cost:     one comparison a look, until it is listed.
 class long_wait {
   public:
     /// `channel` 0: never listed.
@@ -155,7 +155,7 @@ class long_wait {
     long_wait(long_wait const&) = delete;
     long_wait& operator=(long_wait const&) = delete;
 
-    /// To be called now and then: at `now`, so many executions are released.
+    /// To be called from time to time: at `now`, so many executions are released.
     void look(time_point now, std::uint64_t released) noexcept {
         if (due_ == time_point{} || released != released_) {
             released_ = released;
@@ -166,7 +166,7 @@ class long_wait {
     }
 
   private:
-    // A wait that is listed for an execution that is complete meanwhile proves nothing, so it may stay until the next look.
+    // A listed wait for an execution that has completed meanwhile proves nothing, so it may stay until the next look.
     HERRING_SEPARABLE void list(time_point now) noexcept;
 
     world_state& ranks_;

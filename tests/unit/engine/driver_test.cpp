@@ -120,7 +120,7 @@ TEST_CASE(
     CHECK(world_of_judge.asked == 5);
     // It looked around after it was asked, and said so.
     detail::wait_report const said = detail::wait_report::read(world_of_judge.said_when_asked, 7);
-    CHECK(said.how == detail::rank_state::waiting);
+    CHECK(said.state == detail::rank_state::waiting);
     CHECK(said.awaits == 3);
     CHECK(engine.own.ended.peer == 2);
     // And it waits no more.

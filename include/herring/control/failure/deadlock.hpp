@@ -1,4 +1,4 @@
-// herring: which ranks can never go on, because each waits for a call that another one of them has not made. Pure.
+// herring: finds ranks that can never go on, because each waits for a call that another of them has not made. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_DEADLOCK_HPP
 #define HERRING_CONTROL_FAILURE_DEADLOCK_HPP
@@ -14,11 +14,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where a rank stands that can do nothing but wait: all threads of its process wait in calls of Herring.
+/// A rank that can only wait: all threads of its process wait in calls of Herring.
 ///
-/// A channel is a sequence of operations that all ranks run in one order: 0 are the world's collectives, n the executions
-/// of the reducer that was constructed as the n-th. An operation needs every rank.
-/// Shape:    words, all of them, so that it can lie in memory that others read.
+/// A channel is a sequence of operations that all ranks run in one order: channel 0 are the world's collectives, channel n
+/// the executions of its n-th reducer. An operation needs every rank.
+/// Shape:    words only, so that it can lie in memory that others read.
 struct blocked_report {
     static constexpr std::size_t most_waits = 4, most_channels = 28;
     struct entry {
@@ -27,10 +27,10 @@ struct blocked_report {
         friend bool operator==(entry const&, entry const&) = default;
     };
 
-    std::uint64_t waits = 0; ///< 0: the rank says nothing
+    std::uint64_t waits = 0; ///< 0: there is no report
     std::uint64_t channels = 0;
     std::uint64_t waits_of_process = 0;
-    entry waiting[most_waits]{};  ///< a thread each: not before this operation is complete
+    entry waiting[most_waits]{};  ///< a thread each: the operation that it waits for
     entry begun[most_channels]{}; ///< how many operations of this channel the rank has begun
 
     bool sound() const noexcept { return waits <= most_waits && channels <= most_channels; }
@@ -43,7 +43,7 @@ struct blocked_report {
     friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
-/// A rank that never goes on, and one that it waits for in vain.
+/// A rank that never goes on, and one that it waits for.
 struct deadlock {
     int rank = -1; ///< −1: none is proven
     int other = -1;
@@ -82,7 +82,7 @@ HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all,
     return {};
 }
 
-/// It in words, in the name of the rank.
+/// In words, reported by the rank.
 HERRING_SETUP inline failure describe(deadlock const& found) noexcept {
     char digits[2][32];
     auto const place = [&](int which, std::uint64_t channel) -> char const* {

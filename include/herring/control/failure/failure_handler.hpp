@@ -1,4 +1,4 @@
-// herring: what a program wants called when its world has failed.
+// herring: the function of a program that is called when its world has failed.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_FAILURE_HANDLER_HPP
 #define HERRING_CONTROL_FAILURE_FAILURE_HANDLER_HPP
@@ -12,8 +12,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Nothing, or a function object that takes a `failure const&`. Copies share it, as `shared_ptr` would, whose header it
-/// does without.
+/// Nothing, or a function object that takes a `failure const&`. Copies share it. No `std::function`, whose header is slow.
 class failure_handler {
   public:
     failure_handler() = default;

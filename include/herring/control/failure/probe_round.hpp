@@ -42,7 +42,7 @@ class probe_round {
     HERRING_SETUP failure verdict(std::span<int const> missing, State const& state) const {
         if (why_.peer < 0) return why_;
         if (certain_) // a rank reports a failure elsewhere before it replies
-            return state(why_.peer).how != rank_state::unheard ? why_ : failure{};
+            return state(why_.peer).state != rank_state::unknown ? why_ : failure{};
         std::span<int const> const suspects = missing.empty() ? std::span<int const>(&why_.peer, 1) : missing;
         root_cause const found =
             find_root_cause(why_.reporter, suspects, static_cast<int>(replies_.size()), state);

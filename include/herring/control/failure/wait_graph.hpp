@@ -1,4 +1,4 @@
-// herring: who is to blame when a rank waits in vain: follows «waits for» to the rank that started it. Pure.
+// herring: the root cause when a rank waits in vain: follows «waits for» to a rank that waits for nobody. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP
 #define HERRING_CONTROL_FAILURE_WAIT_GRAPH_HPP
@@ -14,84 +14,85 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What is known of a rank when another one waits in vain.
+/// What a probe shows of a rank.
 enum class rank_state : std::uint8_t {
-    unheard, ///< it was asked, and has not answered yet
+    unknown, ///< it has not replied yet
     idle,    ///< it is in no call: it has not come, or it computes
     waiting, ///< for another rank
-    silent,  ///< it was asked, and did not answer in time
-    stopped, ///< its process is
-    left     ///< its world is gone
+    silent,  ///< it has not replied in time
+    stopped, ///< its process is stopped
+    left     ///< its world was destroyed
 };
 
-/// What a rank says of itself, in one word that others read: whom it waits for, and which question that answers.
+/// A rank's reply to a probe, in one word that others read: whom it waits for, and the number of the probe.
 ///
-/// Who asks raises the number of the question. A rank that waits looks at the number whenever it looks around, and
-/// writes its answer beside it; one that is in no call has said so when it left the last one. So whether an answer is
-/// fresh is not a matter of clocks, and a rank that is stopped cannot give one.
+/// A probe raises the number. A waiting rank reads the number whenever it looks around, and writes its reply with it; a
+/// rank in no call has written that when it left the last one. So no clock decides whether a reply is fresh, and a rank
+/// that is stopped cannot reply.
 struct wait_report {
-    rank_state how = rank_state::unheard;
+    rank_state state = rank_state::unknown;
     int awaits = -1; ///< −1: nobody that it knows of
 
     static constexpr std::uint64_t not_waiting = 0;
-    static constexpr std::uint64_t waits_for(int rank, std::uint32_t question) noexcept {
-        return static_cast<std::uint64_t>(question) << 32 | static_cast<std::uint32_t>(rank + 2);
+    static constexpr std::uint64_t waits_for(int rank, std::uint32_t probe) noexcept {
+        return static_cast<std::uint64_t>(probe) << 32 | static_cast<std::uint32_t>(rank + 2);
     }
-    /// What the word says to whoever asked `question`.
-    static constexpr wait_report read(std::uint64_t word, std::uint32_t question) noexcept {
-        auto const said = static_cast<std::uint32_t>(word);
-        if (said == not_waiting) return {rank_state::idle, -1};
-        bool const fresh = static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) - question) >= 0;
-        return {fresh ? rank_state::waiting : rank_state::unheard, static_cast<int>(said) - 2};
+    /// The reply to `probe` that the word holds.
+    static constexpr wait_report read(std::uint64_t word, std::uint32_t probe) noexcept {
+        auto const value = static_cast<std::uint32_t>(word);
+        if (value == not_waiting) return {rank_state::idle, -1};
+        bool const fresh = static_cast<std::int32_t>(static_cast<std::uint32_t>(word >> 32) - probe) >= 0;
+        return {fresh ? rank_state::waiting : rank_state::unknown, static_cast<int>(value) - 2};
     }
 };
 
-/// What a rank brings before its world: that it waits for `why.peer` in vain.
+/// A rank waits for `why.peer` in vain.
 struct suspicion_report {
-    failure why{};           ///< what ends the world if the accused has to answer for it itself
-    bool certain = false;    ///< the accused is lost or has left: only the cause may still be elsewhere
-    std::uint32_t probe = 0; ///< number of the question; 0: nobody was asked yet
-    std::chrono::nanoseconds waited{0}; ///< since then; time that this rank slept through does not count
+    failure why{};           ///< ends the world if the suspect is the root cause itself
+    bool certain = false;    ///< the suspect is lost or has left; only the reason may be elsewhere
+    std::uint32_t probe = 0; ///< its number; 0: there was none yet
+    std::chrono::nanoseconds waited{
+        0}; ///< since the probe; time in which this rank was stopped does not count
 };
 
-/// Who it was.
+/// The rank at the end of the chain.
 struct root_cause {
-    int rank = -1; ///< −1: that depends on answers that have not come
-    rank_state how = rank_state::unheard;
-    int before = -1;     ///< the rank that waits for it; −1: it is the accused
-    bool circle = false; ///< the accused waits for itself, by way of others
+    int rank = -1; ///< −1: replies are missing that decide it
+    rank_state state = rank_state::unknown;
+    int before = -1;    ///< the rank that waits for it; −1: it is the suspect
+    bool cycle = false; ///< the suspect waits for itself, by way of others
 
     bool reached() const noexcept { return rank >= 0; }
-    /// It is nobody's turn but its own: it cannot be waiting for another one.
+    /// It cannot be waiting for another rank.
     bool plain() const noexcept {
-        return how == rank_state::silent || how == rank_state::stopped || how == rank_state::left;
+        return state == rank_state::silent || state == rank_state::stopped || state == rank_state::left;
     }
 };
 
-/// Follows from `accused` along «waits for» to a rank that waits for nobody. `of(rank)` → `wait_report`. Where that leads
-/// back, it is the accused.
-template <class Of> root_cause follow_waits(int accuser, int accused, int ranks, Of const& of) {
-    root_cause found{accused, rank_state::waiting, -1, true};
-    int before = -1, at = accused;
-    for (int steps = 0; steps < ranks && at != accuser; ++steps) {
-        wait_report const heard = of(at);
-        if (heard.how == rank_state::unheard) return {};
-        if (heard.how != rank_state::waiting || heard.awaits < 0 || heard.awaits >= ranks ||
-            heard.awaits == at)
-            return {at, heard.how, before, false};
+/// Follows from `suspect` along «waits for» to a rank that waits for nobody; in a cycle it is the suspect. `of(rank)` →
+/// `wait_report`.
+template <class Of> root_cause follow_waits(int reporter, int suspect, int ranks, Of const& of) {
+    root_cause found{suspect, rank_state::waiting, -1, true};
+    int before = -1, at = suspect;
+    for (int steps = 0; steps < ranks && at != reporter; ++steps) {
+        wait_report const reply = of(at);
+        if (reply.state == rank_state::unknown) return {};
+        if (reply.state != rank_state::waiting || reply.awaits < 0 || reply.awaits >= ranks ||
+            reply.awaits == at)
+            return {at, reply.state, before, false};
         before = at;
-        at = heard.awaits;
+        at = reply.awaits;
     }
     return found;
 }
 
-/// The same where several are missing: who is stopped or gone before who is merely late.
+/// Of several suspects: a rank that is stopped or gone goes before one that is late.
 template <class Of>
-root_cause find_root_cause(int accuser, std::span<int const> accused, int ranks, Of const& of) {
+root_cause find_root_cause(int reporter, std::span<int const> suspect, int ranks, Of const& of) {
     root_cause best{};
     bool open = false;
-    for (int const rank : accused) {
-        root_cause const found = follow_waits(accuser, rank, ranks, of);
+    for (int const rank : suspect) {
+        root_cause const found = follow_waits(reporter, rank, ranks, of);
         if (found.reached() && found.plain()) return found;
         if (!found.reached()) open = true;
         if (!best.reached()) best = found;
@@ -99,16 +100,17 @@ root_cause find_root_cause(int accuser, std::span<int const> accused, int ranks,
     return open ? root_cause{} : best;
 }
 
-/// The verdict in words: what the accuser saw, up to the semicolon of its text, and what was found.
+/// In words: what the reporter saw, up to the semicolon of its text, and the root cause.
 HERRING_SETUP inline failure describe(failure const& why, root_cause const& found) noexcept {
     char const* how = "is in the call, and waits for nobody: is it slow?";
-    if (found.circle)
+    if (found.cycle)
         how = "waits for a rank that waits for it: do all ranks make the same calls, in the same order?";
-    if (found.how == rank_state::idle) how = "has not called: is it slow, or in another call?";
-    if (found.how == rank_state::silent)
+    if (found.state == rank_state::idle) how = "has not called: is it slow, or in another call?";
+    if (found.state == rank_state::silent)
         how = "does not answer: is its process stopped or starved, or its host unreachable?";
-    if (found.how == rank_state::stopped) how = "is stopped: see who sent its process a SIGSTOP or the like";
-    if (found.how == rank_state::left)
+    if (found.state == rank_state::stopped)
+        how = "is stopped: see who sent its process a SIGSTOP or the like";
+    if (found.state == rank_state::left)
         how = "has left while others wait for it: let every rank make the same calls";
     char text[sizeof why.text];
     if (found.before >= 0)

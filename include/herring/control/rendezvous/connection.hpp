@@ -1,4 +1,4 @@
-// herring: one control connection: whole messages out of a socket and into it, without ever blocking.
+// herring: one control connection: reads and writes whole messages of a socket, without blocking.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_CONNECTION_HPP
 #define HERRING_CONTROL_RENDEZVOUS_CONNECTION_HPP
@@ -27,7 +27,7 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 
 using namespace wire;
 
-/// No delay for small messages; a host that has vanished is noticed after about `patience`, idle or not.
+/// No delay for small messages; a host that has vanished is noticed after about `patience`, also when idle.
 HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) noexcept {
     auto const set = [&](int level, int option, int value) {
         ::setsockopt(socket, level, option, &value, sizeof value);
@@ -41,29 +41,27 @@ HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) n
     set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min(patience, most).count()));
 }
 
-/// What lies at the front of the bytes that have come in.
+/// The first message in the bytes that have come in.
 struct parsed_message {
-    bool whole = false;  ///< a message is there: `front` and `body`
-    std::string wrong{}; ///< or why it can never be one
+    bool whole = false;  ///< `front` and `body` are a message
+    std::string wrong{}; ///< why it can never be a message
     head front{};
     std::span<std::byte const> body{};
 };
 
-/// One framed connection, and what its end of the star knows of it. Whoever has it closes the socket.
+/// One framed connection. Its owner closes the socket.
 ///
-/// Who it belongs to decides how much it may send: who is nobody yet (`rank` -1) a hello, others what each
-/// kind of message may have.
+/// A connection that is not identified (`rank` −1) may send a hello only; others what each kind of message may have.
 struct connection {
-    int socket = -1; // -1: this place is free
-    std::uint64_t serial =
-        0;         // in order of opening; what was meant for a closed connection does not reach the next
-    int rank = -1; // -1: nobody yet
+    int socket = -1;          // −1: the entry is free
+    std::uint64_t serial = 0; // in order of opening: events of a closed connection do not reach the next
+    int rank = -1;            // −1: not identified
     bool connecting = false;
-    bool refused = false; // only waits until the other end has read why
-    bool finish = false;  // nothing more to send after `out`
+    bool refused = false; // stays open until the other end has read why
+    bool finish = false;  // nothing is sent after `out`
     bool wants_write = false;
     int error = 0;
-    time_point until = time_point::max(); // closed then
+    time_point until = time_point::max(); // is closed then
     time_point heard{};                   // when something last came in
     std::string from{};
     byte_buffer in{}, out{};
@@ -74,7 +72,7 @@ struct connection {
     /// Still the connection that had this serial.
     bool still(std::uint64_t number) const noexcept { return open() && serial == number; }
 
-    /// Writes what the socket takes. False: some of it has to wait until the socket takes more.
+    /// Writes what the socket takes. False: the rest waits until it takes more.
     HERRING_SETUP bool write() noexcept {
         while (sent < out.size()) {
             ssize_t const n = ::send(socket, out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
@@ -84,7 +82,7 @@ struct connection {
             }
             if (n < 0 && errno == EINTR) continue;
             if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-            error = errno; // reading will find the socket closed, and say so
+            error = errno; // reading finds the socket closed, and reports it
             sent = out.size();
         }
         out.clear();
@@ -98,7 +96,7 @@ struct connection {
         return rank < 0 && !refused ? std::min(most, hello_limit - in.size()) : most;
     }
 
-    /// Reads once. -1: nothing is there now; 0: nothing will come, for the reason `error` (0: an orderly end).
+    /// Reads once. −1: nothing now; 0: the end, for the reason `error` (0: in order).
     HERRING_SETUP ssize_t read(std::span<std::byte> into) noexcept {
         if (into.empty()) return 0;
         while (true) {
@@ -111,12 +109,12 @@ struct connection {
         }
     }
 
-    /// What has come in, from byte `begin` on, in a world of `ranks`.
+    /// The message at byte `begin` of what has come in, in a world of `ranks`.
     HERRING_SETUP parsed_message parse(std::size_t begin, std::size_t ranks) const {
         parsed_message found;
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
-            // Junk is known by its first bytes, however slowly it comes.
+            // Foreign bytes are known by the first of them, however slowly they come.
             if (!looks_ours(rest)) found.wrong = "bytes that are no control message";
             return found;
         }

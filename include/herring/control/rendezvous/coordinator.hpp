@@ -362,11 +362,11 @@ class coordinator final : public control_endpoint<coordinator> {
             connection const* const place = connections_.places()[at(r)];
             wait_report reply = r == 0 ? own_wait_report() : probes_.reply(r);
             if (left_[at(r)]) return wait_report{rank_state::left, -1};
-            if (reply.how != rank_state::unheard) return reply;
+            if (reply.state != rank_state::unknown) return reply;
             bool const hopeless =
                 r != 0 &&
                 (place == nullptr || silence(*place, now) >= hopeless_after(settings_.times.detector));
-            if (hopeless || probes_.expired(now)) reply.how = rank_state::silent;
+            if (hopeless || probes_.expired(now)) reply.state = rank_state::silent;
             return reply;
         };
         std::vector<int> const missing = blames_missing_ ? pending_.absent() : std::vector<int>();

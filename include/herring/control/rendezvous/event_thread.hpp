@@ -1,4 +1,4 @@
-// herring: a thread that sleeps on sockets (epoll) until one of them, or its owner, has something for it.
+// herring: a thread that sleeps on sockets (epoll) until one of them has an event, or its owner wakes it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_EVENT_THREAD_HPP
 #define HERRING_CONTROL_RENDEZVOUS_EVENT_THREAD_HPP
@@ -34,7 +34,7 @@ class event_thread {
         if (event_ >= 0) ::close(event_);
     }
 
-    /// Before all else. Throws `no_resources`.
+    /// To be called first. Throws `no_resources`.
     HERRING_SETUP void open(int rank) {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -58,7 +58,7 @@ class event_thread {
 #endif
     }
 
-    /// Wakes the thread, which must be about to return, and waits until it has.
+    /// Wakes the thread, which then returns, and waits for its end.
     HERRING_SETUP void join() noexcept {
         if (!running_) return;
         blocked_threads::own(-1);
@@ -81,7 +81,7 @@ class event_thread {
         [[maybe_unused]] auto const written = ::write(event_, &one, sizeof one);
     }
 
-    /// What has happened; waits at most `timeout_ms` (-1: for ever) for something. Valid until the next call.
+    /// Waits at most `timeout_ms` (−1: no limit) for events, and returns them. Valid until the next call.
     HERRING_SETUP std::span<epoll_event const> sleep(int timeout_ms) noexcept {
         int got = ::epoll_wait(epoll_, events_, 64, timeout_ms);
         std::size_t kept = 0;

@@ -302,9 +302,9 @@ class participant final : public control_endpoint<participant> {
         if (nothing >= hopeless_after(settings_.times.detector) ||
             std::min(nothing, now - suspected_at_) >= settings_.times.detector.reply_timeout) {
             set_failure(describe(suspected_, {.rank = 0,
-                                              .how = rank_state::silent,
+                                              .state = rank_state::silent,
                                               .before = suspected_.peer == 0 ? -1 : settings_.rank,
-                                              .circle = false}));
+                                              .cycle = false}));
             return next;
         }
         return std::min(next, now + settings_.times.detector.reply_timeout / 10);
@@ -312,7 +312,7 @@ class participant final : public control_endpoint<participant> {
 
     void answer() {
         wait_report const said = own_wait_report();
-        if (said.how == rank_state::unheard) return; // it looks around within 50 ms
+        if (said.state == rank_state::unknown) return; // it looks around within 50 ms
         probed_ = false;
         connections_.send_all(message_kind::probe_reply, probe_.load(std::memory_order_relaxed),
                               write_answer(said));

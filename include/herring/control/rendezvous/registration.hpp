@@ -22,17 +22,17 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// Why someone may not join.
+/// Why a rank may not join.
 struct refusal {
     errc code = errc::refused;
     std::string text{};
-    bool again = false; ///< it may try until its deadline: this world may be about to make room for the next
+    bool again = false; ///< it may try again: this world may be about to end, and the next to begin
 };
 
-/// The ranks' hellos, and those who were turned away.
+/// The hellos of the ranks, and counts of refused and unidentified connections.
 class registration {
   public:
-    /// `own`: rank 0's hello, which the others have to fit.
+    /// `own`: rank 0's hello, which the others have to match.
     explicit registration(hello const& own) : hellos_(own.size) { hellos_[0] = own; }
 
     fixed_array<hello> const& hellos() const noexcept { return hellos_; }
@@ -43,7 +43,7 @@ class registration {
                                       protocol_version, "; build every rank from one version of Herring"})};
     }
 
-    /// Whether `said` has no place in the world, and why. `complete`: all were here.
+    /// Whether the rank of `said` may not join, and why. `complete`: all ranks have joined.
     HERRING_SETUP bool refuses(hello const& said, fixed_array<connection*> const& places, bool complete,
                                refusal& why) const {
         auto const refused = [&](errc code, std::initializer_list<text_part> words, bool again = false) {
@@ -93,17 +93,17 @@ class registration {
 
     void admit(hello const& said) { hellos_[said.rank] = said; }
 
-    /// A connection ended that was no rank's.
+    /// A connection ended that was not a rank's.
     void count_unidentified() noexcept { ++unidentified_; }
 
-    /// What is sent to whom is refused; kept for the error in which joining may end.
+    /// The failure to send to a refused rank; also kept for the error in which joining may end.
     HERRING_SETUP failure count_refusal(std::uint32_t rank, std::string const& from, refusal const& why) {
         ++refusals_;
         last_refusal_ = text({"rank ", rank, " (", from, ") was refused: ", why.text});
         return failure::make(why.code, static_cast<int>(rank), 0, "join", {"refused by rank 0: ", why.text});
     }
 
-    /// The ranks that are not here.
+    /// The ranks that have not joined.
     HERRING_SETUP static std::vector<int> absent(fixed_array<connection*> const& places) {
         std::vector<int> ranks;
         for (std::size_t r = 1; r < places.size(); ++r)
@@ -111,10 +111,10 @@ class registration {
         return ranks;
     }
 
-    /// The deadline has passed. `trouble`: what else may have kept them away.
+    /// The deadline has passed. `trouble`: what else may be the reason.
     HERRING_SETUP failure timed_out(std::vector<int> const& missing, std::string const& where,
                                     std::chrono::milliseconds timeout, std::string const& trouble) const {
-        std::string words; // first what was seen: it is likely to be why
+        std::string words; // first what was refused: the likely reason
         if (refusals_ > 0) append(words, {last_refusal_, "; "});
         if (refusals_ > 1) append(words, {"refused in all: ", refusals_, "; "});
         append(words, {not_joined(rank_list(missing), where, timeout)});
@@ -130,7 +130,7 @@ class registration {
     }
 
   private:
-    fixed_array<hello> hellos_; // rank → what it said
+    fixed_array<hello> hellos_; // of a rank
     long long unidentified_ = 0;
     long long refusals_ = 0;
     std::string last_refusal_;

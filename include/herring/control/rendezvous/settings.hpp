@@ -23,11 +23,11 @@ struct settings {
     int size = 2;
     fixed_array<endpoint> addresses{}; // where rank 0 listens, as this rank resolved it
     std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
-    std::string address_text{};        // host:port, as it was given
+    std::string address_text{};        // host:port, as given
     std::string node{}, boot{};
     std::uint64_t secret = 0;
     time_point deadline{};
-    std::chrono::milliseconds timeout{60'000}; // what the deadline was made from, for the error
+    std::chrono::milliseconds timeout{60'000}; // before `deadline`, for the error
     failure_handler on_failure{};
     world_times asked{};             // given by this rank
     world_times times = resolve({}); // of `asked`, then of rank 0

@@ -19,17 +19,17 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Where one rank's watch sleeps, and where it finds the failure.
+/// Where the watch of one rank sleeps, and where it finds the failure.
 struct failure_news {
     std::atomic<std::uint32_t>&
-        changes; ///< 0: the rank has no watch; else odd, and another one at each change
+        changes; ///< 0: the rank has no watch; else odd, and different after each change
     std::atomic<std::uint32_t> const& first; ///< 1 + index in `failures` of the first one; 0: none
     failure const* failures;
-    bool processes; ///< the memory is shared by processes, not by threads of one
+    bool processes; ///< or threads of one process
 
     bool wanted() const noexcept { return changes.load(std::memory_order_seq_cst) != 0; }
-    /// Lets the watch look again.
-    void bring() const noexcept {
+    /// Wakes the watch.
+    void notify() const noexcept {
         changes.fetch_add(2, std::memory_order_seq_cst); // stays odd
         futex_wake(changes, processes);
     }
@@ -61,19 +61,19 @@ class failure_watch {
     HERRING_SETUP ~failure_watch() {
         if (!called_) return;
         ends_.store(true, std::memory_order_seq_cst);
-        news_.bring();
+        news_.notify();
         ::pthread_join(thread_, nullptr);
     }
 
   private:
     HERRING_SETUP void run() noexcept {
         while (true) {
-            std::uint32_t const heard = news_.changes.load(std::memory_order_seq_cst);
+            std::uint32_t const before = news_.changes.load(std::memory_order_seq_cst);
             bool const ends = ends_.load(std::memory_order_seq_cst);
             if (std::uint32_t const first = news_.first.load(std::memory_order_seq_cst); first != 0)
                 return called_(as_seen_by(news_.failures[first - 1], rank_));
             if (ends) return;
-            futex_wait(news_.changes, heard, std::chrono::hours(1), news_.processes);
+            futex_wait(news_.changes, before, std::chrono::hours(1), news_.processes);
         }
     }
 

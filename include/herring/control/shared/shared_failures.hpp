@@ -46,7 +46,7 @@ class shared_failures : public region_layout {
                                                std::memory_order_seq_cst);
         wake_sleepers();
         for (int r = 0; r < ranks_; ++r)
-            if (news_of(r).wanted()) news_of(r).bring();
+            if (news_of(r).wanted()) news_of(r).notify();
     }
     failure_news news_of(int rank) noexcept {
         return {slot_of(rank).news, first_failure_, failures(), processes_};
@@ -107,8 +107,8 @@ class shared_failures : public region_layout {
             if (shown.stopped.load(std::memory_order_acquire) != 0)
                 return wait_report{rank_state::stopped, -1};
             wait_report reply = wait_report::read(shown.waits.load(std::memory_order_acquire), of.probe);
-            if (reply.how == rank_state::unheard && of.waited >= times_.reply_timeout)
-                reply.how = rank_state::silent;
+            if (reply.state == rank_state::unknown && of.waited >= times_.reply_timeout)
+                reply.state = rank_state::silent;
             return reply;
         });
         if (found.reached()) fail(by, describe(of.why, found));

@@ -1,4 +1,4 @@
-// herring: a rank's report of where it stands, in memory that the other ranks read while it is written.
+// herring: a rank's blocked_report, in memory that the other ranks read while it is written.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_SHARED_SHOWN_REPORT_HPP
 #define HERRING_CONTROL_SHARED_SHOWN_REPORT_HPP
@@ -13,10 +13,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// One rank's last report, under a sequence lock: a writer waits for nobody, and a reader that meets it has no report.
+/// One rank's last report, under a sequence lock: a writer never waits, and a reader that meets a writer has no report.
 ///
 /// Shape:    memory that is zero at first holds no report.
-/// Threads:  `show` from one at a time, `read` from any, also in other processes.
+/// Threads:  `show` from one thread at a time, `read` from any, also in other processes.
 class alignas(64) shown_report {
   public:
     void show(blocked_report const& mine) noexcept {

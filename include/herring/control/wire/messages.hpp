@@ -99,8 +99,8 @@ HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, failure&
 
 HERRING_SETUP inline byte_buffer write_answer(wait_report const& said) {
     byte_buffer out;
-    append<std::uint32_t>(out,
-                          said.how == rank_state::waiting ? static_cast<std::uint32_t>(said.awaits + 2) : 0u);
+    append<std::uint32_t>(out, said.state == rank_state::waiting ? static_cast<std::uint32_t>(said.awaits + 2)
+                                                                 : 0u);
     return out;
 }
 

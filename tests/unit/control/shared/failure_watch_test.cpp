@@ -23,7 +23,7 @@ struct mapping {
     void fail(std::uint32_t by) {
         cells[by] = failure::make(errc::timeout, static_cast<int>(by), 0, "wait", "too late");
         first.store(by + 1);
-        news().bring();
+        news().notify();
     }
 };
 } // namespace
@@ -48,11 +48,11 @@ TEST_CASE("failure_watch: its handler is called once, in another thread") {
     {
         failure_watch const watch(memory.news(), 1, handler);
         CHECK(memory.news().wanted());
-        memory.news().bring(); // for nothing
+        memory.news().notify(); // for nothing
         CHECK(calls.load() == 0);
         memory.fail(2);
         while (calls.load() == 0) std::this_thread::yield();
-        memory.news().bring();
+        memory.news().notify();
     }
     CHECK(calls.load() == 1);
     CHECK(elsewhere);
