@@ -38,8 +38,10 @@ namespace {
 struct small_inproc : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "small_inproc";
-    static constexpr exchange_tuning tuning{
-        .chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000};
+    static constexpr transport_facts facts{
+        .keeps_order = true,
+        .abandons = true,
+        .tuning = {.chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000}};
 };
 using small_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 4096,
                                                              .window_bytes = 12288,

@@ -23,14 +23,19 @@ using names = std::vector<std::string>;
 constexpr exchange_tuning small{
     .chunk_bytes = 8_KiB, .window_bytes = 16_KiB, .one_hop_bytes = 2_KiB, .pair_bytes = 20_KiB};
 
+constexpr provider_facts small_chunks(provider_facts facts) {
+    facts.tuning = small;
+    return facts;
+}
+
 // Small sizes, so that every threshold is crossed by tensors of a few hundred kilobytes.
 struct quick_tcp : provider::tcp {
     static constexpr char const* name = "ofi<tcp>, small chunks";
-    static constexpr exchange_tuning tuning = small;
+    static constexpr provider_facts facts = small_chunks(provider::tcp::facts);
 };
 struct quick_shm : provider::shm {
     static constexpr char const* name = "ofi<shm>, small chunks";
-    static constexpr exchange_tuning tuning = small;
+    static constexpr provider_facts facts = small_chunks(provider::shm::facts);
 };
 
 launch_options on(names nodes) {
