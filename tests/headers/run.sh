@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# herring: each header compiles alone and after macros of one letter, reaches nothing that it must not, and looks like the others.
+# herring: each header compiles alone and after macros of one letter, reaches nothing that it must not, goes up no floor, and looks
+# like the others.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/headers/run.sh [--short] [compiler ...]      default: those of g++ and clang++ that are installed
@@ -172,6 +173,9 @@ for header in herring/herring.hpp herring/reducer.hpp herring/launch.hpp herring
     bad=$(reaches $header | grep -E 'boost/|/mpi\.h|rdma/|cuda|/(iostream|regex|functional|ranges)$' | head -n 3)
     if [ -n "$bad" ]; then echo "FAILED: $header reaches" $bad; result=1; fi
 done
+
+# Folders are floors: no include goes up.
+{ tests/floors/check.py --self-test && tests/floors/check.py; } || result=1
 
 # What every header looks like.
 labels='Shape|Units|Cost|Blocks|Threads|Stream|Order|Facts|Memory|Lifetime|Errors|Source|Example'

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# herring: draws the includes of include/herring and fails on one that goes up a floor.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   tests/floors/check.py [ROOT]       ROOT: a tree with include/herring and tests/floors/{floors,exceptions}.txt; default: this one
+#   tests/floors/check.py --table      the table of floors for docs/design.md
+#   tests/floors/check.py --self-test  small trees with one fault each must fail, and say which
+#
+# Fails on: an include of a higher floor; an include of a neighbour on the same floor (`a/ | b/`); a cycle of includes; a file
+# that no floor claims; a claim of a file that does not exist; a file of impl/ with no header, or with two; an exception that
+# no include needs any more.
+import pathlib
+import re
+import sys
+import tempfile
+
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]herring/([^>"]+)[>"]')
+
+
+def read_floors(path):
+    """[(floor, [[claim, ...] of each room])], lowest first."""
+    floors = []
+    for line in path.read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            name, claims = line.split(":", 1)
+            floors.append((name.strip(), [room.split() for room in claims.split("|")]))
+    return floors
+
+
+def read_exceptions(path):
+    """{(from, to): reason}. A line is `from -> to: reason`."""
+    found = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                arrow, reason = line.split(":", 1)
+                source, target = arrow.split("->")
+                found[source.strip(), target.strip()] = reason.strip()
+    return found
+
+
+def check(root):
+    """(what is wrong, what was counted)"""
+    headers = root / "include/herring"
+    floors, wrong = read_floors(root / "tests/floors/floors.txt"), []
+    names = [name for name, _ in floors]
+    claims = {}  # claim → (height, room)
+    for height, (name, rooms) in enumerate(floors):
+        for number, room in enumerate(rooms):
+            for claim in room:
+                if claim in claims:
+                    wrong.append(f"{claim} is claimed twice, by {names[claims[claim][0]]} and {name}")
+                claims[claim] = (height, number)
+                if not claim.endswith("/") and not (headers / claim).is_file():
+                    wrong.append(f"floor {name} claims {claim}, which does not exist")
+
+    files = sorted(str(f.relative_to(headers)) for f in headers.rglob("*") if f.suffix in (".hpp", ".cuh"))
+    includes = {f: [] for f in files}
+    for f in files:
+        for number, line in enumerate((headers / f).read_text().splitlines(), 1):
+            if found := INCLUDE.match(line):
+                includes[f].append((number, found.group(1)))
+
+    place, owner = {}, {}  # file → (height, room); file of impl/ → its header
+    for f in files:
+        if f.startswith("impl/"):
+            by = [g for g in files if g != "src.hpp" and not g.startswith("impl/") and any(t == f for _, t in includes[g])]
+            if len(by) == 1:
+                owner[f] = by[0]
+            else:
+                wrong.append(f"{f} is included by {' and '.join(by) or 'no header'}: a file of impl/ has one header")
+    for f in files:
+        header = owner.get(f, f)
+        fitting = [c for c in claims if header == c or (c.endswith("/") and header.startswith(c))]
+        if fitting:
+            place[f] = claims[max(fitting, key=len)]
+        elif not f.startswith("impl/"):
+            wrong.append(f"{f}: no floor claims it")
+
+    exceptions = read_exceptions(root / "tests/floors/exceptions.txt")
+    needed, arrows = set(), 0
+    for f in files:
+        for number, target in includes[f]:
+            if target not in includes:
+                wrong.append(f"{f}:{number} includes {target}, which does not exist")
+            elif f in place and target in place:
+                arrows += 1
+                (from_height, from_room), (to_height, to_room) = place[f], place[target]
+                if to_height < from_height or (to_height == from_height and to_room == from_room):
+                    continue
+                if (f, target) in exceptions:
+                    needed.add((f, target))
+                    continue
+                how = "up" if to_height > from_height else "aside, into another room"
+                wrong.append(f"{f}:{number} includes {target}, an arrow {how}: {names[from_height]} -> {names[to_height]}")
+    for (f, target), reason in exceptions.items():
+        if (f, target) not in needed:
+            wrong.append(f"exceptions.txt: {f} -> {target} is not needed any more: delete the line")
+        if not reason:
+            wrong.append(f"exceptions.txt: {f} -> {target} has no reason")
+    wrong += cycles({f: {owner.get(t, t) for _, t in includes[f] if t in includes} for f in files}, owner)
+    return wrong, f"{len(files)} files on {len(floors)} floors, {arrows} includes, {len(exceptions)} exceptions"
+
+
+def cycles(graph, owner):
+    """Includes that come back to where they started. A file of impl/ and its header count as one."""
+    merged = {}
+    for f, targets in graph.items():
+        merged.setdefault(owner.get(f, f), set()).update(targets)
+    state, found = {}, []
+
+    def visit(f, path):
+        state[f] = "open"
+        for t in sorted(merged.get(f, ())):
+            if t == f:
+                continue
+            if state.get(t) == "open":
+                found.append("a cycle of includes: " + " -> ".join(path[path.index(t):] + [t]))
+            elif t not in state:
+                visit(t, path + [t])
+        state[f] = "done"
+
+    for f in sorted(merged):
+        if f not in state:
+            visit(f, [f])
+    return found
+
+
+def table(floors):
+    rows = ["| floor | folders and files |", "|---|---|"]
+    for name, rooms in reversed(floors):
+        rooms_text = r' \| '.join(' '.join(f'`{c}`' for c in room) for room in rooms)
+        rows.append(f'| {name} | {rooms_text} |')
+    return "\n".join(rows)
+
+
+def self_test():
+    """How many small trees are judged otherwise than the sentence beside them says."""
+    good = {"base/a.hpp": [], "mid/x/x.hpp": ["base/a.hpp"], "mid/y/y.hpp": ["base/a.hpp"], "top.hpp": ["mid/x/x.hpp", "mid/y/y.hpp"],
+            "impl/x.hpp": ["mid/x/x.hpp", "base/a.hpp"]}
+    good["mid/x/x.hpp"] = ["base/a.hpp", "impl/x.hpp"]
+    floors = "base: base/\nmid: mid/x/ | mid/y/\ntop: top.hpp\n"
+    cases = [
+        ("nothing", {}, floors, "", None),
+        ("up", {"base/a.hpp": ["mid/y/y.hpp"]}, floors, "", "base/a.hpp:1 includes mid/y/y.hpp, an arrow up: base -> mid"),
+        ("up, from impl", {"impl/x.hpp": ["mid/x/x.hpp", "top.hpp"]}, floors, "", "impl/x.hpp:2 includes top.hpp, an arrow up: mid -> top"),
+        ("aside", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "", "mid/y/y.hpp:1 includes mid/x/x.hpp, an arrow aside, into another room"),
+        ("excepted", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "mid/y/y.hpp -> mid/x/x.hpp: shares its table", None),
+        ("no reason", {"mid/y/y.hpp": ["mid/x/x.hpp"]}, floors, "mid/y/y.hpp -> mid/x/x.hpp:", "mid/y/y.hpp -> mid/x/x.hpp has no reason"),
+        ("not needed", {}, floors, "mid/y/y.hpp -> mid/x/x.hpp: once", "mid/y/y.hpp -> mid/x/x.hpp is not needed any more"),
+        ("an exception of what is allowed", {}, floors, "top.hpp -> mid/x/x.hpp: why not", "top.hpp -> mid/x/x.hpp is not needed any more"),
+        ("unclaimed", {"new/z.hpp": []}, floors, "", "new/z.hpp: no floor claims it"),
+        ("claims nothing", {}, floors + "roof: roof.hpp\n", "", "floor roof claims roof.hpp, which does not exist"),
+        ("twice", {}, floors + "roof: top.hpp\n", "", "top.hpp is claimed twice, by top and roof"),
+        ("a file before its folder", {"mid/x/low.hpp": [], "base/a.hpp": ["mid/x/low.hpp"]}, floors.replace("base/", "base/ mid/x/low.hpp"), "", None),
+        ("cycle", {"base/a.hpp": ["base/b.hpp"], "base/b.hpp": ["base/a.hpp"]}, floors, "", "a cycle of includes: base/a.hpp -> base/b.hpp -> base/a.hpp"),
+        ("impl of nothing", {"impl/z.hpp": []}, floors, "", "impl/z.hpp is included by no header"),
+        ("does not exist", {"base/a.hpp": ["base/gone.hpp"]}, floors, "", "base/a.hpp:1 includes base/gone.hpp, which does not exist"),
+    ]
+    failed = 0
+    for name, changes, floors_text, exceptions, sentence in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for file, includes in (good | changes).items():
+                path = root / "include/herring" / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("".join(f'#include "herring/{i}"\n' for i in includes))
+            (root / "tests/floors").mkdir(parents=True)
+            (root / "tests/floors/floors.txt").write_text(floors_text)
+            (root / "tests/floors/exceptions.txt").write_text(exceptions)
+            wrong, _ = check(root)
+        if (sentence is None and wrong) or (sentence is not None and not any(sentence in w for w in wrong)):
+            failed += 1
+            print(f"FAILED: floors: the tree «{name}» wants «{sentence}», printed: {wrong}")
+    if not failed:
+        print(f"floors: {len(cases)} small trees are judged as they must be")
+    return failed
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parents[2]
+    option = sys.argv[1] if len(sys.argv) > 1 else ""
+    if option == "--self-test":
+        return self_test() > 0
+    if option == "--table":
+        print(table(read_floors(here / "tests/floors/floors.txt")))
+        return 0
+    root = pathlib.Path(option) if option else here
+    wrong, counted = check(root)
+    documented = root / "docs/design.md"
+    if documented.exists() and table(read_floors(root / "tests/floors/floors.txt")) not in documented.read_text():
+        wrong.append("docs/design.md: its table of floors is not tests/floors/check.py --table")
+    for line in wrong:
+        print(f"FAILED: floors: {line}")
+    print(f"floors: {counted}" + (", nothing goes up" if not wrong else ""))
+    return len(wrong) > 0
+
+
+sys.exit(main())
