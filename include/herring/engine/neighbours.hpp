@@ -47,6 +47,8 @@ class neighbours {
     }
 
     int nodes() const noexcept { return map.nodes(); }
+    /// The rank in the world of a local rank.
+    int rank_of(int of_local) const noexcept { return map.rank_of(node, of_local); }
     /// Contributors in their order, which is that of combination.
     std::span<int const> contributors() const noexcept { return roles.contributors; }
     /// The same nodes from the one behind this rank's on, so that ranks do not all begin with the same one.

@@ -47,6 +47,10 @@ struct engine_state {
         return {result_of(e, who.local, c.offset), c.elements * element_bytes};
     }
 
+    /// Copies elements that may be where they belong already, or none.
+    void copy(std::byte* to, std::byte const* from, std::size_t elements) const noexcept {
+        if (elements > 0 && to != from) std::memcpy(to, from, elements * element_bytes);
+    }
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {
         std::span<std::byte const> const own = result(e, c);

@@ -5,9 +5,13 @@
 
 #include "herring/engine/driver.hpp"
 #include "herring/engine/engine.hpp"
+#include "herring/engine/operations/all_gather.hpp"
+#include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/reduce.hpp"
+#include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/launch.hpp"
+#include "herring/plan/owned.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/trace/off.hpp"
 #include "herring/update/sum.hpp"
@@ -242,10 +246,12 @@ inline herring::exchange_tuning small_tuning() {
 }
 
 /// A world of engines, and a run of it.
-template <class T, class Update = herring::update::sum> class world_of {
+template <class T, class Update = herring::update::sum, class... More> class world_of {
   public:
     using engine =
-        herring::engine<endpoint, local_end, herring::trace::off, herring::operations::reduce<T, Update>>;
+        herring::engine<endpoint, local_end, herring::trace::off, herring::operations::reduce<T, Update>,
+                        herring::operations::reduce_scatter<T, Update>, herring::operations::all_gather,
+                        herring::operations::broadcast, More...>;
     static constexpr std::size_t outstanding = 7; // executions that a rank has at once, at most
 
     /// `nodes[n]` ranks on node n; tensors of these many elements, each a bucket.
@@ -312,6 +318,49 @@ template <class T, class Update = herring::update::sum> class world_of {
         ++r.submitted;
     }
 
+    /// What rank r owns of a bucket.
+    herring::range owned(std::size_t which, int r) const {
+        return herring::owned_range(made.buckets[which].elements, r, map.size());
+    }
+
+    /// Submits bucket `which` as an operation of the engine's, by number, in place.
+    template <class Operation> void submit_as(rank& r, std::size_t which, int root = -1) {
+        constexpr std::uint8_t number = engine::template number_of<Operation>();
+        herring::bucket b = made.buckets[which];
+        auto const& [ranges, shards] = owned_by_bucket(which);
+        bool const by_owner = number == 1 || number == 2;
+        if (by_owner) b.path = herring::detail::route_of(b.elements * sizeof(T), made);
+        r.runs->submit({.shards = by_owner ? shards.data() : made.shards.data() + b.first_shard,
+                        .shard_count = by_owner ? static_cast<std::uint32_t>(shards.size()) : b.shards,
+                        .path = b.path,
+                        .operation = number,
+                        .root = root,
+                        .own = r.node.memory() + b.offset * sizeof(T),
+                        .elements = b.elements,
+                        .fingerprint = static_cast<std::uint32_t>(which * 64 + number * 8) +
+                                       static_cast<std::uint32_t>(root + 1),
+                        .label = static_cast<std::uint32_t>(which),
+                        .owned = ranges.data()});
+        r.busy[which] = true;
+        ++r.submitted;
+    }
+
+    /// Polls all ranks, in any order, until each has released what it submitted. False: it got stuck, or failed.
+    bool settle() {
+        for (std::size_t idle = 0; idle < 200'000;) {
+            rank& r = *ranks[net.pick(ranks.size())];
+            idle = r.runs->poll() > 0 ? 0 : idle + 1;
+            if (failure const* const why = r.runs->failed(); why != nullptr) {
+                MESSAGE(why->message());
+                return false;
+            }
+            if (std::all_of(ranks.begin(), ranks.end(),
+                            [](auto const& one) { return one->runs->released() == one->submitted; }))
+                return true;
+        }
+        return false;
+    }
+
     /// Runs `sequence` (buckets, one after the other) on all ranks, each at a pace of its own. `value(rank, execution,
     /// i)` is what a rank contributes, `expected(execution, i)` what must come out. False: it got stuck.
     template <class Value, class Expected>
@@ -373,6 +422,20 @@ template <class T, class Update = herring::update::sum> class world_of {
     std::vector<std::unique_ptr<rank>> ranks;
 
   private:
+    // Ranges and shards of a bucket that has owners, made once: executions point to them.
+    std::pair<std::vector<herring::range>, std::vector<herring::shard>> const&
+    owned_by_bucket(std::size_t which) {
+        auto const [at, is_new] = owned_.try_emplace(which);
+        if (is_new) {
+            auto& [ranges, shards] = at->second;
+            for (int r = 0; r < map.size(); ++r) ranges.push_back(owned(which, r));
+            herring::bucket divided;
+            herring::detail::divide_owned(divided, made.buckets[which].elements, ranges, made, map, shards);
+        }
+        return at->second;
+    }
+    std::map<std::size_t, std::pair<std::vector<herring::range>, std::vector<herring::shard>>> owned_;
+
     static int total(std::vector<int> const& nodes) {
         int sum = 0;
         for (int const n : nodes) sum += n;

@@ -1,0 +1,96 @@
+// herring: the operation of an all-gather: every rank contributes what it owns, and gets what all own.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_OPERATIONS_ALL_GATHER_HPP
+#define HERRING_ENGINE_OPERATIONS_ALL_GATHER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/state.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE::operations {
+
+/// Shards belong to owners: a push is a credit only, and the owner returns its range to all. The execution has the table of
+/// ranges (`owned`). By one hop a node sends of a chunk what its ranks own. Moves bytes: it depends on no element type.
+class all_gather {
+  public:
+    static constexpr lending lends = lending::read;
+
+    explicit all_gather(detail::engine_state& state) noexcept : state_(state) {}
+
+    std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
+        return c.owner >= 0 ? 0 : state_.owned_by_node(e, c, from).elements * state_.element_bytes;
+    }
+    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
+        return c.elements * state_.element_bytes;
+    }
+    /// Where ranks share a node, their ranges come together in `stage`.
+    void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        if (c.owner >= 0 || state_.who.local_size == 1) return;
+        std::size_t const begin = state_.owned_by_node(e, c, state_.who.node).offset;
+        for (int l = 0; l < state_.who.local_size; ++l) {
+            range const own = state_.owned_by(e, c, state_.who.rank_of(l));
+            state_.copy(stage + (own.offset - begin) * state_.element_bytes,
+                        state_.given_by(e, l, own.offset), own.elements);
+        }
+    }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte* stage) noexcept {
+        if (c.owner >= 0) return {};
+        range const own = state_.owned_by_node(e, c, state_.who.node);
+        return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
+                own.elements * state_.element_bytes};
+    }
+    std::span<std::byte const> combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        if (c.owner >= 0) {
+            spread(e, c.range(), state_.given_by(e, c.owner, c.offset));
+            return state_.result(e, c);
+        }
+        for (auto const& side : {parts.before, parts.after})
+            for (node_part const& p : side) {
+                std::size_t const begin = state_.owned_by_node(e, c, p.node).offset;
+                for (int const rank : state_.who.map.members(p.node)) {
+                    range const own = state_.owned_by(e, c, rank);
+                    spread(e, own, p.data + (own.offset - begin) * state_.element_bytes);
+                }
+            }
+        for (int l = 0; l < state_.who.local_size; ++l) {
+            range const own = state_.owned_by(e, c, state_.who.rank_of(l));
+            spread(e, own, state_.given_by(e, l, own.offset));
+        }
+        return {};
+    }
+    std::byte* landing(execution const& e, chunk const& c) noexcept { return state_.result(e, c).data(); }
+    void take_result(execution const& e, chunk const& c) noexcept { state_.spread(e, c); }
+
+    range given(execution const& e) const noexcept { return e.owned[state_.who.rank]; }
+    void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l) {
+            range const theirs = e.owned[state_.who.rank_of(l)];
+            state_.copy(state_.result_of(e, state_.who.local, theirs.offset),
+                        boxes[l] + theirs.offset * state_.element_bytes, theirs.elements);
+        }
+    }
+    /// Part l of what is lent is the range of local rank l.
+    void combine_lent(execution const& e) noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l) {
+            lent_part const& part = e.lent[l];
+            state_.copy(part.to, l == state_.who.local ? part.from : state_.given_by(e, l, part.offset),
+                        part.elements);
+        }
+    }
+
+  private:
+    /// Into the results of all local ranks.
+    void spread(execution const& e, range const& what, std::byte const* from) noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l)
+            state_.copy(state_.result_of(e, l, what.offset), from, what.elements);
+    }
+
+    detail::engine_state& state_;
+};
+
+} // namespace HERRING_NAMESPACE::operations
+
+#endif // HERRING_ENGINE_OPERATIONS_ALL_GATHER_HPP

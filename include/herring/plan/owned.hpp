@@ -1,0 +1,57 @@
+// herring: divides a bucket among the ranks that own its ranges, for reduce-scatter and all-gather. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_PLAN_OWNED_HPP
+#define HERRING_PLAN_OWNED_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/plan/topology.hpp"
+#include "herring/range.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// How a bucket of so many bytes travels.
+constexpr route route_of(std::size_t bytes, plan const& of) noexcept {
+    if (of.nodes > 1) return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
+    return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
+}
+
+/// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces what `shards` holds.
+///
+/// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard an owner, all of whose chunks it handles; by
+///        one hop one shard for all, whose chunks are dealt.
+/// Cost:  O(ranks); nothing is allocated where `shards` has room for them.
+constexpr void divide_owned(bucket& made, std::size_t elements, std::span<range const> owned, plan const& of,
+                            topology const& map, std::vector<shard>& shards) {
+    made = {.elements = elements, .path = route_of(elements * of.element_bytes, of)};
+    shards.clear();
+    bool const one_node = of.nodes == 1;
+    std::size_t const chunk = std::max(
+        (one_node ? of.tuning.local_chunk_bytes : of.tuning.chunk_bytes) / of.element_bytes, std::size_t{1});
+    auto const add = [&](range const& what, server_id server, int owner, int dealt_to) {
+        if (what.elements == 0) return;
+        shard part = cut(what.offset, what.elements, server, chunk, of.grain, dealt_to);
+        part.owner = owner;
+        part.first_chunk = made.chunks;
+        made.chunks += part.chunks;
+        shards.push_back(part);
+    };
+    if (made.path == route::one_hop) {
+        add({0, elements}, server_id{}, -1, of.largest_node);
+    } else {
+        for (int r = 0; r < map.size(); ++r)
+            add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),
+                map.local_rank(r), 1);
+    }
+    made.shards = static_cast<std::uint32_t>(shards.size());
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_PLAN_OWNED_HPP

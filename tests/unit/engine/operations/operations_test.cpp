@@ -1,0 +1,204 @@
+// herring: tests of the operations of engine/operations: reduce-scatter, all-gather and broadcast, by every route.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/engine/operations/all_gather.hpp"
+#include "herring/engine/operations/broadcast.hpp"
+#include "herring/engine/operations/reduce_scatter.hpp"
+
+#include "doctest/doctest.h"
+
+#include "unit/engine/mesh.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using tensors = std::vector<std::size_t>;
+using world = mesh::world_of<std::int32_t>;
+using scatter = herring::operations::reduce_scatter<std::int32_t, herring::update::sum>;
+using gather = herring::operations::all_gather;
+using herring::operations::broadcast;
+
+// On each side of every threshold of small_tuning(), for 4-byte elements, and nothing at all.
+tensors const all_sizes{0, 1, 15, 16, 17, 32, 33, 48, 49, 64, 65, 100, 128, 129, 333, 1000, 2047};
+
+std::vector<std::vector<int>> const shapes{{1},    {2},    {3},       {4},    {1, 1},       {1, 1, 1},
+                                           {2, 2}, {1, 2}, {3, 1, 2}, {2, 3}, {1, 1, 1, 1}, {4, 4}};
+
+std::int32_t value(int rank, std::size_t which, std::size_t i) {
+    return static_cast<std::int32_t>((static_cast<std::size_t>(rank) * 7919 + which * 104'729 + i * 31) %
+                                     100'003);
+}
+
+// Each rank's contribution to a bucket, in its memory.
+void fill(world& all, world::rank& r, std::size_t which) {
+    auto const mine = all.memory(r, which);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value(r.number, which, i);
+}
+
+enum class kind { sum, summed_range, all_ranges, from_root };
+
+void submit(world& all, world::rank& r, std::size_t which, kind what, int root) {
+    fill(all, r, which);
+    switch (what) {
+    case kind::sum:
+        return all.submit_as<herring::operations::reduce<std::int32_t, herring::update::sum>>(r, which);
+    case kind::summed_range:
+        return all.submit_as<scatter>(r, which);
+    case kind::all_ranges:
+        return all.submit_as<gather>(r, which);
+    case kind::from_root:
+        return all.submit_as<broadcast>(r, which, root);
+    }
+}
+
+bool is_due(world& all, world::rank& r, std::size_t which, kind what, int root) {
+    auto const got = all.memory(r, which);
+    int const ranks = all.map.size();
+    herring::range const own = all.owned(which, r.number);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        std::int32_t due = 0;
+        if (what == kind::from_root) {
+            due = value(root, which, i);
+        } else if (what == kind::all_ranges) {
+            int owner = 0;
+            while (i >= all.owned(which, owner).end()) ++owner;
+            due = value(owner, which, i);
+        } else {
+            if (what == kind::summed_range && (i < own.offset || i >= own.end())) continue; // unspecified
+            for (int n = 0; n < ranks; ++n) due += value(n, which, i);
+        }
+        if (got[i] != due) {
+            MESSAGE("rank " << r.number << ", bucket " << which << " of " << got.size() << ", element " << i);
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+TEST_CASE("operations: every one on every shape, by every route, mixed, over a network without manners") {
+    for (auto const& shape : shapes)
+        for (std::uint32_t seed = 0; seed < 3; ++seed) {
+            CAPTURE(shape.size());
+            CAPTURE(shape[0]);
+            CAPTURE(seed);
+            world all(shape, all_sizes, mesh::small_tuning(), seed, seed == 1 ? 20 : 0);
+            int const ranks = all.map.size();
+            for (int turn = 0; turn < 12; ++turn) {
+                // Some operations at once, of different buckets, the same on every rank.
+                struct call {
+                    std::size_t which;
+                    kind what;
+                    int root;
+                };
+                std::vector<call> calls;
+                for (std::size_t b = all.net.pick(3); b < all_sizes.size() && calls.size() < 7;
+                     b += 1 + all.net.pick(5))
+                    calls.push_back({b, static_cast<kind>(all.net.pick(4)),
+                                     static_cast<int>(all.net.pick(static_cast<std::size_t>(ranks)))});
+                for (auto& r : all.ranks)
+                    for (call const& c : calls) submit(all, *r, c.which, c.what, c.root);
+                REQUIRE(all.settle());
+                for (auto& r : all.ranks)
+                    for (call const& c : calls) {
+                        CAPTURE(static_cast<int>(c.what));
+                        CAPTURE(c.root);
+                        REQUIRE(is_due(all, *r, c.which, c.what, c.root));
+                    }
+            }
+            if (seed != 1) CHECK(all.net.early() == 0);
+            CHECK(all.net.quiet());
+        }
+}
+
+TEST_CASE(
+    "operations: what they send is half of an all-reduce, and a broadcast's root sends the bucket once") {
+    world all({1, 1, 1, 1}, {4096}, mesh::small_tuning(), 1, 0);
+    auto const bytes_of = [&](kind what) {
+        std::vector<std::uint64_t> before, sent;
+        for (auto& r : all.ranks) before.push_back(r->runs->counters().bytes_sent);
+        for (auto& r : all.ranks) submit(all, *r, 0, what, 2);
+        REQUIRE(all.settle());
+        for (std::size_t r = 0; r < 4; ++r)
+            sent.push_back(all.ranks[r]->runs->counters().bytes_sent - before[r]);
+        return sent;
+    };
+    constexpr std::uint64_t bucket = 4096 * 4, share = bucket / 4;
+    CHECK(bytes_of(kind::sum) == std::vector<std::uint64_t>(4, 2 * 3 * share));
+    CHECK(bytes_of(kind::summed_range) == std::vector<std::uint64_t>(4, 3 * share));
+    CHECK(bytes_of(kind::all_ranges) == std::vector<std::uint64_t>(4, 3 * share));
+    // The root pushes to three servers, and returns what it serves to three; each server to the two others.
+    CHECK(bytes_of(kind::from_root) ==
+          std::vector<std::uint64_t>{2 * share, 2 * share, 3 * share + 3 * share, 2 * share});
+}
+
+TEST_CASE("operations: results land elsewhere than the contribution where no other rank sees the memory") {
+    world all({1, 1, 1}, {3000, 30}, mesh::small_tuning(), 4, 0);
+    for (std::size_t which : {std::size_t{0}, std::size_t{1}}) {
+        std::vector<std::vector<std::int32_t>> in(3), out(3);
+        std::vector<herring::range> ranges;
+        std::size_t const n = all.made.buckets[which].elements;
+        for (int r = 0; r < 3; ++r) ranges.push_back(all.owned(which, r));
+        std::vector<herring::shard> shards;
+        herring::bucket b;
+        herring::detail::divide_owned(b, n, ranges, all.made, all.map, shards);
+        for (bool const gathers : {false, true}) {
+            for (std::size_t r = 0; r < 3; ++r) {
+                herring::range const own = ranges[r];
+                in[r].resize(gathers ? own.elements : n);
+                out[r].assign(gathers ? n : own.elements, -1);
+                for (std::size_t i = 0; i < in[r].size(); ++i)
+                    in[r][i] = value(static_cast<int>(r), which, i + (gathers ? own.offset : 0));
+                auto& one = *all.ranks[r];
+                one.runs->submit({.shards = shards.data(),
+                                  .shard_count = b.shards,
+                                  .path = b.path,
+                                  .operation = static_cast<std::uint8_t>(gathers ? 2 : 1),
+                                  .own = reinterpret_cast<std::byte*>(in[r].data()),
+                                  .elements = n,
+                                  .owned = ranges.data(),
+                                  .out = reinterpret_cast<std::byte*>(out[r].data()),
+                                  .own_begin = gathers ? own.offset : 0,
+                                  .out_begin = gathers ? 0 : own.offset});
+                ++one.submitted;
+            }
+            REQUIRE(all.settle());
+            for (std::size_t r = 0; r < 3; ++r)
+                for (std::size_t i = 0; i < out[r].size(); ++i) {
+                    std::int32_t due = 0;
+                    if (gathers)
+                        for (std::size_t k = 0; k < 3; ++k) {
+                            if (i >= ranges[k].offset && i < ranges[k].end())
+                                due = value(static_cast<int>(k), which, i);
+                        }
+                    else
+                        for (int k = 0; k < 3; ++k) due += value(k, which, i + ranges[r].offset);
+                    REQUIRE(out[r][i] == due);
+                }
+        }
+    }
+}
+
+TEST_CASE("operations: ranks in different operations, or with different roots, are told who differs") {
+    for (auto const& shape : std::vector<std::vector<int>>{{3}, {2}, {1, 1}, {2, 2}, {1, 1, 1}})
+        for (std::size_t which : {std::size_t{0}, std::size_t{1}})
+            for (bool const roots : {false, true}) {
+                world all(shape, {20, 1000}, mesh::small_tuning(), 7, 0);
+                for (auto& r : all.ranks) {
+                    bool const odd = r->number == 1;
+                    submit(all, *r, which, roots || odd ? kind::from_root : kind::all_ranges, odd ? 1 : 0);
+                }
+                for (int i = 0; i < 3000; ++i)
+                    for (auto& r : all.ranks) r->runs->poll();
+                int told = 0;
+                for (auto& r : all.ranks)
+                    if (herring::failure const* const why = r->runs->failed(); why != nullptr) {
+                        CHECK(why->what == herring::errc::mismatch);
+                        ++told;
+                    }
+                CHECK(told > 0);
+                CHECK(all.worlds[0].failed() != nullptr);
+            }
+}
