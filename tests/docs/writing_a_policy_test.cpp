@@ -73,8 +73,9 @@ static_assert(herring::checked_policy<furthest>);
 // [snippet facts]
 /// Carries messages between processes of one machine as UNIX datagrams.
 ///
-/// Cost:    three system calls and two copies a message. Errors: `unsupported` when ranks are on several
-/// machines. Threads: one at a time; `wake` from any.
+/// Cost:    three system calls and two copies a message.
+/// Threads: one at a time; `wake` from any.
+/// Errors:  `unsupported` when ranks are on several machines.
 class local_socket {
   public:
     using axis = herring::axes::transport;

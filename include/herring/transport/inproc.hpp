@@ -24,7 +24,7 @@ namespace HERRING_NAMESPACE::transport {
 /// a completion at their next poll. One fabric, behind one lock, has a mailbox for each rank.
 ///
 /// Cost:     one copy a message, one lock a call.
-/// Lifetime: the destructor withdraws what is still posted; its peers then get `lost`.
+/// Lifetime: the destructor withdraws what is still posted; the peers find this rank `lost`.
 /// Errors:   `unsupported` at construction when a peer runs in another process, naming it.
 class inproc {
   public:
@@ -52,7 +52,7 @@ class inproc {
             auto const fabrics = ranks.all_gather(std::as_bytes(std::span(&fabric_, 1)), needs.timeout);
             if (rank_ != 0) fabric_ = find_fabric(read<fabric*>(fabrics, 0), ranks);
             enter(needs);
-            ranks.barrier(needs.timeout); // nobody sends to, or leaves, who has not entered
+            ranks.barrier(needs.timeout); // nobody sends to a rank, or leaves one, that has not entered
         } catch (...) {
             leave();
             throw;
@@ -94,7 +94,7 @@ class inproc {
         return true;
     }
 
-    /// Reports what is done since the last call.
+    /// Reports what was completed since the last call.
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
         if (fabric_ == nullptr) return 0;
         {
@@ -108,7 +108,7 @@ class inproc {
         return count;
     }
 
-    /// Sleeps until something is done, `wake` is called, or `until`.
+    /// Sleeps until there is a completion, `wake` is called, or `until`.
     void wait(time_point until) noexcept {
         if (fabric_ == nullptr) return;
         std::unique_lock lock(fabric_->guard);
@@ -124,7 +124,7 @@ class inproc {
         box(rank_).changed.notify_all();
     }
 
-    /// Withdraws what this rank has posted: its memory may go.
+    /// Withdraws what this rank has posted: its memory may be freed.
     void abandon() noexcept {
         if (fabric_ == nullptr) return;
         std::lock_guard const lock(fabric_->guard);
@@ -169,7 +169,7 @@ class inproc {
     };
     mailbox& box(int rank) noexcept { return fabric_->boxes[static_cast<std::size_t>(rank)]; }
 
-    // A process id alone may be that of another process, on another machine or in another container.
+    // A process id alone may be in use on another machine or in another container.
     struct process {
         long id;
         std::uint64_t token;
@@ -248,7 +248,7 @@ class inproc {
             std::erase_if(box(peer).sends, [&](pending_send const& s) { return s.source == rank_; });
     }
 
-    // Capacity for what was announced is there: only more than that allocates.
+    // There is capacity for what was announced: only more than that allocates.
     template <class Post> static bool add(std::vector<Post>& to, Post const& what) noexcept {
         try {
             to.push_back(what);

@@ -13,16 +13,15 @@ namespace HERRING_NAMESPACE::transport {
 
 /// Which congestion control the data sockets ask for.
 ///
-/// `unpaced`: reno, or cubic, or what there is. The credits of the engine bound what is under way, so what is wanted is
-/// that a flow soon fills its window: BBR takes a flow that is short of data for a slow path, and cubic takes the jitter
-/// of a busy host for a full one and leaves slow start too early (docs/performance.md).
+/// `unpaced`: reno, else cubic, else the system's. The credits of the engine bound what is in flight, so a flow should fill
+/// its window soon. BBR takes a flow that is short of data for a slow path; cubic takes the jitter of a busy host for a
+/// full queue and leaves slow start too early (docs/performance.md).
 enum class congestion : std::uint8_t { unpaced, system, reno, cubic, bbr };
 
-/// What may be tuned about TCP; docs/performance.md tells which settings mattered where.
+/// The settings of TCP; docs/performance.md has measurements of them.
 struct tcp_tuning {
     std::size_t chunk_bytes = 128_KiB; ///< pushed, summed and returned at a time
-    std::size_t window_bytes =
-        256_KiB; ///< on the way to one server: at least round trip × rate ÷ (nodes − 1)
+    std::size_t window_bytes = 256_KiB; ///< in flight to one server: at least round trip × rate ÷ (nodes − 1)
     std::size_t loopback_chunk_bytes =
         256_KiB; ///< the same where all ranks share a host: no queue to overflow,
     std::size_t loopback_window_bytes = 512_KiB; ///< and every message costs a wake-up
@@ -30,7 +29,7 @@ struct tcp_tuning {
     std::size_t pair_bytes = 1_MiB;              ///< the same between two nodes
     int connections = 1; ///< a peer; more pays only where one flow cannot fill the link
     congestion control = congestion::unpaced;
-    std::size_t direct_peers = 8; ///< up to so many peers are read without asking first which has data
+    std::size_t direct_peers = 8;          ///< up to so many peers are read without a poll() before
     std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet
 };
 

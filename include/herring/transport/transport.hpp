@@ -22,26 +22,28 @@ namespace HERRING_NAMESPACE {
 /// Bits of a tag that are carried along but do not take part in matching: a receive gets them in `completion::tag`.
 inline constexpr std::uint64_t carried_bits = std::uint64_t{0xffffffff} << 28;
 
-/// What became of something that was posted, or of a peer.
+/// The end of a post, or of a peer.
 struct completion {
     enum kind : std::uint8_t {
-        sent,     ///< the buffer of a send may be used again; says nothing about delivery
-        received, ///< `bytes` bytes lie in the buffer of a receive
-        lost ///< nothing more will come from or go to `peer`; `describe(peer)` says why. Once a peer. What it had
-        ///< sent is reported before; a receive that is posted later may still find a message that had come
+        sent,     ///< the buffer of a send may be used again; no promise of delivery
+        received, ///< the buffer of a receive has `bytes` bytes
+        /// Nothing more comes from or goes to `peer`; `describe(peer)` says why. Once a peer. What it had sent is reported
+        /// before; a receive that is posted later may still find a message that had come.
+        lost
     };
-    std::uint64_t token = 0; ///< what was given with the post
+    std::uint64_t token = 0; ///< of the post
     std::size_t bytes = 0;
     peer_id peer{};
     kind what = sent;
     errc why = errc::ok;   ///< with `lost`
-    std::uint64_t tag = 0; ///< with `received`: the sender's, with its carried bits
+    std::uint64_t tag = 0; ///< with `received`: the sender's tag, with its carried bits
 };
 
-/// What an engine asks of a transport when it makes one; all of it is known from the plan.
+/// What an engine asks of a transport at construction; all of it is known from the plan.
 struct transport_needs {
-    /// Ranks to exchange with, ascending; posts and completions name one by its place here (`peer_id`); the same pairs on both sides; empty on all ranks or on none: construction may
-    /// wait for all ranks, and times out where those without peers are not there.
+    /// Ranks to exchange with, ascending. Posts and completions name a rank by its place here (`peer_id`). The pairs are
+    /// the same on both sides. Empty on all ranks or on none: construction may wait for all ranks, and times out where
+    /// only some have peers.
     std::span<int const> peers;
     std::size_t receives_per_peer = 0;                         ///< posted at once, at most
     std::size_t sends_per_peer = 0;                            ///< posted at once, at most
@@ -149,11 +151,11 @@ concept describes = requires(Transport const& t, peer_id peer) {
 /// Tagged, reliable, unordered messages.
 ///
 /// - `post_send(peer, tag, bytes, token)`, `post_receive(peer, tag, bytes, token)`: non-blocking, no allocation on
-///   the expected path, false for «not now». What was announced at construction is taken in the end, receives also
+///   the expected path, false for «not now». What was announced at construction is taken in the end; receives also
 ///   when nothing that was posted before them completes. A message goes to the receive of the same peer and tag,
 ///   leaving the `carried_bits` out; two posted at once with one tag match in any order. A receive may be larger than
 ///   its message, never smaller. A send above `max_message` is refused (false), every time, and nothing of it moves.
-/// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but the functor it is given.
+/// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but its functor.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
 /// - Destruction withdraws what is still posted: from then on its memory is neither read nor written, by anyone. What

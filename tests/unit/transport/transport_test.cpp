@@ -60,7 +60,7 @@ struct promises_handlers : model {
     static constexpr transport_facts facts{.runs_handlers = true};
     bool runs_handlers() const noexcept { return true; }
 };
-struct runs_handlers : promises_handlers {
+struct hands_over_exceptions : promises_handlers {
     using promises_handlers::promises_handlers;
     bool has_exception() const noexcept { return false; }
     std::exception_ptr take_exception() noexcept { return nullptr; }
@@ -87,7 +87,7 @@ TEST_CASE("transport: what the facts promise is there, and nothing else is") {
     CHECK(transport_policy<abandons>);
     CHECK_FALSE(transport_policy<abandons_unasked>);
     CHECK_FALSE(transport_policy<promises_handlers>);
-    CHECK(transport_policy<runs_handlers>);
+    CHECK(transport_policy<hands_over_exceptions>);
 }
 
 TEST_CASE("transport: carried bits are 32, below the kind and above the number") {

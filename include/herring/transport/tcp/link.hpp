@@ -1,4 +1,4 @@
-// herring: one TCP connection as a pipe of framed messages, read and written without copies. Knows no event loop.
+// herring: framed messages over one TCP connection, read and written without copies, without an event loop.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_LINK_HPP
 #define HERRING_TRANSPORT_TCP_LINK_HPP
@@ -19,7 +19,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A message on its way out.
+/// A message that is queued or being written.
 struct outgoing {
     frame_buffer header;
     std::byte const* from = nullptr;
@@ -30,11 +30,11 @@ struct outgoing {
 /// How a link's last read or write ended.
 enum class link_state : std::uint8_t { ok, closed, failed, junk };
 
-/// The framed, non-blocking use of a connected socket. The socket itself belongs to the transport.
+/// Reads and writes framed messages on a connected, non-blocking socket. The transport owns the socket.
 ///
-/// Reading takes the payload straight to its final place, and in the same call the next header with up to
-/// `inline_bytes` behind it, so that a small message costs one read and a large one about one read a socket buffer.
-/// Writing gathers headers and payloads of several messages in one call.
+/// A read takes the payload straight to its destination, and in the same call the next header with up to `inline_bytes`
+/// after it, so that a small message costs one read and a large one about one read a socket buffer. A write gathers
+/// headers and payloads of several messages in one call.
 class tcp_link {
   public:
     static constexpr std::size_t inline_bytes = 4096;
@@ -51,14 +51,14 @@ class tcp_link {
     bool sending() const noexcept { return head_ != tail_; }
     bool full() const noexcept { return ((tail_ + 1) & queue_mask_) == head_; }
 
-    /// A place at the end of the queue, to be filled in; `full()` must be false.
+    /// Appends a message, to be filled in by the caller; `full()` must be false.
     outgoing& push() noexcept {
         outgoing& added = queue_[tail_];
         tail_ = (tail_ + 1) & queue_mask_;
         return added;
     }
 
-    /// Writes what the socket takes; `on_sent(token, bytes)` for each message that is out of our hands.
+    /// Writes what the socket takes; calls `on_sent(token, bytes)` for each message that is written.
     template <class OnSent> link_state write(OnSent&& on_sent) noexcept {
         while (head_ != tail_) {
             iovec parts[max_parts];
@@ -95,8 +95,8 @@ class tcp_link {
         return link_state::ok;
     }
 
-    /// Reads until the socket is drained or `calls` reads were made. For each header `place(frame)` says where the
-    /// payload goes (nullptr: not now, ask again at the next read); `on_received()` when that payload is complete.
+    /// Reads until the socket is drained or `calls` reads were made. For each header `place(frame)` returns where the payload
+    /// goes (nullptr: not now; asked again at the next read); `on_received()` is called when that payload is complete.
     template <class Place, class OnReceived>
     link_state read(int calls, Place&& place, OnReceived&& on_received) noexcept {
         if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
@@ -137,7 +137,7 @@ class tcp_link {
         return link_state::ok;
     }
 
-    /// Whether a message waits for a receive, so that nothing behind it is read.
+    /// Whether a message waits for a receive, so that nothing after it is read.
     bool blocked() const noexcept { return blocked_; }
 
   private:
@@ -159,7 +159,7 @@ class tcp_link {
         stash_begin_ = 0;
     }
 
-    // Takes whole headers, and what came behind them, out of the stash.
+    // Takes whole headers, and the payload that came with them, out of the stash.
     template <class Place, class OnReceived>
     link_state parse(Place& place, OnReceived& on_received) noexcept {
         blocked_ = false;

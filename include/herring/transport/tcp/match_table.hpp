@@ -1,4 +1,4 @@
-// herring: finds a posted receive by its tag: a fixed, open-addressed table that never allocates once made.
+// herring: finds a posted receive by its tag, in an open-addressed table of fixed size.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_MATCH_TABLE_HPP
 #define HERRING_TRANSPORT_TCP_MATCH_TABLE_HPP
@@ -22,12 +22,12 @@ struct posted_receive {
 
 /// Posted receives of one peer, by tag. Tags may repeat; equal ones are taken in any order.
 ///
-/// Cost: O(1) expected; 40 bytes a place, twice as many places as receives.
+/// Cost: O(1) expected; 40 bytes a slot, twice as many slots as receives; no allocation after construction.
 class match_table {
   public:
     match_table() = default;
     explicit match_table(std::size_t receives)
-        : mask_(std::bit_ceil(receives * 2 + 2) - 1), limit_(receives), places_(mask_ + 1) {}
+        : mask_(std::bit_ceil(receives * 2 + 2) - 1), limit_(receives), slots_(mask_ + 1) {}
 
     std::size_t size() const noexcept { return used_; }
 
@@ -35,8 +35,8 @@ class match_table {
     bool insert(posted_receive const& receive) noexcept {
         if (used_ >= limit_) return false;
         std::size_t at = home(receive.tag);
-        while (places_[at].taken) at = (at + 1) & mask_;
-        places_[at] = {receive, true};
+        while (slots_[at].taken) at = (at + 1) & mask_;
+        slots_[at] = {receive, true};
         ++used_;
         return true;
     }
@@ -45,15 +45,15 @@ class match_table {
     bool take(std::uint64_t tag, posted_receive& found) noexcept {
         if (used_ == 0) return false;
         std::size_t at = home(tag);
-        while (places_[at].taken && places_[at].receive.tag != tag) at = (at + 1) & mask_;
-        if (!places_[at].taken) return false;
-        found = places_[at].receive;
+        while (slots_[at].taken && slots_[at].receive.tag != tag) at = (at + 1) & mask_;
+        if (!slots_[at].taken) return false;
+        found = slots_[at].receive;
         remove(at);
         return true;
     }
 
   private:
-    struct place {
+    struct slot {
         posted_receive receive;
         bool taken = false;
     };
@@ -62,22 +62,22 @@ class match_table {
         return static_cast<std::size_t>((tag * 0x9e3779b97f4a7c15u) >> 20) & mask_;
     }
 
-    // Closes the gap, so that a search may stop at the first free place.
+    // Closes the gap, so that a search may stop at the first free slot.
     void remove(std::size_t hole) noexcept {
         --used_;
-        for (std::size_t at = (hole + 1) & mask_; places_[at].taken; at = (at + 1) & mask_) {
-            std::size_t const from = home(places_[at].receive.tag);
+        for (std::size_t at = (hole + 1) & mask_; slots_[at].taken; at = (at + 1) & mask_) {
+            std::size_t const from = home(slots_[at].receive.tag);
             if (((at - from) & mask_) < ((at - hole) & mask_)) continue;
-            places_[hole] = places_[at];
+            slots_[hole] = slots_[at];
             hole = at;
         }
-        places_[hole].taken = false;
+        slots_[hole].taken = false;
     }
 
     std::size_t mask_ = 0;
     std::size_t limit_ = 0;
     std::size_t used_ = 0;
-    fixed_array<place> places_;
+    fixed_array<slot> slots_;
 };
 
 } // namespace HERRING_NAMESPACE::detail
