@@ -62,7 +62,7 @@ template <class P> struct intra_node_cases {
             pattern(seed(on.rank(), bytes)).fill(mine);
             node.arrive(0);
             if (!until(
-                    on, [&] { return node.absent(0) < 0; }, "arrival of all"))
+                    on, [&] { return node.first_not_arrived(0) < 0; }, "arrival of all"))
                 return;
             for (int l = 0; l < locals(on); ++l) {
                 std::span<std::byte const> const theirs(node.peer(l, own), bytes);
@@ -73,7 +73,7 @@ template <class P> struct intra_node_cases {
             }
             node.finish(0, true);
             until(
-                on, [&] { return node.unfinished(0) < 0; }, "the end of all");
+                on, [&] { return node.first_not_finished(0) < 0; }, "the end of all");
             on.meet(1);
         }
     }
@@ -83,11 +83,11 @@ template <class P> struct intra_node_cases {
         P node(on.ranks, 0);
         node.arrive(0);
         until(
-            on, [&] { return node.absent(0) < 0; }, "arrival without memory");
+            on, [&] { return node.first_not_arrived(0) < 0; }, "arrival without memory");
         on.meet(0);
     }
 
-    /// absent() names a local rank that has not arrived, and only such.
+    /// first_not_arrived() names a local rank that has not arrived, and only such.
     static void arrive(stage& on) {
         P node(on.ranks, 4096);
         int const all = locals(on);
@@ -100,17 +100,17 @@ template <class P> struct intra_node_cases {
                 on.meet(0);
                 if (early && late < all) {
                     for (int i = 0; i < 3; ++i)
-                        on.expect(node.absent(e) == late, "absent() says " + std::to_string(node.absent(e)) +
-                                                              " where local rank " + std::to_string(late) +
-                                                              " has not arrived");
+                        on.expect(node.first_not_arrived(e) == late,
+                                  "first_not_arrived() says " + std::to_string(node.first_not_arrived(e)) +
+                                      " where local rank " + std::to_string(late) + " has not arrived");
                     // Executions to come: nobody is there yet.
-                    on.expect(node.absent(e + 1) >= 0,
-                              "absent() of an execution that nobody has arrived at is -1");
+                    on.expect(node.first_not_arrived(e + 1) >= 0,
+                              "first_not_arrived() of an execution that nobody has arrived at is -1");
                 }
                 on.meet(1);
                 if (!early) node.arrive(e);
                 if (!until(
-                        on, [&] { return node.absent(e) < 0; }, "arrival of all"))
+                        on, [&] { return node.first_not_arrived(e) < 0; }, "arrival of all"))
                     return;
                 on.meet(2);
             }
@@ -121,15 +121,16 @@ template <class P> struct intra_node_cases {
         for (std::uint64_t i = 0; i < 5; ++i) {
             if (local(on) != 0) node.arrive(e + i);
             if (!until(
-                    on, [&] { return node.absent(e + i) < 0; }, "arrival of all, one of them far ahead"))
+                    on, [&] { return node.first_not_arrived(e + i) < 0; },
+                    "arrival of all, one of them far ahead"))
                 return;
         }
         for (std::uint64_t i = 0; i < e; ++i)
-            on.expect(node.absent(i) < 0, "absent() of an execution long past");
+            on.expect(node.first_not_arrived(i) < 0, "first_not_arrived() of an execution long past");
         on.meet(4);
     }
 
-    /// unfinished() names a local rank that has not finished; finish(e) is for all up to e.
+    /// first_not_finished() names a local rank that has not finished; finish(e) is for all up to e.
     static void finish(stage& on) {
         P node(on.ranks, 4096);
         int const all = locals(on);
@@ -137,26 +138,26 @@ template <class P> struct intra_node_cases {
         for (int late = 0; late < on.ranks.topology().largest_node(); ++late, e += 3) {
             for (std::uint64_t i = 0; i < 3; ++i) node.arrive(e + i);
             until(
-                on, [&] { return node.absent(e + 2) < 0; }, "arrival of all");
+                on, [&] { return node.first_not_arrived(e + 2) < 0; }, "arrival of all");
             if (local(on) != late) node.finish(e + 2, late % 2 == 0); // the last one tells of all three
             on.meet(0);
             if (local(on) != late && late < all) {
                 for (std::uint64_t i = 0; i < 3; ++i)
-                    on.expect(node.unfinished(e + i) == late,
-                              "unfinished() says " + std::to_string(node.unfinished(e + i)) +
+                    on.expect(node.first_not_finished(e + i) == late,
+                              "first_not_finished() says " + std::to_string(node.first_not_finished(e + i)) +
                                   " where local rank " + std::to_string(late) + " has not finished");
             }
             on.meet(1);
             if (local(on) == late) node.finish(e + 2, true);
             for (std::uint64_t i = 0; i < 3; ++i)
                 if (!until(
-                        on, [&] { return node.unfinished(e + i) < 0; }, "the end of all"))
+                        on, [&] { return node.first_not_finished(e + i) < 0; }, "the end of all"))
                     return;
             on.meet(2);
         }
     }
 
-    /// What is written before arrive() is seen after absent(); what is written elsewhere before finish(), after unfinished().
+    /// What is written before arrive() is seen after first_not_arrived(); what is written elsewhere before finish(), after first_not_finished().
     static void order(stage& on) {
         constexpr std::size_t words = 64;
         P node(on.ranks, words * 8 * 2);
@@ -170,7 +171,7 @@ template <class P> struct intra_node_cases {
             for (std::size_t i = 0; i < words; ++i) mine[i] = seed(on.rank(), e) + i;
             node.arrive(e);
             if (!until(
-                    on, [&] { return node.absent(e) < 0; }, "arrival of all"))
+                    on, [&] { return node.first_not_arrived(e) < 0; }, "arrival of all"))
                 return;
             // This rank's chunk of the sum, into all memories, as an engine would.
             for (std::size_t i = static_cast<std::size_t>(local(on)); i < words;
@@ -181,7 +182,7 @@ template <class P> struct intra_node_cases {
             }
             node.finish(e, true);
             if (!until(
-                    on, [&] { return node.unfinished(e) < 0; }, "the end of all"))
+                    on, [&] { return node.first_not_finished(e) < 0; }, "the end of all"))
                 return;
             for (std::size_t i = 0; i < words; ++i) {
                 std::uint64_t sum = 0;
@@ -222,9 +223,10 @@ template <class P> struct intra_node_cases {
                     } else if (turn < local(on)) {
                         continue;
                     }
-                if (!asleep_until([&] { return node.absent(e) < 0; }, "an arrival")) return;
+                if (!asleep_until([&] { return node.first_not_arrived(e) < 0; }, "an arrival")) return;
                 node.finish(e, true);
-                if (!asleep_until([&] { return node.unfinished(e) < 0; }, "the end of an execution")) return;
+                if (!asleep_until([&] { return node.first_not_finished(e) < 0; }, "the end of an execution"))
+                    return;
             }
         }
         on.rest();
@@ -275,19 +277,19 @@ template <class P> struct intra_node_cases {
         on.meet(0);
     }
 
-    /// gone() tells of a local rank that has left, once it arrives no more; not before.
-    static void gone(stage& on) {
+    /// has_left() tells of a local rank that has left, once it arrives no more; not before.
+    static void has_left(stage& on) {
         int const all = locals(on);
         std::optional<P> node(std::in_place, on.ranks, std::size_t{4096});
         int const leaver = all - 1;
         node->arrive(0);
         if (!until(
-                on, [&] { return node->absent(0) < 0; }, "arrival of all"))
+                on, [&] { return node->first_not_arrived(0) < 0; }, "arrival of all"))
             return;
-        for (int l = 0; l < all; ++l) on.expect(!node->gone(l), "gone(), and everyone is here");
+        for (int l = 0; l < all; ++l) on.expect(!node->has_left(l), "has_left(), and everyone is here");
         node->finish(0, true);
         until(
-            on, [&] { return node->unfinished(0) < 0; }, "the end of all");
+            on, [&] { return node->first_not_finished(0) < 0; }, "the end of all");
         on.meet(0);
         if (all > 1) {
             if (local(on) == leaver) {
@@ -295,12 +297,13 @@ template <class P> struct intra_node_cases {
                 node.reset();
             } else {
                 if (!until(
-                        on, [&] { return node->gone(leaver); }, "news that a local rank has left"))
+                        on, [&] { return node->has_left(leaver); }, "news that a local rank has left"))
                     return;
                 node->arrive(1);
-                on.expect(node->absent(1) != leaver, "the last arrival of a rank that left is forgotten");
+                on.expect(node->first_not_arrived(1) != leaver,
+                          "the last arrival of a rank that left is forgotten");
                 for (int l = 0; l < leaver; ++l)
-                    on.expect(!node->gone(l), "gone() of a local rank that is here");
+                    on.expect(!node->has_left(l), "has_left() of a local rank that is here");
                 // Its memory stays for the others.
                 std::memset(node->peer(leaver, node->memory()), 1, 4096);
             }
@@ -316,14 +319,15 @@ template <class P> struct intra_node_cases {
             std::memset(one.memory(), 0x11, 64);
             one.arrive(0);
             if (!until(
-                    on, [&] { return one.absent(0) < 0; }, "arrival of all"))
+                    on, [&] { return one.first_not_arrived(0) < 0; }, "arrival of all"))
                 return;
-            on.expect(locals(on) == 1 || two.absent(0) >= 0, "an arrival at one is an arrival at the other");
+            on.expect(locals(on) == 1 || two.first_not_arrived(0) >= 0,
+                      "an arrival at one is an arrival at the other");
             on.meet(0);
             on.expect(two.memory()[0] == std::byte{0}, "memory of one is memory of the other");
             two.arrive(0);
             if (!until(
-                    on, [&] { return two.absent(0) < 0; }, "arrival of all at the second"))
+                    on, [&] { return two.first_not_arrived(0) < 0; }, "arrival of all at the second"))
                 return;
             on.meet(1);
         }
@@ -336,7 +340,7 @@ template <class P> struct intra_node_cases {
     static constexpr std::array list{
         entry{"facts", facts},   entry{"memory", memory}, entry{"no_memory", no_memory},
         entry{"arrive", arrive}, entry{"finish", finish}, entry{"order", order},
-        entry{"sleep", sleep},   entry{"wake", wake},     entry{"gone", gone},
+        entry{"sleep", sleep},   entry{"wake", wake},     entry{"has_left", has_left},
         entry{"again", again},
     };
 };

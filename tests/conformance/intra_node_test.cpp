@@ -20,14 +20,14 @@ enum class fault {
     apart,         // peer() is always this rank's own
     dirty,         // the region is not zeroed
     crooked,       // nor aligned
-    hasty,         // absent() is always -1
-    short_sighted, // absent() forgets to look at the last local rank
-    premature,     // unfinished() is always -1
+    hasty,         // first_not_arrived() is always -1
+    short_sighted, // first_not_arrived() forgets to look at the last local rank
+    premature,     // first_not_finished() is always -1
     one_by_one,    // finish(e) is for e alone
     deaf,          // sleep() hears no news
     no_wake,       // wake() does nothing
-    loyal,         // gone() is always false
-    gloomy         // gone() is always true
+    loyal,         // has_left() is always false
+    gloomy         // has_left() is always true
 };
 
 /// shared_memory, with the defect that `present` says.
@@ -47,24 +47,24 @@ class faulty {
         return present == fault::apart ? own : inner_.peer(local, own);
     }
     void arrive(std::uint64_t e) noexcept { inner_.arrive(e); }
-    int absent(std::uint64_t e) noexcept {
+    int first_not_arrived(std::uint64_t e) noexcept {
         if (present == fault::hasty) return -1;
-        int const l = inner_.absent(e);
+        int const l = inner_.first_not_arrived(e);
         return present == fault::short_sighted && l == locals_ - 1 ? -1 : l;
     }
-    void finish(std::uint64_t e, bool awaited) noexcept {
+    void finish(std::uint64_t e, bool notify) noexcept {
         finished_ = e;
-        inner_.finish(e, awaited);
+        inner_.finish(e, notify);
     }
-    int unfinished(std::uint64_t e) noexcept {
+    int first_not_finished(std::uint64_t e) noexcept {
         if (present == fault::premature) return -1;
         if (present == fault::one_by_one && e < finished_) return 0;
-        return inner_.unfinished(e);
+        return inner_.first_not_finished(e);
     }
-    bool gone(int l) noexcept {
+    bool has_left(int l) noexcept {
         if (present == fault::loyal) return false;
         if (present == fault::gloomy) return true;
-        return inner_.gone(l);
+        return inner_.has_left(l);
     }
     std::uint32_t listen() noexcept { return inner_.listen(); }
     void sleep(std::uint32_t heard, time_point until) noexcept {
@@ -118,6 +118,6 @@ TEST_CASE("intra_node: what is wrong is found") {
     caught_by(fault::one_by_one, "finish");
     caught_by(fault::deaf, "sleep");
     caught_by(fault::no_wake, "wake");
-    caught_by(fault::loyal, "gone");
-    caught_by(fault::gloomy, "gone");
+    caught_by(fault::loyal, "has_left");
+    caught_by(fault::gloomy, "has_left");
 }

@@ -135,7 +135,7 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
         };
         auto const consider_local = [&](int l, std::uint64_t execution, char const* text) noexcept {
             if (l < 0 || execution >= oldest) return;
-            found = {who.map.rank_of(who.node, l), node.gone(l), text};
+            found = {who.map.rank_of(who.node, l), node.has_left(l), text};
             oldest = execution;
         };
         if (first >= oldest) return found;
@@ -143,11 +143,11 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
             // First of all: the others wait for it, and one of them might be named in its place.
             consider_local(who.local, ledger.arrived(), late_device);
             if constexpr (sums_on_device)
-                if (gathered < ledger.arrived() && node.absent(gathered) < 0)
+                if (gathered < ledger.arrived() && node.first_not_arrived(gathered) < 0)
                     consider_local(node.behind(gathered), gathered, late_device);
         }
         if (gathered < ledger.submitted())
-            consider_local(node.absent(gathered), gathered, "it has not submitted this operation");
+            consider_local(node.first_not_arrived(gathered), gathered, "it has not submitted this operation");
         for (arrivals const& of : {pushes_in, parts_in})
             consider(of.missing, of.missing_in, "its part has not come");
         for (peer const& p : peers)
@@ -156,7 +156,8 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
                 consider(p.rank, p.pushes.oldest_unanswered().execution, "it has not returned the sum");
             }
         if (found.rank >= 0 && oldest <= first) return found;
-        consider_local(node.unfinished(first), first, "it has not finished its share of the node's sum");
+        consider_local(node.first_not_finished(first), first,
+                       "it has not finished its share of the node's sum");
         for (peer const& p : peers)
             if (p.sends > 0) {
                 require_peer(p);

@@ -154,7 +154,8 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
             local_.declare(e, number);
             shared_.node.arrive(number);
         }
-        for (; ledger.arrived() > ledger.all_arrived() && shared_.node.absent(ledger.all_arrived()) < 0;
+        for (; ledger.arrived() > ledger.all_arrived() &&
+               shared_.node.first_not_arrived(ledger.all_arrived()) < 0;
              ledger.arrive_all(), ++progress) {
             std::uint64_t const number = ledger.all_arrived();
             execution& e = ledger.at(number);
@@ -196,7 +197,8 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
             ledger.finish();
         }
         for (std::uint64_t done = ledger.released().load(std::memory_order_relaxed);
-             done < ledger.finished() && (is_alone(ledger.at(done)) || shared_.node.unfinished(done) < 0);
+             done < ledger.finished() &&
+             (is_alone(ledger.at(done)) || shared_.node.first_not_finished(done) < 0);
              ++done, ++progress) {
             trace_(trace_event::bucket_reduced, ledger.at(done).label);
             if constexpr (context::on_device && !context::sums_on_device) shared_.node.store(done);

@@ -86,7 +86,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     /// order; puts there what all local ranks have arrived at, of the `arrived` executions that this rank has.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
-        for (; launched_ < arrived && free(launched_) && base::absent(launched_) < 0; ++launched_)
+        for (; launched_ < arrived && free(launched_) && base::first_not_arrived(launched_) < 0; ++launched_)
             launch<Update, Element>(launched_, at(launched_), ranks);
         bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slot_count]));
         region_.busy = e < launched_ && !here;

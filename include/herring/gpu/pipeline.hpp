@@ -41,10 +41,10 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     std::byte* memory() noexcept { return region_.flags().memory(); }
     std::byte* peer(int local, std::byte* own) noexcept { return region_.flags().peer(local, own); }
     void arrive(std::uint64_t e) noexcept { region_.flags().arrive(e); }
-    int absent(std::uint64_t e) noexcept { return region_.flags().absent(e); }
-    void finish(std::uint64_t e, bool awaited) noexcept { region_.flags().finish(e, awaited); }
-    int unfinished(std::uint64_t e) noexcept { return region_.flags().unfinished(e); }
-    bool gone(int local) noexcept { return region_.flags().gone(local); }
+    int first_not_arrived(std::uint64_t e) noexcept { return region_.flags().first_not_arrived(e); }
+    void finish(std::uint64_t e, bool notify) noexcept { region_.flags().finish(e, notify); }
+    int first_not_finished(std::uint64_t e) noexcept { return region_.flags().first_not_finished(e); }
+    bool has_left(int local) noexcept { return region_.flags().has_left(local); }
     std::uint32_t listen() noexcept { return region_.flags().listen(); }
     void sleep(std::uint32_t heard, time_point until) noexcept { region_.flags().sleep(heard, until); }
     void wake() noexcept { region_.flags().wake(); }

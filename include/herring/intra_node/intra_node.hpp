@@ -59,16 +59,16 @@ concept maps = requires(Policy& p, int local, std::byte* own) {
     noexcept->std::same_as<std::byte*>;
 };
 template <class Policy>
-concept tells = requires(Policy& p, int local, std::uint64_t execution, bool awaited) {
+concept tells = requires(Policy& p, int local, std::uint64_t execution, bool notify) {
     { p.arrive(execution) }
     noexcept;
-    { p.absent(execution) }
+    { p.first_not_arrived(execution) }
     noexcept->std::same_as<int>;
-    { p.finish(execution, awaited) }
+    { p.finish(execution, notify) }
     noexcept;
-    { p.unfinished(execution) }
+    { p.first_not_finished(execution) }
     noexcept->std::same_as<int>;
-    { p.gone(local) }
+    { p.has_left(local) }
     noexcept->std::same_as<bool>;
 };
 template <class Policy>
@@ -127,12 +127,12 @@ concept sums = (Policy::facts.device_memory ||
 /// Executions of buckets are numbered 0, 1, 2, … in the same order on every rank.
 /// - constructed from (world&, bytes), collectively: `memory()` is this rank's zeroed region of that size,
 ///   `peer(l, p)` is the place in local rank l's region that corresponds to p in this rank's.
-/// - `arrive(e)`: this rank's data for execution e is in place, for the others to see. `absent(e)`: the local rank that
+/// - `arrive(e)`: this rank's data for execution e is in place, for the others to see. `first_not_arrived(e)`: the local rank that
 ///   has not arrived yet, or −1 when all have.
-/// - `finish(e, awaited)`: this rank has done its chunks of every execution up to e, in every region; `awaited`: others
-///   may sleep until then. `unfinished(e)`: a local rank that has not, or −1; then the results of e lie in this rank's
+/// - `finish(e, notify)`: this rank has done its chunks of every execution up to e, in every region; `notify`: others
+///   may sleep until then. `first_not_finished(e)`: a local rank that has not, or −1; then the results of e lie in this rank's
 ///   memory.
-/// - `gone(l)`: local rank l has left, and neither arrives nor finishes any more than it has.
+/// - `has_left(l)`: local rank l has left, and neither arrives nor finishes any more than it has.
 /// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
 ///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
 /// - with the fact `device_memory` tensors lie on devices, and the engine asks for more: gpu::basic_pcie_staging says what.
@@ -166,8 +166,8 @@ template <class Policy> struct check<axes::intra_node, Policy> {
                   "[HRG-I03] intra_node: needs 'memory() noexcept' and 'peer(local, own) noexcept' that "
                   "return std::byte*; a common slip is to forget noexcept");
     static_assert(broken != 3,
-                  "[HRG-I04] intra_node: needs 'arrive', 'absent', 'finish', 'unfinished' "
-                  "and 'gone', all noexcept; a common slip is to return bool instead of the local rank");
+                  "[HRG-I04] intra_node: needs 'arrive', 'first_not_arrived', 'finish', 'first_not_finished' "
+                  "and 'has_left', all noexcept; a common slip is to return bool instead of the local rank");
     static_assert(broken != 4,
                   "[HRG-I05] intra_node: needs 'listen', 'sleep(heard, until)' and 'wake', all noexcept; "
                   "a common slip is to take a duration");

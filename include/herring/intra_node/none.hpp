@@ -24,10 +24,10 @@ class none {
     std::byte* memory() noexcept { return memory_.data(); }
     std::byte* peer(int, std::byte* own) noexcept { return own; }
     void arrive(std::uint64_t) noexcept {}
-    int absent(std::uint64_t) noexcept { return -1; }
+    int first_not_arrived(std::uint64_t) noexcept { return -1; }
     void finish(std::uint64_t, bool) noexcept {}
-    int unfinished(std::uint64_t) noexcept { return -1; }
-    bool gone(int) noexcept { return false; }
+    int first_not_finished(std::uint64_t) noexcept { return -1; }
+    bool has_left(int) noexcept { return false; }
     std::uint32_t listen() noexcept { return 0; }
     void sleep(std::uint32_t, time_point) noexcept {}
     void wake() noexcept {}

@@ -54,26 +54,26 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     void arrive(std::uint64_t execution) noexcept { publish(cells_[at(local_)].arrived, execution + 1); }
 
-    int absent(std::uint64_t execution) noexcept {
+    int first_not_arrived(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
             if (l != local_ && seen_[at(l)].arrived <= execution && look(l).arrived <= execution) return l;
         return -1;
     }
 
-    void finish(std::uint64_t execution, bool awaited) noexcept {
-        if (awaited)
+    void finish(std::uint64_t execution, bool notify) noexcept {
+        if (notify)
             publish(cells_[at(local_)].finished, execution + 1);
         else
             cells_[at(local_)].finished.store(execution + 1, std::memory_order_release);
     }
 
-    int unfinished(std::uint64_t execution) noexcept {
+    int first_not_finished(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
             if (l != local_ && seen_[at(l)].finished <= execution && look(l).finished <= execution) return l;
         return -1;
     }
 
-    bool gone(int local) noexcept {
+    bool has_left(int local) noexcept {
         if (cells_[at(local)].left.load(std::memory_order_acquire) == 0) return false;
         seen const before = seen_[at(local)]; // what it did last may have been seen only now
         seen const& now = look(local);

@@ -211,17 +211,17 @@ class local_end {
         CHECK(execution == node_.arrived[local_]);
         node_.arrived[local_] = execution + 1;
     }
-    int absent(std::uint64_t execution) noexcept {
+    int first_not_arrived(std::uint64_t execution) noexcept {
         return first([&](std::size_t l) { return node_.arrived[l] <= execution; });
     }
     void finish(std::uint64_t execution, bool) noexcept {
         CHECK(execution == node_.finished[local_]);
         node_.finished[local_] = execution + 1;
     }
-    int unfinished(std::uint64_t execution) noexcept {
+    int first_not_finished(std::uint64_t execution) noexcept {
         return first([&](std::size_t l) { return l != local_ && node_.finished[l] <= execution; });
     }
-    bool gone(int) noexcept { return false; }
+    bool has_left(int) noexcept { return false; }
     std::uint32_t listen() noexcept { return 0; }
     void sleep(std::uint32_t, herring::time_point) noexcept {}
     void wake() noexcept {}

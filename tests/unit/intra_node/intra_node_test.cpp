@@ -15,17 +15,17 @@ struct model {
     std::byte* memory() noexcept { return nullptr; }
     std::byte* peer(int, std::byte* own) noexcept { return own; }
     void arrive(std::uint64_t) noexcept {}
-    int absent(std::uint64_t) noexcept { return -1; }
+    int first_not_arrived(std::uint64_t) noexcept { return -1; }
     void finish(std::uint64_t, bool) noexcept {}
-    int unfinished(std::uint64_t) noexcept { return -1; }
-    bool gone(int) noexcept { return false; }
+    int first_not_finished(std::uint64_t) noexcept { return -1; }
+    bool has_left(int) noexcept { return false; }
     std::uint32_t listen() noexcept { return 0; }
     void sleep(std::uint32_t, time_point) noexcept {}
     void wake() noexcept {}
 };
 struct forgets_noexcept : model {
     using model::model;
-    int absent(std::uint64_t) { return -1; }
+    int first_not_arrived(std::uint64_t) { return -1; }
 };
 struct states_a_fact_beside_them : model {
     using model::model;

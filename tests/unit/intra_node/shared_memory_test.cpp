@@ -31,14 +31,14 @@ TEST_CASE("shared_memory: who has not arrived, not finished, or left, is named")
     int const ended = launch(2, [](world& ranks) {
         intra_node::shared_memory node(ranks, 64);
         int const other = 1 - ranks.local_rank();
-        if (node.absent(0) != other || node.unfinished(0) != other) return 1;
+        if (node.first_not_arrived(0) != other || node.first_not_finished(0) != other) return 1;
         ranks.barrier();
         node.arrive(0);
         if (ranks.local_rank() == 0) node.finish(0, true);
         ranks.barrier();
-        if (node.absent(0) != -1 || node.absent(1) != other) return 2;
-        if (node.unfinished(0) != (ranks.local_rank() == 0 ? 1 : -1)) return 3;
-        bool const left = node.gone(other);
+        if (node.first_not_arrived(0) != -1 || node.first_not_arrived(1) != other) return 2;
+        if (node.first_not_finished(0) != (ranks.local_rank() == 0 ? 1 : -1)) return 3;
+        bool const left = node.has_left(other);
         ranks.barrier();
         return left ? 4 : 0;
     });
@@ -55,10 +55,10 @@ TEST_CASE("shared_memory: sleep ends with the news that came since listen, and a
         if (ranks.local_rank() == 0) {
             node.arrive(0);
         } else {
-            while (node.absent(0) >= 0) {
+            while (node.first_not_arrived(0) >= 0) {
                 std::uint32_t const heard = node.listen();
-                node.sleep(heard,
-                           node.absent(0) >= 0 ? clock::now() + std::chrono::seconds(20) : time_point{});
+                node.sleep(heard, node.first_not_arrived(0) >= 0 ? clock::now() + std::chrono::seconds(20)
+                                                                 : time_point{});
             }
         }
         return clock::now() - start < std::chrono::seconds(10) ? 0 : 2;

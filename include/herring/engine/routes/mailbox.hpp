@@ -34,7 +34,7 @@ template <class Context> class mailbox_route {
     bool fill(execution const& e, std::uint64_t number) noexcept {
         if (filled_ - read_ >= count) return false; // this rank itself has not read it
         std::uint64_t const before = holds_[filled_ % count];
-        if (before != 0 && shared_.node.unfinished(before - 1) >= 0) return false; // nor has another
+        if (before != 0 && shared_.node.first_not_finished(before - 1) >= 0) return false; // nor has another
         std::byte* const box = mailbox(filled_);
         stamp const mine = stamp_of(e, number);
         std::memcpy(box - sizeof mine, &mine, sizeof mine);

@@ -5,9 +5,9 @@
 struct own : herring::intra_node::none {
     using none::none;
 #ifndef HERRING_TWIN
-    bool absent(std::uint64_t) noexcept { return false; }
+    bool first_not_arrived(std::uint64_t) noexcept { return false; }
 #else
-    int absent(std::uint64_t) noexcept { return -1; }
+    int first_not_arrived(std::uint64_t) noexcept { return -1; }
 #endif
 };
 using mine = pack<float, line, own>;
