@@ -9,7 +9,6 @@
 #include "doctest/doctest.h"
 
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -22,10 +21,6 @@ struct line {
     using axis = herring::axes::transport;
     static constexpr char const* name = "line";
     static constexpr line_facts facts{};
-};
-
-template <int> struct numbered : herring::sharding::balanced {
-    static constexpr int name = 0; // no text: the compiler's spelling is used
 };
 
 // A need of one's own, and a policy that has it next to a built-in one.
@@ -88,13 +83,6 @@ TEST_CASE("policy: every element type has a pack") {
     CHECK(std::is_same_v<resolve_t<herring::float16, line>::element, herring::float16>);
     CHECK(std::is_same_v<resolve_t<std::int32_t, line, herring::update::sum>::element, std::int32_t>);
     CHECK(std::is_same_v<resolve_t<std::int64_t, line, herring::update::sum>::element, std::int64_t>);
-}
-
-TEST_CASE("policy: names are those given, else the compiler's") {
-    CHECK(herring::policy_name<line>() == "line");
-    CHECK(herring::policy_name<numbered<7>>().find("numbered<7>") != std::string_view::npos);
-    CHECK(herring::policy_name<numbered<7>>() != herring::policy_name<numbered<8>>());
-    CHECK(herring::policy_name<herring::waiting::adaptive>().find("adaptive") != std::string_view::npos);
 }
 
 TEST_CASE("policy: facts of a pack, axis by axis, in one order") {
