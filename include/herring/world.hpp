@@ -34,7 +34,7 @@ class world {
   public:
     HERRING_SEPARABLE world();
     /// For backends.
-    HERRING_SEPARABLE explicit world(detail::membership made);
+    HERRING_SEPARABLE explicit world(detail::membership joined);
     /// For reducers: another handle on the state of `of`.
     ///
     /// Errors:  `bad_state` when `of` was moved from.

@@ -1,4 +1,4 @@
-// herring: addresses of this machine and of others: resolve, listen, list interfaces.
+// herring: socket addresses: resolve, listen, list interfaces of this machine.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_ADDRESS_HPP
 #define HERRING_BASE_ADDRESS_HPP
@@ -40,11 +40,11 @@ struct endpoint {
     int family() const noexcept { return raw.ss_family; }
 
     static endpoint of(sockaddr const* from, socklen_t size) noexcept {
-        endpoint made;
-        made.size =
-            size < static_cast<socklen_t>(sizeof made.raw) ? size : static_cast<socklen_t>(sizeof made.raw);
-        std::memcpy(&made.raw, from, made.size);
-        return made;
+        endpoint copy;
+        copy.size =
+            size < static_cast<socklen_t>(sizeof copy.raw) ? size : static_cast<socklen_t>(sizeof copy.raw);
+        std::memcpy(&copy.raw, from, copy.size);
+        return copy;
     }
 
     /// From bytes of another process; false where they are no address of IPv4 or IPv6.
@@ -102,16 +102,15 @@ struct endpoint {
 
 /// The local end of a socket.
 HERRING_SETUP inline endpoint local_end(int socket) noexcept {
-    endpoint made;
-    made.size = sizeof made.raw;
-    if (::getsockname(socket, made.get(), &made.size) != 0) made.size = 0;
-    return made;
+    endpoint local;
+    local.size = sizeof local.raw;
+    if (::getsockname(socket, local.get(), &local.size) != 0) local.size = 0;
+    return local;
 }
 
-/// What a name or literal means; on failure empty, with `why` saying what the resolver said.
+/// The addresses of a name or literal; on failure none, with the resolver's reason in `why`.
 ///
-/// Blocks: until `deadline`, whatever the resolver does: a name is asked for in a thread of its own, which is
-/// left to itself when it takes too long.
+/// Blocks: at most until `deadline`: the resolver runs in a thread of its own, which is abandoned when it takes longer.
 HERRING_SETUP inline fixed_array<endpoint> resolve(std::string const& host, std::uint16_t port,
                                                    time_point deadline, std::string& why) {
     struct question {
@@ -243,7 +242,7 @@ HERRING_SETUP inline std::string interfaces_text(fixed_array<interface_address> 
     return out.empty() ? "none" : out;
 }
 
-/// The address that HERRING_INTERFACE means: a name of an interface, or an IP literal that one of them has.
+/// The address that HERRING_INTERFACE names: a name of an interface, or an IP literal that one of them has.
 ///
 /// Of several addresses of one interface the first of `family` (AF_INET, AF_INET6, or 0 for any) that is not
 /// link-local.
@@ -265,8 +264,7 @@ HERRING_SETUP inline std::string interface_address_of(std::string const& wanted,
     return best->at.address();
 }
 
-/// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is
-/// none.
+/// An address of this machine that others may reach: not loopback, IPv4 first; "127.0.0.1" where there is none.
 HERRING_SETUP inline std::string outward_address() {
     fixed_array<interface_address> const all = interfaces();
     for (int const family : {AF_INET, AF_INET6})
@@ -278,14 +276,14 @@ HERRING_SETUP inline std::string outward_address() {
 
 /// A socket that listens on exactly `at`; -1 and errno when that fails. Never blocks.
 HERRING_SETUP inline int listen_on(endpoint const& at) noexcept {
-    int const made = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (made < 0) return -1;
+    int const listener = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener < 0) return -1;
     int const on = 1;
-    ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on,
+    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on,
                  sizeof on); // an earlier job's TIME_WAIT does not hold the port
-    if (::bind(made, at.get(), at.size) == 0 && ::listen(made, 1024) == 0) return made;
+    if (::bind(listener, at.get(), at.size) == 0 && ::listen(listener, 1024) == 0) return listener;
     int const why = errno;
-    ::close(made);
+    ::close(listener);
     errno = why;
     return -1;
 }

@@ -1,4 +1,4 @@
-// herring: whether every thread of this process waits inside of Herring, so that nothing can happen but by other ranks.
+// herring: whether every thread of this process waits in Herring, so that only other ranks can make progress.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_BLOCKED_THREADS_HPP
 #define HERRING_BASE_BLOCKED_THREADS_HPP
@@ -13,11 +13,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Counts this process's threads that run no code of the program: those of Herring's own, and those in a long wait.
+/// Counts this process's threads that run no code of the program: Herring's own threads, and threads in a long wait.
 ///
-/// A thread is counted after it has started or begun to wait, and no more before it ends or goes on: so the counts may be
-/// too low for a moment, never too high.
-/// Threads:  any. A forked child begins with nothing.
+/// A thread is added after it has started or begun to wait, and removed before it ends or goes on: the counts may be too
+/// low for a moment, never too high.
+/// Threads:  any. A forked child begins with zero.
 class blocked_threads {
   public:
     static void own(int more) noexcept { change(more, 0); }

@@ -1,4 +1,4 @@
-// herring: who this process is: host, boot, network namespace, and how many cores it may use.
+// herring: identity of this process: host, boot, network namespace, and how many cores it may use.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_IDENTITY_HPP
 #define HERRING_BASE_IDENTITY_HPP
@@ -27,8 +27,7 @@ HERRING_SETUP inline std::uint64_t random_bits() noexcept {
     while (bits == 0) {
         if (::getrandom(&bits, sizeof bits, 0) == static_cast<ssize_t>(sizeof bits)) continue;
         if (errno == EINTR) continue;
-        // No such call (a seccomp filter): time and process are unlike anyone else's, which is what is
-        // needed.
+        // No such call (a seccomp filter): time and process differ from those of any other rank.
         bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) *
                    0x9E3779B97F4A7C15u ^
                static_cast<std::uint64_t>(::getpid()) << 32;
@@ -36,7 +35,7 @@ HERRING_SETUP inline std::uint64_t random_bits() noexcept {
     return bits;
 }
 
-/// FNV-1a: not for secrets, for spreading names over numbers.
+/// FNV-1a. Not for secrets.
 constexpr std::uint64_t hash_of(char const* text, std::size_t size,
                                 std::uint64_t hash = 0xCBF29CE484222325u) noexcept {
     for (std::size_t i = 0; i < size; ++i) {
@@ -59,7 +58,7 @@ HERRING_SETUP inline std::string boot_id() {
     return text({"no-boot-id:", host_name()});
 }
 
-/// The inode of this process's network namespace; 0 where /proc does not tell.
+/// The inode of this process's network namespace; 0 where /proc has none.
 HERRING_SETUP inline std::uint64_t network_namespace() noexcept {
     struct ::stat about {};
     if (::stat("/proc/self/ns/net", &about) != 0) return 0;

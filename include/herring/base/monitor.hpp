@@ -13,10 +13,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// One lock, and one condition that says «something under it has changed».
+/// One lock, and one condition: «something that it guards has changed».
 class monitor {
   public:
-    /// Holds the lock as long as it lives.
+    /// Holds the lock while it lives.
     class guard {
       public:
         explicit guard(monitor& of) noexcept : of_(of) { ::pthread_mutex_lock(&of_.lock_); }
@@ -42,8 +42,7 @@ class monitor {
     monitor(monitor const&) = delete;
     monitor& operator=(monitor const&) = delete;
 
-    /// With the lock held: gives it up until someone notifies, or for no reason. False: `deadline` has
-    /// passed.
+    /// With the lock held: releases it until a notification, or spuriously. False: `deadline` has passed.
     bool wait_until(std::chrono::steady_clock::time_point deadline) noexcept {
         timespec const until = timespec_of(deadline.time_since_epoch());
         return ::pthread_cond_timedwait(&changed_, &lock_, &until) != ETIMEDOUT;

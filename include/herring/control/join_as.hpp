@@ -1,4 +1,4 @@
-// herring: joins a world once it is known which rank this is and where rank 0 listens.
+// herring: joins a world, once the rank of this process and the address of rank 0 are known.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_JOIN_AS_HPP
 #define HERRING_CONTROL_JOIN_AS_HPP
@@ -6,8 +6,8 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/base/sleep.hpp"
 #include "herring/base/text.hpp"
-#include "herring/base/timespec.hpp"
 #include "herring/control/alone.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/rendezvous/rendezvous.hpp"
@@ -22,33 +22,26 @@
 #include <utility>
 #include <vector>
 
-#include <time.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
-HERRING_SETUP inline void rest(std::chrono::milliseconds time) noexcept {
-    timespec const span = timespec_of(time);
-    ::nanosleep(&span, nullptr);
-}
-
-/// Resolves rank 0's address; a name that nobody knows is asked for a second time 200 ms later, for up to 2
-/// s.
+/// Resolves rank 0's address. A name that is not known is resolved again every 200 ms, for up to 2 s.
 HERRING_SETUP inline fixed_array<endpoint> resolve_address(join_target const& who, time_point deadline) {
-    time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(2));
+    time_point const until = std::min(deadline, clock::now() + std::chrono::seconds(2));
     std::string why;
     while (true) {
         fixed_array<endpoint> found = resolve(who.host, who.port, deadline, why);
         if (!found.empty()) return found;
-        if (clock::now() + std::chrono::milliseconds(200) >= patience) break;
-        rest(std::chrono::milliseconds(200));
+        if (clock::now() + std::chrono::milliseconds(200) >= until) break;
+        sleep_for(std::chrono::milliseconds(200));
     }
     throw error(errc::unreachable, who.rank, -1, "join",
                 {"the host '", who.host, "' of rank 0's address does not resolve: ", why,
                  "; set HERRING_ADDR to a name or an IP address that every rank can resolve"});
 }
 
-/// Rank 0: sockets on exactly the addresses given.
+/// Rank 0: sockets that listen on exactly these addresses.
 HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const& at, join_target const& who,
                                                     time_point deadline) {
     for (endpoint const& e : at)
@@ -59,23 +52,23 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
                  ", which means every interface, and no other rank could connect to it; name one address "
                  "of rank 0's machine: ",
                  interfaces_text(interfaces())});
-    // The last job's process may be about to give the port back.
+    // A process of the last job may be about to release the port.
     time_point const patience = std::min(deadline, clock::now() + std::chrono::seconds(1));
     while (true) {
-        std::vector<int> made;
+        std::vector<int> sockets;
         int why = 0;
         for (endpoint const& e : at) {
             int const socket = listen_on(e);
             if (socket >= 0) {
-                made.push_back(socket);
+                sockets.push_back(socket);
                 continue;
             }
             if (why != EADDRINUSE) why = errno;
         }
-        if (!made.empty() && why != EADDRINUSE) return made;
-        for (int const socket : made) ::close(socket);
+        if (!sockets.empty() && why != EADDRINUSE) return sockets;
+        for (int const socket : sockets) ::close(socket);
         if (why == EADDRINUSE && clock::now() < patience) {
-            rest(std::chrono::milliseconds(50));
+            sleep_for(std::chrono::milliseconds(50));
             continue;
         }
         if (why == EADDRINUSE)
@@ -95,7 +88,7 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
     }
 }
 
-/// The rest of joining, once it is known who this is; `listeners` where rank 0 listens already.
+/// Joins as the rank of `who`. `listeners`: where rank 0 listens already.
 HERRING_SETUP inline world join_as(join_target const& who, std::chrono::milliseconds timeout,
                                    std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
@@ -109,33 +102,33 @@ HERRING_SETUP inline world join_as(join_target const& who, std::chrono::millisec
         return world(std::move(alone));
     }
     time_point const deadline = deadline_in(timeout);
-    rendezvous::settings made;
-    made.rank = who.rank;
-    made.size = who.size;
+    rendezvous::settings joining;
+    joining.rank = who.rank;
+    joining.size = who.size;
     bool const v6 = who.host.find(':') != std::string::npos;
-    made.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
-    made.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
-    made.boot = boot_id();
-    made.secret = rendezvous::secret_check(who.secret);
-    made.listeners = std::move(listeners);
-    if (made.listeners.empty()) {
-        made.addresses = resolve_address(who, deadline);
-        // An interface that does not exist is said before anyone is kept waiting.
-        if (!who.interface.empty()) interface_address_of(who.interface, made.addresses[0].family());
-        if (who.rank == 0) made.listeners = listen_on_all(made.addresses, who, deadline);
+    joining.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
+    joining.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
+    joining.boot = boot_id();
+    joining.secret = rendezvous::secret_check(who.secret);
+    joining.listeners = std::move(listeners);
+    if (joining.listeners.empty()) {
+        joining.addresses = resolve_address(who, deadline);
+        // An interface that does not exist is an error before any rank waits.
+        if (!who.interface.empty()) interface_address_of(who.interface, joining.addresses[0].family());
+        if (who.rank == 0) joining.listeners = listen_on_all(joining.addresses, who, deadline);
     }
     int const family =
-        made.listeners.empty() ? made.addresses[0].family() : local_end(made.listeners[0]).family();
+        joining.listeners.empty() ? joining.addresses[0].family() : local_end(joining.listeners[0]).family();
     std::string const own =
         who.interface.empty() ? std::string() : interface_address_of(who.interface, family);
-    made.deadline = deadline;
-    made.timeout = timeout;
-    made.asked = who.times;
-    made.on_failure = who.on_failure;
-    made.times = resolve(who.times);
-    membership told = rendezvous::join_world(std::move(made));
-    if (!own.empty()) told.local_address = own;
-    return world(std::move(told));
+    joining.deadline = deadline;
+    joining.timeout = timeout;
+    joining.asked = who.times;
+    joining.on_failure = who.on_failure;
+    joining.times = resolve(who.times);
+    membership joined = rendezvous::join_world(std::move(joining));
+    if (!own.empty()) joined.local_address = own;
+    return world(std::move(joined));
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -4,6 +4,7 @@
 #define HERRING_GPU_CUDA_DEVICE_CUH
 
 #include "herring/base/config.hpp"
+#include "herring/base/sleep.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/sharing.hpp"
 #include "herring/world.hpp"
@@ -16,7 +17,6 @@
 #include <span>
 
 #include <pthread.h>
-#include <time.h>
 
 #include <cuda_runtime_api.h>
 
@@ -176,8 +176,7 @@ class cuda_device {
             if (stuck()) return false;
             bool const hopeless = failed() != nullptr || ranks_.failed() != nullptr;
             if (clock::now() - since >= std::chrono::seconds(hopeless ? 2 : 30)) break;
-            timespec const nap{0, 50'000};
-            ::nanosleep(&nap, nullptr);
+            herring::detail::sleep_for(std::chrono::microseconds(50));
         }
         std::fprintf(
             stderr,

@@ -57,15 +57,15 @@ HERRING_SETUP inline world_times launch_times(launch_options const& options) {
 }
 
 HERRING_SETUP inline world launched_world(shared_region* region, int rank, topology const& map,
-                                          world_times const& times, failure_handler const& called) {
-    membership made;
-    made.rank = rank;
-    made.map = map;
-    made.job = region->job();
-    made.ranks_on_this_machine = map.size();
-    made.times = times;
-    made.control = control_shared::make(region, rank, called);
-    return world(std::move(made));
+                                          world_times const& times, failure_handler const& on_failure) {
+    membership joined;
+    joined.rank = rank;
+    joined.map = map;
+    joined.job = region->job();
+    joined.ranks_on_this_machine = map.size();
+    joined.times = times;
+    joined.control = control_shared::make(region, rank, on_failure);
+    return world(std::move(joined));
 }
 
 /// Runs one rank in the forked child; does not return.
@@ -385,14 +385,14 @@ HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options con
     topology const map = detail::launch_map(ranks, options);
     detail::world_times const times = detail::launch_times(options);
     detail::shared_region* const region = detail::shared_region::make(ranks, false, times.detector);
-    std::vector<world> made;
-    made.reserve(static_cast<std::size_t>(ranks));
+    std::vector<world> worlds;
+    worlds.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
         region->hold();
-        made.push_back(detail::launched_world(region, r, map, times, options.on_failure));
+        worlds.push_back(detail::launched_world(region, r, map, times, options.on_failure));
     }
     region->release();
-    return made;
+    return worlds;
 }
 
 } // namespace HERRING_NAMESPACE

@@ -1,4 +1,4 @@
-// herring: memory that the ranks of a node share: how it is made.
+// herring: memory that the ranks of a node share: its construction.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_SHARED_MAPPING_HPP
 #define HERRING_IMPL_SHARED_MAPPING_HPP
@@ -35,14 +35,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-// What a rank tells all others first.
+// The first message of a rank to all others.
 struct shared_mapping::introduction {
     std::uint64_t bytes = 0;
     std::uint64_t random = 0; // its socket's name, with its rank
     memory_need memory{};     // group and what is free there; the share that it is to fill is known later
 };
 
-// What exists only while the mapping is made.
+// State of the construction.
 struct shared_mapping::building {
     world& all;
     std::chrono::milliseconds timeout;
@@ -52,7 +52,7 @@ struct shared_mapping::building {
     descriptor socket{};
     descriptor file{};
 
-    // Runs one rank's part of a step and ends it together: all go on, or all throw the same failure.
+    // Runs a step of this rank; then all ranks go on, or all throw the same failure.
     template <class Step> HERRING_SETUP void agree(Step&& step) {
         tell(failure_of(all.rank(), "shared_mapping", step), {});
     }
@@ -134,7 +134,7 @@ struct shared_mapping::building {
             give_up_errno("bind of an abstract socket", {"check that AF_UNIX sockets are allowed here"});
     }
 
-    // A connected datagram socket hears nobody else; what strangers sent before is thrown away.
+    // A connected datagram socket receives from its peer only; datagrams that came before are dropped.
     HERRING_SETUP void hear_the_first_only() {
         if (all.local_rank() == 0 || bytes == 0) return;
         sockaddr_un first;
@@ -280,14 +280,14 @@ HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes)
 
 HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes,
                                                  std::chrono::milliseconds timeout) {
-    building made{all, timeout};
-    made.exchange_names(bytes);
-    made.agree([&] { made.hear_the_first_only(); });
-    made.agree([&] {
-        if (all.local_rank() == 0) made.make_and_send();
+    building steps{all, timeout};
+    steps.exchange_names(bytes);
+    steps.agree([&] { steps.hear_the_first_only(); });
+    steps.agree([&] {
+        if (all.local_rank() == 0) steps.make_and_send();
     });
-    made.agree([&] { mapping_ = made.map(); });
-    bytes_ = made.bytes;
+    steps.agree([&] { mapping_ = steps.map(); });
+    bytes_ = steps.bytes;
 }
 
 HERRING_SEPARABLE void shared_mapping::prefault(std::size_t offset, std::size_t size) const noexcept {

@@ -21,8 +21,8 @@ namespace HERRING_NAMESPACE {
 
 HERRING_SEPARABLE world::world() : world(alone()) {}
 
-HERRING_SEPARABLE world::world(detail::membership made)
-    : rank_(made.rank), owner_(true), state_(detail::world_state::make(std::move(made))) {}
+HERRING_SEPARABLE world::world(detail::membership joined)
+    : rank_(joined.rank), owner_(true), state_(detail::world_state::make(std::move(joined))) {}
 
 HERRING_SEPARABLE world::world(world& of, detail::for_reducer) : rank_(of.rank_), state_(of.state_) {
     of.usable("construction");

@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/monitor.hpp"
+#include "herring/base/sleep.hpp"
 #include "herring/base/start_thread.hpp"
-#include "herring/base/timespec.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
 
@@ -166,7 +166,7 @@ class escapable_calls {
         ::pthread_kill(who_.load(std::memory_order_relaxed), number);
         bool heard = false;
         for (time_point const until = clock::now() + delivery; !heard && clock::now() < until;) {
-            sleep(often / 4);
+            sleep_for(often / 4);
             heard = handled_.load(std::memory_order_acquire) != earlier;
         }
         wanted_.store(nullptr, std::memory_order_release);
@@ -190,10 +190,6 @@ class escapable_calls {
                 return number;
         return -1;
     }
-    static void sleep(std::chrono::milliseconds time) noexcept {
-        timespec const left = timespec_of(time);
-        ::nanosleep(&left, nullptr);
-    }
 
     // The handler: async-signal-safe calls only.
     static void on_signal(int) noexcept {
@@ -204,7 +200,7 @@ class escapable_calls {
         std::uint64_t const call = of->calls_.load(std::memory_order_relaxed);
         bool const inside = call % 2 != 0; // else it has returned
         for (auto left = nap; inside && left.count() > 0 && of->ranks_.failed() == nullptr; left -= often)
-            sleep(often);
+            sleep_for(often);
         bool const leaves = inside && of->ranks_.failed() != nullptr;
         if (leaves) of->calls_.store(call + 1, std::memory_order_release);
         of->handled_.store(of->handled_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
