@@ -22,14 +22,15 @@ template <class P> findings waiting_suite(settings const& how = {}) {
     // A decision: one of the four, and the same for the same question.
     P const one{};
     for (int pass = 0; pass < 2; ++pass)
-        for (bool const crowded : {false, true})
+        for (bool const oversubscribed : {false, true})
             for (std::uint32_t const rounds : {0u, 1u, 7u, 1000u, 0xffffffffu})
                 for (std::int64_t const ns :
                      {std::int64_t{0}, std::int64_t{1}, std::int64_t{10'000}, std::int64_t{1'000'000},
                       std::int64_t{100'000'000}, std::int64_t{1} << 60}) {
-                    wait_action const action = one.next(rounds, ns, crowded);
+                    wait_action const action = one.next(rounds, ns, oversubscribed);
                     if (action > wait_action::sleep) find("decides", "an action that there is not");
-                    if (P{}.next(rounds, ns, crowded) != action || one.next(rounds, ns, crowded) != action)
+                    if (P{}.next(rounds, ns, oversubscribed) != action ||
+                        one.next(rounds, ns, oversubscribed) != action)
                         find("decides", "another answer to the same question");
                 }
 

@@ -31,7 +31,7 @@ TEST_CASE("waiting: block") { CHECK(text(waiting_suite<waiting::block>()) == "")
 TEST_CASE("waiting: adaptive") {
     CHECK(text(waiting_suite<waiting::adaptive>()) == "");
     CHECK(text(waiting_suite<waiting::adaptive_with<waiting::adaptive_tuning{
-                   .spin_ns = 0, .yield_ns = 0, .crowded_yield_ns = 0}>>()) == "");
+                   .spin_ns = 0, .yield_ns = 0, .oversubscribed_yield_ns = 0}>>()) == "");
 }
 
 TEST_CASE("waiting: what is wrong is found") {

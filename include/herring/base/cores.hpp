@@ -43,7 +43,7 @@ struct cores_of_rank {
 /// on, until no rank is left that may.
 ///
 /// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
-HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gather_result const& ranks) noexcept;
+HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result const& ranks) noexcept;
 
 } // namespace HERRING_NAMESPACE::detail
 

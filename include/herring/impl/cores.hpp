@@ -27,7 +27,7 @@ HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
     return made;
 }
 
-HERRING_SEPARABLE bool crowded(cores_of_rank const& mine, gather_result const& ranks) noexcept {
+HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result const& ranks) noexcept {
     for (::cpu_set_t set = mine.cores;;) {
         ::cpu_set_t wider = set, common;
         std::int64_t threads = 0;

@@ -87,7 +87,7 @@ template <class Pack> class session {
     HERRING_SETUP void open(std::size_t const& ready) {
         auto const mine = cores_of_rank::here(background ? 2 : 1);
         bool const oversubscribed =
-            detail::crowded(mine, ranks_.all_gather(mine.bytes())); // a barrier as well
+            detail::oversubscribed(mine, ranks_.all_gather(mine.bytes())); // a barrier as well
         registration_.emplace(ranks_.state(), reducer_counts{.submitted = engine_->submissions(),
                                                              .released = engine_->releases(),
                                                              .ready = ready});

@@ -16,7 +16,7 @@ struct block {
     static constexpr char const* name = "block";
 
     constexpr wait_action next(std::uint32_t /*idle_rounds*/, std::int64_t /*idle_nanoseconds*/,
-                               bool /*crowded*/) const noexcept {
+                               bool /*oversubscribed*/) const noexcept {
         return wait_action::sleep;
     }
 };

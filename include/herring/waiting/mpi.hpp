@@ -29,12 +29,13 @@ struct mpi {
     using axis = axes::waiting;
     static constexpr std::int64_t spin_ns = 20'000; ///< pauses until then, yields afterwards
 
-    wait_action next(std::uint32_t idle_rounds, std::int64_t idle_nanoseconds, bool crowded) const noexcept {
+    wait_action next(std::uint32_t idle_rounds, std::int64_t idle_nanoseconds,
+                     bool oversubscribed) const noexcept {
         if (idle_rounds % 8 == 7) {
             int pending = 0;
             (void)MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &pending, MPI_STATUS_IGNORE);
         }
-        return !crowded && idle_nanoseconds < spin_ns ? wait_action::pause : wait_action::yield;
+        return !oversubscribed && idle_nanoseconds < spin_ns ? wait_action::pause : wait_action::yield;
     }
 };
 

@@ -18,7 +18,7 @@ struct spin {
     static constexpr char const* name = "spin";
 
     constexpr wait_action next(std::uint32_t /*idle_rounds*/, std::int64_t /*idle_nanoseconds*/,
-                               bool /*crowded*/) const noexcept {
+                               bool /*oversubscribed*/) const noexcept {
         return wait_action::pause;
     }
 };

@@ -40,14 +40,14 @@ constexpr char const* to_string(wait_action action) noexcept {
 /// counted, nor is sleep), and whether more ranks than cores are on this machine.
 template <class Policy>
 concept waiting_decides = requires(Policy const& policy, std::uint32_t idle_rounds,
-                                   std::int64_t idle_nanoseconds, bool crowded) {
-    { policy.next(idle_rounds, idle_nanoseconds, crowded) } -> std::same_as<wait_action>;
+                                   std::int64_t idle_nanoseconds, bool oversubscribed) {
+    { policy.next(idle_rounds, idle_nanoseconds, oversubscribed) } -> std::same_as<wait_action>;
 };
 
 template <class Policy>
 concept waiting_nothrow = requires(Policy const& policy, std::uint32_t idle_rounds,
-                                   std::int64_t idle_nanoseconds, bool crowded) {
-    { policy.next(idle_rounds, idle_nanoseconds, crowded) }
+                                   std::int64_t idle_nanoseconds, bool oversubscribed) {
+    { policy.next(idle_rounds, idle_nanoseconds, oversubscribed) }
     noexcept;
 };
 
@@ -63,9 +63,9 @@ concept waiting_policy = std::same_as<typename Policy::axis, axes::waiting> && w
 /// Whether each of some decisions of the policy is a `wait_action`; a reducer asks at construction, and takes one that is not
 /// for `poll` later.
 template <waiting_policy Policy> constexpr bool waits_soundly() noexcept {
-    for (bool const crowded : {false, true})
+    for (bool const oversubscribed : {false, true})
         for (std::int64_t nanoseconds = 1; nanoseconds < std::int64_t{1} << 40; nanoseconds *= 16)
-            if (Policy{}.next(static_cast<std::uint32_t>(nanoseconds / 16), nanoseconds, crowded) >
+            if (Policy{}.next(static_cast<std::uint32_t>(nanoseconds / 16), nanoseconds, oversubscribed) >
                 wait_action::sleep)
                 return false;
     return true;
@@ -75,10 +75,11 @@ template <class Policy> struct check<axes::waiting, Policy> {
     static constexpr int broken =
         first_broken({waiting_decides<Policy>, waiting_nothrow<Policy>, waiting_value<Policy>});
     static constexpr bool value = broken < 0;
-    static_assert(broken != 0,
-                  "[HRG-A01] waiting: needs 'wait_action next(std::uint32_t idle_rounds, std::int64_t "
-                  "idle_nanoseconds, bool crowded) const noexcept'; a common slip is to forget const; add "
-                  "it, and take all three");
+    static_assert(
+        broken != 0,
+        "[HRG-A01] waiting: needs 'wait_action next(std::uint32_t idle_rounds, std::int64_t "
+        "idle_nanoseconds, bool oversubscribed) const noexcept'; a common slip is to forget const; add "
+        "it, and take all three");
     static_assert(broken != 1,
                   "[HRG-A02] waiting: 'next(...)' must be noexcept; a common slip is to forget it; add "
                   "noexcept");

@@ -29,7 +29,7 @@ cores_of_rank rank_on(std::vector<int> const& cores, int threads = 1, std::uint6
     return made;
 }
 
-// What each of the ranks is told, as '1' (crowded) and '0'.
+// What each of the ranks is told, as '1' (oversubscribed) and '0'.
 std::string told(std::vector<cores_of_rank> const& ranks) {
     herring::detail::fixed_array<std::size_t> sizes(ranks.size());
     for (std::size_t r = 0; r < ranks.size(); ++r) sizes[r] = ranks[r].bytes().size();
@@ -37,13 +37,13 @@ std::string told(std::vector<cores_of_rank> const& ranks) {
     for (std::size_t r = 0; r < ranks.size(); ++r)
         std::memcpy(all[r].data(), ranks[r].bytes().data(), ranks[r].bytes().size());
     std::string answers;
-    for (cores_of_rank const& mine : ranks) answers += herring::detail::crowded(mine, all) ? '1' : '0';
+    for (cores_of_rank const& mine : ranks) answers += herring::detail::oversubscribed(mine, all) ? '1' : '0';
     return answers;
 }
 
 } // namespace
 
-TEST_CASE("cores: ranks that a launcher bound to a core each are not crowded") {
+TEST_CASE("cores: ranks that a launcher bound to a core each are not oversubscribed") {
     CHECK(told({rank_on({0}), rank_on({1})}) == "00");
     CHECK(told({rank_on({0, 1}), rank_on({2, 3}), rank_on({4, 5}), rank_on({1023})}) == "0000");
     CHECK(told({rank_on({0}), rank_on({0})}) == "11");
@@ -85,11 +85,11 @@ namespace {
 // Answers as waiting::spin does, and keeps what it is told.
 struct listening {
     using axis = herring::axes::waiting;
-    static inline std::atomic<int> crowded{0}, asked{0};
+    static inline std::atomic<int> oversubscribed{0}, asked{0};
     herring::wait_action next(std::uint32_t /*idle_rounds*/, std::int64_t /*idle_nanoseconds*/,
-                              bool is_crowded) const noexcept {
+                              bool is_oversubscribed) const noexcept {
         ++asked;
-        if (is_crowded) ++crowded;
+        if (is_oversubscribed) ++oversubscribed;
         return herring::wait_action::yield;
     }
 };
@@ -115,7 +115,8 @@ TEST_CASE("cores: a reducer whose ranks are bound to a core each tells its waiti
             if (::sched_setaffinity(0, sizeof mine, &mine) != 0) return 1;
             herring::reducer<float, herring::transport::inproc, listening, herring::update::sum> reduce(w);
             w.barrier();
-            if (w.rank() == 0) listening::asked = listening::crowded = 0; // construction asks about both
+            if (w.rank() == 0)
+                listening::asked = listening::oversubscribed = 0; // construction asks about both
             w.barrier();
             for (int i = 0; i < 100; ++i)
                 if (reduce.all_reduce(1.0f) != 2) return 2;
@@ -123,7 +124,7 @@ TEST_CASE("cores: a reducer whose ranks are bound to a core each tells its waiti
         };
         REQUIRE(herring::launch_threads(2, body) == 0);
         REQUIRE(listening::asked > 0);
-        CHECK((listening::crowded == listening::asked) == together);
-        CHECK((listening::crowded == 0) == !together);
+        CHECK((listening::oversubscribed == listening::asked) == together);
+        CHECK((listening::oversubscribed == 0) == !together);
     }
 }

@@ -25,15 +25,15 @@ TEST_CASE("adaptive: with more ranks than cores it never keeps the core") {
     for (std::int64_t idle = 0; idle < 10'000'000; idle += 999)
         CHECK(policy.next(0, idle, true) != wait_action::pause);
     CHECK(policy.next(0, 0, true) == wait_action::yield);
-    CHECK(policy.next(0, adaptive::tuning.crowded_yield_ns, true) == wait_action::sleep);
+    CHECK(policy.next(0, adaptive::tuning.oversubscribed_yield_ns, true) == wait_action::sleep);
 }
 
 TEST_CASE("adaptive: the longer it waits, the less it takes") {
     constexpr adaptive policy;
-    for (bool const crowded : {false, true}) {
+    for (bool const oversubscribed : {false, true}) {
         wait_action before = wait_action::poll;
         for (std::int64_t idle = 0; idle < 3'000'000; idle += 777) {
-            wait_action const now = policy.next(0, idle, crowded);
+            wait_action const now = policy.next(0, idle, oversubscribed);
             CHECK(now >= before);
             before = now;
         }
@@ -48,5 +48,5 @@ TEST_CASE("adaptive: its numbers are a value of its type") {
     CHECK_FALSE(std::is_same_v<mine, adaptive>);
     CHECK(std::is_same_v<adaptive_with<adaptive_tuning{}>, adaptive>);
     CHECK(sizeof(mine) == 1);
-    CHECK(to_string(mine::tuning) == "spin_ns=5 yield_ns=200000 crowded_yield_ns=50000");
+    CHECK(to_string(mine::tuning) == "spin_ns=5 yield_ns=200000 oversubscribed_yield_ns=50000");
 }

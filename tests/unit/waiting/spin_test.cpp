@@ -7,8 +7,8 @@
 TEST_CASE("spin: pauses, whatever happens") {
     constexpr herring::waiting::spin policy;
     static_assert(policy.next(0, 0, false) == herring::wait_action::pause);
-    for (bool const crowded : {false, true})
+    for (bool const oversubscribed : {false, true})
         for (std::int64_t const idle : {std::int64_t(0), std::int64_t(1'000'000), std::int64_t(1) << 60})
-            CHECK(policy.next(1u << 31, idle, crowded) == herring::wait_action::pause);
+            CHECK(policy.next(1u << 31, idle, oversubscribed) == herring::wait_action::pause);
     CHECK(std::is_empty_v<herring::waiting::spin>);
 }
