@@ -4,9 +4,9 @@
 #define HERRING_IMPL_CORES_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/cores.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/gather_result.hpp"
+#include "herring/session/cores.hpp"
 
 #include <algorithm>
 #include <cstddef>

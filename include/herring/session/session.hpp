@@ -4,7 +4,6 @@
 #define HERRING_SESSION_SESSION_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/cores.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/base/private_memory.hpp"
 #include "herring/base/time.hpp"
@@ -24,6 +23,7 @@
 #include "herring/policy.hpp"
 #include "herring/policy/reducible.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/cores.hpp"
 #include "herring/session/memory_check.hpp"
 #include "herring/session/transport_needs.hpp"
 #include "herring/step/host_tensors.hpp"

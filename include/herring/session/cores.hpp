@@ -1,7 +1,7 @@
 // herring: whether the ranks of a machine have a core each, whatever cores a launcher bound them to.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_BASE_CORES_HPP
-#define HERRING_BASE_CORES_HPP
+#ifndef HERRING_SESSION_CORES_HPP
+#define HERRING_SESSION_CORES_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/gather_result.hpp"
@@ -51,4 +51,4 @@ HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result c
 #include "herring/impl/cores.hpp"
 #endif
 
-#endif // HERRING_BASE_CORES_HPP
+#endif // HERRING_SESSION_CORES_HPP

@@ -1,6 +1,6 @@
-// herring: tests of base/cores.hpp, and of what a reducer makes of ranks that are bound to cores.
+// herring: tests of session/cores.hpp, and of what a reducer makes of ranks that are bound to cores.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/base/cores.hpp"
+#include "herring/session/cores.hpp"
 
 #include "doctest/doctest.h"
 
