@@ -74,14 +74,26 @@ struct candidate {
     std::function<void()> run;
 };
 
-/// What is measured: every call of a candidate reduces `tensors` in place on every rank.
+/// What is measured. By default every call of a candidate reduces `tensors` in place on every rank; the other patterns read
+/// `in` and write `out`.
+enum class pattern { all_reduce, reduce_scatter, all_gather, broadcast };
+
+/// Memory of this rank, and the place of its first element in the buffer that all ranks work on.
+struct piece {
+    std::span<float> memory;
+    std::size_t first = 0;
+};
+
 struct operation {
-    std::string what;                      ///< the row's label, e.g. "Herring, in place"
-    std::size_t bytes;                     ///< of one rank
+    std::string what;  ///< the row's label, e.g. "Herring, in place"
+    std::size_t bytes; ///< of one rank; reduce-scatter and all-gather: of the whole buffer
     std::vector<std::span<float>> tensors; ///< where the input lies before, and the result after, a call
     bool averages;                         ///< divides by the number of ranks
     std::vector<candidate> candidates;
     std::string table = ""; ///< gradient table, empty in a sweep
+    pattern kind = pattern::all_reduce;
+    std::vector<piece> in = {}, out = {}; ///< of the other patterns
+    std::vector<piece> owned = {};        ///< of all ranks, one range each: place and size count
 };
 
 // ---- exact data
@@ -102,58 +114,133 @@ inline float expected(std::size_t element, std::size_t call, int ranks, bool ave
 /// Checks one operation's results: whole buffers in a few calls, and a few moving probes in every timed call.
 class checker {
   public:
-    checker(team const& ranks, operation const& op) : ranks_(ranks), op_(op) {
+    checker(team const& ranks, operation const& op) : ranks_(ranks), op_(op), in_(op.in), out_(op.out) {
+        std::size_t first = 0;
         for (auto const& t : op.tensors) {
-            first_.push_back(total_);
-            total_ += t.size();
+            in_.push_back({t, first});
+            out_.push_back({t, first});
+            first += t.size();
         }
+        total_ = op.kind == pattern::all_reduce ? first : op.bytes / sizeof(float);
     }
     void fill(std::size_t call) {
-        for_each([&](float& x, std::size_t i) { x = value(ranks_.rank, i, call, ranks_.size); });
+        if (op_.kind != pattern::all_reduce) // what an operation leaves out must show
+            for_each(out_, [](float& x, std::size_t) { x = -1e30f; });
+        for_each(in_, [&](float& x, std::size_t i) { x = value(ranks_.rank, i, call, ranks_.size); });
     }
     void check(std::size_t call) {
-        for_each(
-            [&](float& x, std::size_t i) { wrong_ += x != expected(i, call, ranks_.size, op_.averages); });
+        for_each(out_, [&](float& x, std::size_t i) { wrong_ += x != result(i, call); });
     }
     void zero() {
-        for_each([](float& x, std::size_t) { x = 0; });
+        for_each(in_, [](float& x, std::size_t) { x = 0; });
+        for_each(out_, [](float& x, std::size_t) { x = 0; });
     }
     void place_probes(std::size_t call) {
-        for_each_probe(call, [&](float& x, std::size_t i) { x = value(ranks_.rank, i, call, ranks_.size); });
+        for_each_probe(in_, call,
+                       [&](float& x, std::size_t i) { x = value(ranks_.rank, i, call, ranks_.size); });
     }
     void check_probes(std::size_t call) {
-        for_each_probe(call, [&](float& x, std::size_t i) {
-            wrong_ += x != expected(i, call, ranks_.size, op_.averages);
+        for_each_probe(out_, call, [&](float& x, std::size_t i) {
+            wrong_ += x != result(i, call);
             x = 0;
         });
+        for_each_probe(in_, call, [](float& x, std::size_t) { x = 0; });
     }
     std::size_t wrong() const { return wrong_; }
 
   private:
-    template <class F> void for_each(F f) {
-        std::size_t i = 0;
-        for (auto t : op_.tensors)
-            for (auto& x : t) f(x, i++);
+    float result(std::size_t element, std::size_t call) const {
+        if (op_.kind == pattern::broadcast) return value(0, element, call, ranks_.size);
+        if (op_.kind == pattern::all_gather) {
+            for (std::size_t r = 0; r < op_.owned.size(); ++r)
+                if (element - op_.owned[r].first < op_.owned[r].memory.size())
+                    return value(static_cast<int>(r), element, call, ranks_.size);
+        }
+        return expected(element, call, ranks_.size, op_.averages);
     }
-    template <class F> void for_each_probe(std::size_t call, F f) {
+    template <class F> static void for_each(std::vector<piece> const& pieces, F f) {
+        for (auto const& p : pieces)
+            for (std::size_t i = 0; i < p.memory.size(); ++i) f(p.memory[i], p.first + i);
+    }
+    /// A probe outside of this rank's pieces is left out.
+    template <class F> void for_each_probe(std::vector<piece> const& pieces, std::size_t call, F f) {
+        if (pieces.empty()) return;
         std::size_t const probes = std::min<std::size_t>(total_, 32);
         std::size_t const stride = total_ / std::max<std::size_t>(probes, 1);
         for (std::size_t p = 0; p < probes; ++p) {
             std::size_t const i =
                 p + 1 == probes && call % 2 ? total_ - 1 : p * stride + call * 7919 % stride;
-            auto const t =
-                static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), i) - first_.begin()) -
-                1;
-            f(op_.tensors[t][i - first_[t]], i);
+            auto const after = std::upper_bound(pieces.begin(), pieces.end(), i,
+                                                [](std::size_t at, piece const& x) { return at < x.first; });
+            if (after == pieces.begin()) continue;
+            auto const& in = *(after - 1);
+            if (i - in.first < in.memory.size()) f(in.memory[i - in.first], i);
         }
     }
 
     team const& ranks_;
     operation const& op_;
-    std::vector<std::size_t> first_;
+    std::vector<piece> in_, out_; // ascending
     std::size_t total_ = 0;
     std::size_t wrong_ = 0;
 };
+
+/// The memory of reduce_scatter, all_gather and broadcast as callers have it, and the rows of a sweep over their sizes.
+///
+/// Shape: a buffer of n elements; of rank r the range owned[r]. reduce_scatter: n elements → the own range; all_gather: the
+///        own range → n elements; broadcast: n elements of rank 0 → of all.
+struct collective_memory {
+    pattern kind;
+    int rank;
+    std::vector<piece> owned; ///< of each rank, in `whole`
+    std::vector<float> whole, part;
+
+    /// `range(r)` is the {first, elements} of rank r.
+    template <class Range>
+    collective_memory(pattern kind, int rank, int ranks, std::size_t elements, Range range)
+        : kind(kind), rank(rank), whole(elements) {
+        for (int r = 0; r < ranks; ++r) {
+            auto const [first, n] = range(r);
+            owned.push_back({std::span<float>(whole).subspan(first, n), first});
+        }
+        if (kind != pattern::broadcast) part.resize(owned[static_cast<std::size_t>(rank)].memory.size());
+    }
+    std::size_t first() const { return owned[static_cast<std::size_t>(rank)].first; }
+    operation row(std::string what, bool averages, std::vector<candidate> candidates) {
+        operation op{std::move(what), whole.size() * sizeof(float), {}, averages, std::move(candidates)};
+        piece const all{whole, 0}, mine{part, first()};
+        op.kind = kind;
+        op.owned = owned;
+        if (kind == pattern::reduce_scatter) op.in = {all}, op.out = {mine};
+        if (kind == pattern::all_gather) op.in = {mine}, op.out = {all};
+        if (kind == pattern::broadcast) op.out = {all};
+        if (kind == pattern::broadcast && rank == 0) op.in = {all};
+        return op;
+    }
+};
+
+/// `--operation`, of which all_reduce is the default.
+inline pattern pattern_of(options const& opt) {
+    auto const name = opt.text("operation", "all_reduce");
+    if (name == "reduce_scatter") return pattern::reduce_scatter;
+    if (name == "all_gather") return pattern::all_gather;
+    if (name == "broadcast") return pattern::broadcast;
+    if (name != "all_reduce") {
+        std::fprintf(stderr, "--operation: not '%s'\n", name.c_str());
+        std::exit(2);
+    }
+    return pattern::all_reduce;
+}
+
+/// Equal blocks in the order of ranks; every size must be a multiple of them.
+inline std::pair<std::size_t, std::size_t> block_of(int rank, int ranks, std::size_t elements) {
+    auto const n = elements / static_cast<std::size_t>(ranks);
+    if (n * static_cast<std::size_t>(ranks) != elements) {
+        std::fprintf(stderr, "blocks of %zu elements are not equal on %d ranks\n", elements, ranks);
+        std::exit(2);
+    }
+    return {static_cast<std::size_t>(rank) * n, n};
+}
 
 // ---- clocks
 // ---------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-// herring: Open MPI in the bench: MPI_Allreduce in place, and gradient tables behind DDP's buckets.
+// herring: Open MPI in the bench: MPI_Allreduce in place, gradient tables behind DDP's buckets, and three other collectives.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   mpirun -n 4 openmpi_bench --suite tcp (--sizes 8,1024 | --table FILE.csv) [--out FILE] [harness.hpp's
-//   options]
+//   mpirun -n 4 openmpi_bench --suite tcp (--sizes 8,1024 | --table FILE.csv) [--out FILE]
+//     [--operation reduce_scatter|all_gather|broadcast] [harness.hpp's options]
 #include "harness.hpp"
 
 #include <mpi.h>
@@ -20,6 +20,32 @@ void sweep(bench::team const& ranks, bench::options const& opt) {
         bench::measure(
             ranks, opt,
             {opt.text("name", "Open MPI"), bytes, {x}, false, {{"MPI_Allreduce", [x] { all_reduce(x); }}}});
+    }
+}
+
+/// MPI_Reduce_scatter_block, MPI_Allgather or MPI_Bcast over equal blocks.
+void sweep(bench::team const& ranks, bench::options const& opt, bench::pattern kind) {
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        bench::collective_memory memory(kind, ranks.rank, ranks.size, n,
+                                        [&](int r) { return bench::block_of(r, ranks.size, n); });
+        float *const whole = memory.whole.data(), *const part = memory.part.data();
+        int const all = static_cast<int>(n), block = static_cast<int>(memory.part.size());
+        auto const reduce_scatter = [=] {
+            MPI_Reduce_scatter_block(whole, part, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        };
+        auto const all_gather = [=] {
+            MPI_Allgather(part, block, MPI_FLOAT, whole, block, MPI_FLOAT, MPI_COMM_WORLD);
+        };
+        auto const broadcast = [=] { MPI_Bcast(whole, all, MPI_FLOAT, 0, MPI_COMM_WORLD); };
+        std::vector<bench::candidate> candidates;
+        if (kind == bench::pattern::reduce_scatter)
+            candidates = {{"MPI_Reduce_scatter_block", reduce_scatter}};
+        else if (kind == bench::pattern::all_gather)
+            candidates = {{"MPI_Allgather", all_gather}};
+        else
+            candidates = {{"MPI_Bcast", broadcast}};
+        bench::measure(ranks, opt, memory.row(opt.text("name", "Open MPI"), false, candidates));
     }
 }
 
@@ -65,6 +91,8 @@ int main(int argc, char** argv) {
     if (double x = 1; opt.number("uneven", 0) > 0)
         bench::uneven(ranks, opt, opt.text("name", "Open MPI"),
                       [&x] { MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); });
+    else if (auto const kind = bench::pattern_of(opt); kind != bench::pattern::all_reduce)
+        sweep(ranks, opt, kind);
     else if (auto const path = opt.text("table"); path.empty())
         sweep(ranks, opt);
     else
