@@ -86,7 +86,7 @@ enum class type_id : std::uint8_t {
     float16 = 6,
     uint32 = 7,
     uint64 = 8,
-    own = 9 // of the user's: ranks compare its name and size
+    own = 9 // user-defined: ranks compare its name and size
 };
 
 /// The type's name in error messages.
@@ -117,9 +117,9 @@ constexpr char const* to_string(type_id id) noexcept {
 /// Traits of an element type: `accumulator` (what contributions are combined in), `id`, `name`, and `in_vectors`: whether
 /// kernels combine it a register at a time.
 ///
-/// The 16-bit floats are combined in `float` and rounded once, at the end; the others in themselves. Sums of
-/// integers wrap. Types of the user's, of which `is_element` is true, have all that without a specialisation. One may be
-/// written for `canonical(accumulator) → accumulator`, called on each result: makes every NaN in it the same one.
+/// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves. Sums of integers
+/// wrap. A user-defined type whose `is_element` is true has these traits without a specialisation. Specialise it only for
+/// `canonical(accumulator) → accumulator`, which is called on each result and gives every NaN the same bits.
 template <class Element> struct element;
 
 namespace detail {

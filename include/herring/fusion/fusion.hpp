@@ -11,7 +11,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What a fusion policy may look at when a tensor has just been added to the open bucket.
+/// The open bucket after a tensor has been added to it.
 struct fusion_state {
     std::size_t bucket_bytes = 0;   ///< bytes in the open bucket, the tensor just added included
     std::size_t bucket_tensors = 0; ///< tensors in it

@@ -125,17 +125,17 @@ concept sums = (Policy::facts.device_memory ||
 /// The ranks of a node as one contributor.
 ///
 /// Executions of buckets are numbered 0, 1, 2, … in the same order on every rank.
-/// - constructed from (world&, bytes), collectively: `memory()` is this rank's zeroed region of that size,
-///   `peer(l, p)` is the place in local rank l's region that corresponds to p in this rank's.
-/// - `arrive(e)`: this rank's data for execution e is in place, for the others to see. `first_not_arrived(e)`: the local rank that
-///   has not arrived yet, or −1 when all have.
-/// - `finish(e, notify)`: this rank has done its chunks of every execution up to e, in every region; `notify`: others
-///   may sleep until then. `first_not_finished(e)`: a local rank that has not, or −1; then the results of e lie in this rank's
+/// - Constructor from (world&, bytes): collective. `memory()` is this rank's region of that size, zero at first;
+///   `peer(l, p)` is the address in local rank l's region that corresponds to p in this rank's.
+/// - `arrive(e)`: this rank's data for execution e is in place, and local ranks may read it. `first_not_arrived(e)`: a local
+///   rank that has not arrived, or −1 if all have.
+/// - `finish(e, notify)`: this rank has combined its chunks of every execution up to e, in every region; `notify`: wake local
+///   ranks that sleep. `first_not_finished(e)`: a local rank that has not, or −1: then the results of e lie in this rank's
 ///   memory.
-/// - `has_left(l)`: local rank l has left, and neither arrives nor finishes any more than it has.
-/// - `listen()` says from when on news are counted, `sleep(heard, until)` sleeps until there is news since then;
-///   each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: news, from any thread.
-/// - with the fact `device_memory` tensors lie on devices, and the engine asks for more: gpu::basic_pcie_staging says what.
+/// - `has_left(l)`: local rank l has left; it arrives at nothing and finishes nothing more.
+/// - `listen()` returns a number of events, `sleep(heard, until)` sleeps until there are more than `heard`. Each `listen`
+///   is followed by one `sleep` (with `until` in the past to give up). `wake()`: one more event, from any thread.
+/// - With the fact `device_memory` tensors lie on devices, and the engine asks for more: see gpu::basic_pcie_staging.
 template <class Policy>
 concept intra_node_policy = std::same_as<typename Policy::axis, axes::intra_node> &&
     clauses::intra_node::facts<Policy> && clauses::intra_node::made<Policy> &&

@@ -9,7 +9,7 @@
 #include "herring/policy.hpp"
 #include "herring/transport/tcp_tuning.hpp"
 
-// The numbers of declared_name are those of HRG-P11 in policy.hpp.
+// The numbers of declared_name are those of HRG-P11 in policy/sentences.hpp.
 
 namespace HERRING_NAMESPACE::provider {
 struct tcp;

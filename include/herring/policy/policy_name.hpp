@@ -1,4 +1,4 @@
-// herring: what a policy is called in messages, and where ranks compare theirs.
+// herring: the name of a policy, in messages and where ranks compare policies.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_POLICY_NAME_HPP
 #define HERRING_POLICY_POLICY_NAME_HPP

@@ -17,11 +17,11 @@ inline constexpr std::uint32_t no_bucket = 0xffffffff;
 
 /// What happened. The index that comes with it is given in brackets.
 enum class trace_event : std::uint8_t {
-    tensor_ready,     ///< ready(i) was called [tensor]
-    bucket_submitted, ///< all of a bucket is ready, and what is lent copied in: it may leave [bucket]
-    bucket_reduced,   ///< every rank's part of a bucket is summed and back in place [bucket, or no_bucket]
-    wait_begin,       ///< wait() was called: from here on communication is exposed [0]
-    wait_end          ///< wait() is about to return [0]
+    tensor_ready, ///< ready(i) was called [tensor]
+    bucket_submitted, ///< all tensors of a bucket are ready, and copied in where that is due: it may leave [bucket]
+    bucket_reduced, ///< the result of a bucket lies in this rank's memory [bucket, or no_bucket]
+    wait_begin,     ///< wait() was called: communication is exposed from here on [0]
+    wait_end        ///< wait() is about to return [0]
 };
 
 /// "tensor_ready", ...

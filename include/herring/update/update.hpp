@@ -24,7 +24,7 @@ requires(std::is_arithmetic_v<Acc> || std::is_class_v<Acc> || std::is_enum_v<Acc
 };
 template <class Acc> using lane = typename lane_of<Acc>::type;
 
-/// What built-in rules ask of a type of the user's: the operator that they are made of.
+/// What built-in rules ask of a user-defined element type: the operator that the rule applies.
 template <class Element>
 concept added = element_type<Element> && requires(accumulator<Element> a) {
     { a + a } -> std::convertible_to<accumulator<Element>>;

@@ -20,7 +20,7 @@ namespace HERRING_NAMESPACE::waiting {
 /// Waits as MPI libraries do: keeps the core or yields it, never sleeps, and lets MPI move what is pending.
 ///
 /// An `MPI_Isend` of a large message moves while its sender is inside MPI. A rank that waits in Herring is not: where
-/// another rank receives that message before it makes its own call of Herring, both would wait for ever.
+/// another rank receives that message before it makes its own call of Herring, both would deadlock.
 ///
 /// Cost:    a core while it waits, and one `MPI_Iprobe` each 8 rounds, about 0.2 µs.
 /// Threads: MPI is called by the thread that waits: `progress::caller`, and a thread that may call MPI.

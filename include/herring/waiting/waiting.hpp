@@ -35,9 +35,9 @@ constexpr char const* to_string(wait_action action) noexcept {
     return "unknown";
 }
 
-/// Asked after every poll that found nothing: `idle_rounds` polls since the last that found something (0 the
-/// first time), `idle_nanoseconds` that this core has spent on them (others that ran in a yield are not
-/// counted, nor is sleep), and whether more ranks than cores are on this machine.
+/// Called after every poll that found nothing. `idle_rounds`: polls since the last one that found something, 0 at first;
+/// `idle_nanoseconds`: what this core has spent on them, without sleep and without the threads that ran during a yield;
+/// `oversubscribed`: this machine has more ranks than cores.
 template <class Policy>
 concept waiting_decides = requires(Policy const& policy, std::uint32_t idle_rounds,
                                    std::int64_t idle_nanoseconds, bool oversubscribed) {
@@ -55,13 +55,13 @@ template <class Policy>
 concept waiting_value =
     std::is_nothrow_default_constructible_v<Policy> && std::is_trivially_copyable_v<Policy>;
 
-/// How a rank waits. A value without clock or thread: it decides, and who waits acts.
+/// How a rank waits. A value without clock or thread: it decides, and the driver acts.
 template <class Policy>
 concept waiting_policy = std::same_as<typename Policy::axis, axes::waiting> && waiting_decides<Policy> &&
     waiting_nothrow<Policy> && waiting_value<Policy>;
 
-/// Whether each of some decisions of the policy is a `wait_action`; a reducer asks at construction, and takes one that is not
-/// for `poll` later.
+/// Whether the policy returns a `wait_action` in a sample of cases. A reducer asks at construction; later it takes any other
+/// value for `poll`.
 template <waiting_policy Policy> constexpr bool waits_soundly() noexcept {
     for (bool const oversubscribed : {false, true})
         for (std::int64_t nanoseconds = 1; nanoseconds < std::int64_t{1} << 40; nanoseconds *= 16)
