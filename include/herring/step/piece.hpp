@@ -27,6 +27,11 @@ struct piece_place {
     std::span<std::byte const> next{}; ///< what is copied to the same slot after it, if that is known
 };
 
+// Not a lambda: nvcc takes none in a concept.
+struct segment_sink {
+    void operator()(segment const&) const noexcept {}
+};
+
 /// A list of pieces, numbered from 0, that becomes available in order.
 /// - `available()`: pieces [0, available()) may be submitted. `elements(n)`: a piece without elements is never submitted.
 /// - `bounced(n)`: whether the piece passes a bounce slot; else it lies at `gather(n)`, with its caller's elements in it.
@@ -40,7 +45,7 @@ concept piece_list = requires(Pieces& pieces, std::size_t n, piece_place const& 
     { pieces.elements(n) } -> std::same_as<std::size_t>;
     { pieces.bounced(n) } -> std::same_as<bool>;
     { pieces.gather(n) } -> std::same_as<std::byte*>;
-    pieces.for_each_segment(n, [](segment const&) {});
+    pieces.for_each_segment(n, segment_sink{});
     { pieces.next_in_slot(n, n) } -> std::same_as<std::span<std::byte const>>;
     pieces.submit(n, place);
 };
