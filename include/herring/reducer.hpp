@@ -11,11 +11,13 @@
 #include "herring/policy.hpp"
 #include "herring/policy/defaults.hpp"
 #include "herring/policy/reducible.hpp"
+#include "herring/range.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/buffer.hpp"
 #include "herring/step/call_forms.hpp"
 #include "herring/step/calls.hpp"
+#include "herring/step/collective.hpp"
 #include "herring/step/inert.hpp"
 #include "herring/step/step.hpp"
 #include "herring/world.hpp"
@@ -30,6 +32,10 @@ namespace HERRING_NAMESPACE {
 /// A reducer over elements of one type, composed of policies in any order; an axis left out takes its default.
 template <class Element, class... Policies>
 using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Policies...>>::type>;
+
+namespace detail {
+struct door; // herring/collectives/: the way of a collective's header into a reducer
+}
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
 ///
@@ -77,6 +83,7 @@ class basic_reducer
             session_.connect(std::forward<TransportArguments>(arguments)...);
             step_.emplace(session_, calls_);
             buffer_.emplace(session_, step_->tensors(), step_->bounce());
+            collective_.emplace(session_, step_->bounce());
             session_.open(step_->ledger().ready());
         } catch (...) {
             detail::announce_and_rethrow(ranks);
@@ -271,6 +278,14 @@ class basic_reducer
     /// Any other call is one sentence of the compiler, [HRG-C01].
     using detail::refused_calls<element, stream, rule_is_named>::all_reduce;
 
+    /// What rank r owns of a buffer of n elements: its result of a reduce_scatter, its input of an all_gather
+    /// (`herring/collectives/`).
+    ///
+    /// Shape: R ranks → R ranges in the order of the ranks, which cover the buffer; the first n mod R have one element more.
+    range owned(std::size_t elements, int rank) const noexcept {
+        return owned_range(elements, rank, session_.ranks().size());
+    }
+
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }
     herring::counters counters() const noexcept { return session_.counters(); }
@@ -279,6 +294,7 @@ class basic_reducer
     typename Pack::intra_node& intra_node() noexcept { return session_.node(); }
 
   private:
+    friend struct detail::door;
     using step = detail::step<session>;
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
@@ -299,6 +315,7 @@ class basic_reducer
 
     detail::manual_lifetime<step> step_; // the last to go: the session's registration looks at its ledger
     detail::manual_lifetime<detail::buffer<session, typename step::bounce_type>> buffer_;
+    detail::manual_lifetime<detail::collective<session, typename step::bounce_type>> collective_;
     session session_;
     detail::calls calls_;
 };

@@ -26,6 +26,7 @@ struct lent_part {
     std::byte* to = nullptr;         ///< its result; may be `from`; nullptr: it takes none
     std::size_t offset = 0;          ///< elements from the bucket's start
     std::size_t elements = 0;
+    bool stays = false; ///< nobody else reads it: it is not copied to the bucket
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
@@ -38,6 +39,10 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
         std::snprintf(what, sizeof what, "bucket %u of a step", e.label);
     else
         std::snprintf(what, sizeof what, "%s", e.name);
+    if (e.root >= 0) {
+        std::size_t const length = std::strlen(what);
+        std::snprintf(what + length, sizeof what - length, " from rank %d", e.root);
+    }
     char text[300];
     std::snprintf(text, sizeof text,
                   "it is in another operation, or in one %s: this rank is in %s, here with %zu elements; "

@@ -108,7 +108,9 @@ constexpr std::size_t piece_elements_of(plan const& made) noexcept {
     std::size_t const bytes =
         made.nodes == 1 ? (ranks <= 2 ? 64_KiB : 256_KiB)
                         : 2 * ranks * static_cast<std::size_t>(made.nodes) * made.tuning.chunk_bytes;
-    return std::max(bytes / made.element_bytes / made.grain, std::size_t{1}) * made.grain;
+    // At least an element of each rank's, whatever the chunks are.
+    std::size_t const least = round_up(ranks * static_cast<std::size_t>(made.nodes), made.grain);
+    return std::max(bytes / made.element_bytes / made.grain * made.grain, least);
 }
 
 } // namespace detail

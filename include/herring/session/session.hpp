@@ -14,10 +14,14 @@
 #include "herring/engine/driver.hpp"
 #include "herring/engine/engine.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/engine/operations/all_gather.hpp"
+#include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/reduce.hpp"
+#include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/memory_map.hpp"
+#include "herring/plan/owned.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/policy.hpp"
@@ -97,6 +101,7 @@ template <class Pack> class session {
     // ---- what was set up ------------------------------------------------------------------------------------------------
 
     world& ranks() noexcept { return ranks_; }
+    world const& ranks() const noexcept { return ranks_; }
     layout const& tensors() const noexcept { return tensors_; }
     herring::plan const& plan() const noexcept { return plan_; }
     memory_map const& memory() const noexcept { return memory_; }
@@ -123,7 +128,24 @@ template <class Pack> class session {
                                                 shards, {ranks_.rank(), "all_reduce"});
     }
 
+    /// The same of a bucket of which each rank owns a range.
+    void divide_owned(bucket& made, std::size_t elements, std::span<range const> owned,
+                      std::vector<shard>& shards) const {
+        detail::divide_owned(made, elements, owned, plan_, topology_, shards);
+    }
+
+    /// The number by which executions name one of the engine's operations.
+    template <class Operation> static constexpr std::uint8_t number_of() noexcept {
+        return engine_type::template number_of<Operation>();
+    }
+    using reduce_scatter = operations::reduce_scatter<element, typename rule<typename Pack::update>::type>;
+
     /// Returns how many executions are submitted with this one.
+    std::uint64_t submit(execution const& e) noexcept {
+        std::uint64_t const number = engine_->submit(e);
+        driver_->submitted();
+        return number + 1;
+    }
     std::uint64_t submit(bucket const& b, shard const* shards, piece_place const& at, std::size_t label,
                          std::uint32_t fingerprint) noexcept {
         std::uint64_t const number =
@@ -166,8 +188,11 @@ template <class Pack> class session {
     }
 
   private:
-    using engine_type = engine<transport_type, intra_node_type, trace_type,
-                               operations::reduce<element, typename rule<typename Pack::update>::type>>;
+    using engine_type =
+        engine<transport_type, intra_node_type, trace_type,
+               operations::reduce<element, typename rule<typename Pack::update>::type>,
+               operations::reduce_scatter<element, typename rule<typename Pack::update>::type>,
+               operations::all_gather, operations::broadcast>;
     static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;

@@ -109,17 +109,15 @@ template <class Element> class host_tensors : public unordered_memory {
         slot_place& here = slots_[slot];
         bool const filled = std::exchange(here.filled, false);
         auto* const to = reinterpret_cast<Element*>(here.own);
-        bool lent = true;
         for (std::size_t i = 0; i < segments.size(); ++i) {
             segment const& part = segments[i];
             std::size_t const end = part.offset + part.elements;
             std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : elements;
-            if (part.from != nullptr && !filled)
+            if (part.from != nullptr && !part.stays && !filled)
                 std::memcpy(to + part.offset, part.from, part.elements * sizeof(Element));
             std::fill(to + end, to + next, Element{}); // up to the next tensor's cache line
-            lent = lent && part.from != nullptr && part.to != nullptr;
         }
-        return {here.own, here.home, lent ? segments : std::span<segment const>()};
+        return {here.own, here.home, segments};
     }
 
     /// After `ended`, which was the last of `released` executions. Where two ranks exchanged it, its results are in the
@@ -130,6 +128,7 @@ template <class Element> class host_tensors : public unordered_memory {
             slots_[slot] = {ended.own, ended.home, !ended.next.empty()};
             return;
         }
+        if (ended.how == lending::read) return; // the results are in the caller's memory
         auto const* const from = reinterpret_cast<Element const*>(slots_[slot].own);
         for (segment const& part : segments)
             if (part.to != nullptr) std::memcpy(part.to, from + part.offset, part.elements * sizeof(Element));

@@ -15,6 +15,7 @@
 #include "herring/step/piece.hpp"
 #include "herring/trace/trace.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,7 +39,9 @@ template <class Session> class step {
         : session_(session), plan_(session.plan()), checks_(checks),
           bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_),
           store_(session.node(), plan_, session.memory(), session.local_rank()),
-          bounce_(session, store_, session.memory().bucket_segments) {}
+          bounce_(
+              session, store_,
+              std::max(session.memory().bucket_segments, static_cast<std::size_t>(session.ranks().size()))) {}
 
     step_ledger const& ledger() const noexcept { return ledger_; }
     store& tensors() noexcept { return store_; }

@@ -32,6 +32,7 @@ class all_gather {
         std::size_t const begin = state_.owned_by_node(e, c, state_.who.node).offset;
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const own = state_.owned_by(e, c, state_.who.rank_of(l));
+            if (own.elements == 0) continue; // there may be no memory for it
             state_.copy(stage + (own.offset - begin) * state_.element_bytes,
                         state_.given_by(e, l, own.offset), own.elements);
         }
@@ -39,6 +40,7 @@ class all_gather {
     std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte* stage) noexcept {
         if (c.owner >= 0) return {};
         range const own = state_.owned_by_node(e, c, state_.who.node);
+        if (own.elements == 0) return {};
         return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
                 own.elements * state_.element_bytes};
     }
@@ -57,7 +59,7 @@ class all_gather {
             }
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const own = state_.owned_by(e, c, state_.who.rank_of(l));
-            spread(e, own, state_.given_by(e, l, own.offset));
+            if (own.elements > 0) spread(e, own, state_.given_by(e, l, own.offset));
         }
         return {};
     }

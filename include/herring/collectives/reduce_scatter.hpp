@@ -1,0 +1,51 @@
+// herring: `reduce_scatter(reduce, in, mine)`: the ranks' buffers are combined, and each rank gets the range that it owns.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
+#define HERRING_COLLECTIVES_REDUCE_SCATTER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/collectives/door.hpp"
+
+#include <chrono>
+#include <span>
+
+namespace HERRING_NAMESPACE {
+
+/// Combines a buffer of n elements over all ranks by the reducer's rule; each rank gets its own range of the result.
+/// Collective: the same n on every rank, between steps. The pack has to name the rule ([HRG-C03]).
+///
+/// Shape:    `in`: n elements; `mine`: reduce.owned(n, rank).elements. With n = 0, on all ranks, nothing is done.
+/// Result:   the bits that all_reduce has there.
+/// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's. Small ones: one message to every other node,
+///           one way. On one node a rank copies in what others own, and reads what it owns.
+/// Blocks:   until done, at most `world::default_timeout()`.
+/// Lifetime: until it has returned. `mine` may be where it belongs in `in`, and must not overlap it otherwise. After an error
+///           its content is undefined.
+/// Errors:   as `reducer::all_reduce`; `bad_argument`, of a range of another size.
+template <class Pack>
+status reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
+                      std::span<detail::element_of<Pack>> mine, time_point deadline) {
+    using door = detail::door;
+    (void)holds<detail::collective_on_host<door::on_device<Pack>>>;
+    (void)holds<detail::collective_rule<door::rule_is_named<Pack>>>;
+    return door::run(reduce,
+                     {.operation = door::number_of<Pack, door::reduce_scatter<Pack>>(),
+                      .name = "a reduce_scatter",
+                      .takes = door::share::owned},
+                     std::as_bytes(in), std::as_bytes(mine), deadline);
+}
+/// With a timeout from now on; a failure is returned, a misuse thrown. A passed deadline ends the world.
+template <class Pack>
+status reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
+                      std::span<detail::element_of<Pack>> mine, std::chrono::milliseconds timeout) {
+    return reduce_scatter(reduce, in, mine, detail::deadline_in(timeout));
+}
+template <class Pack>
+void reduce_scatter(basic_reducer<Pack>& reduce, std::span<detail::element_of<Pack> const> in,
+                    std::span<detail::element_of<Pack>> mine) {
+    reduce_scatter(reduce, in, mine, detail::door::timeout_of(reduce)).value();
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_COLLECTIVES_REDUCE_SCATTER_HPP

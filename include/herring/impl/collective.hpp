@@ -1,0 +1,41 @@
+// herring: collectives beside all-reduce: what a call is refused for.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_COLLECTIVE_HPP
+#define HERRING_IMPL_COLLECTIVE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/step/collective.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
+                                   std::span<std::byte const> part, range const& own,
+                                   std::size_t element_bytes) {
+    if (part.size() != own.elements * element_bytes)
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"of the ", whole.size() / element_bytes, " elements this rank owns ",
+                             own.elements, ", from ", own.offset, " on; the span for them has ",
+                             part.size() / element_bytes, "; reducer::owned(n, rank) tells the range"});
+    if (part.empty()) return;
+    auto const from = reinterpret_cast<std::uintptr_t>(whole.data());
+    auto const to = reinterpret_cast<std::uintptr_t>(part.data());
+    if (to != from + own.offset * element_bytes && from < to + part.size() && to < from + whole.size())
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"the range of this rank overlaps the buffer of ", whole.size() / element_bytes,
+                             " elements, and is not where it belongs in it: give elements ", own.offset,
+                             " to ", own.end(), " of that buffer, or memory beside it"});
+}
+
+HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, int ranks) {
+    if (root < 0 || root >= ranks)
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"there is no rank ", root, " to be the root: the world has ", ranks});
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_COLLECTIVE_HPP

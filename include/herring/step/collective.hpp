@@ -1,0 +1,232 @@
+// herring: collectives beside all-reduce on buffers of the caller's: which ranges go in and out, in place or in pieces.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_COLLECTIVE_HPP
+#define HERRING_STEP_COLLECTIVE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/error.hpp"
+#include "herring/plan/memory_map.hpp"
+#include "herring/plan/owned.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/range.hpp"
+#include "herring/step/calls.hpp"
+#include "herring/step/piece.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a collective does with a buffer of n elements: who gives what of it, and who takes what.
+struct collective_program {
+    enum class share : std::uint8_t {
+        all,     ///< all of the buffer
+        owned,   ///< what the rank owns of it: the memory has that range alone
+        root,    ///< all of it, at the root; nothing elsewhere
+        not_root ///< all of it, elsewhere; nothing at the root
+    };
+    std::uint8_t operation = 0; ///< number in the engine's list
+    char const* name = "";      ///< for errors: "an all_gather"
+    share gives = share::all;
+    share takes = share::all;
+    int root = -1;
+
+    /// Letters of `name` before the function's: "an ".
+    constexpr std::size_t article() const noexcept { return name[1] == 'n' ? 3 : 2; }
+    constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
+};
+
+/// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its own place in it.
+HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
+                                   std::span<std::byte const> part, range const& own,
+                                   std::size_t element_bytes);
+/// Throws when there is no such rank.
+HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, int ranks);
+
+/// Runs one collective at a time, by the memory path of its size.
+///
+/// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on one node a rank
+///           reads what it takes from the others' copies, and does not copy in what it alone reads.
+/// Memory:   O(ranks), at construction.
+/// Lifetime: refers to the session and its bounce buffers.
+template <class Session, class Bounce> class collective {
+    using share = collective_program::share;
+
+  public:
+    collective(Session& session, Bounce& bounce)
+        : session_(session), bounce_(bounce), rank_(session.ranks().rank()), ranks_(session.ranks().size()),
+          element_bytes_(session.plan().element_bytes), piece_(session.memory().piece_elements),
+          owned_piece_(piece_elements()) {
+        auto const count = static_cast<std::size_t>(ranks_);
+        for (table* one : {&whole_, &tail_}) {
+            one->owned.resize(count);
+            one->shards.reserve(count + static_cast<std::size_t>(session.plan().nodes) + 8);
+        }
+    }
+
+    /// `in`, `out`: of what the program gives and takes, a range or the buffer of `elements`, not 0.
+    status run(collective_program const& program, void const* in, void* out, std::size_t elements,
+               time_point deadline) {
+        program_ = program;
+        in_ = static_cast<std::byte const*>(in);
+        out_ = static_cast<std::byte*>(out);
+        elements_ = elements;
+        own_ = owned_range(elements, rank_, ranks_);
+        memory_path const path = session_.memory().path_of_buffer(elements * element_bytes_);
+        return path == memory_path::bounced ? run_pieces(deadline) : run_in_place(path, deadline);
+    }
+
+  private:
+    // How a bucket, or pieces of one size, are divided; executions point to it.
+    struct table {
+        bucket made;
+        std::vector<range> owned; // rank → in the piece
+        std::vector<shard> shards;
+    };
+
+    // Elements of a piece, or of each rank's range in one.
+    std::size_t piece_elements() const noexcept {
+        std::size_t const each = piece_ / static_cast<std::size_t>(ranks_), grain = session_.plan().grain;
+        return each > grain ? each / grain * grain : std::max(each, std::size_t{1});
+    }
+
+    status run_in_place(memory_path path, time_point deadline) {
+        if (program_.has_owners()) {
+            for (int r = 0; r < ranks_; ++r)
+                tail_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
+            session_.divide_owned(tail_.made, elements_, tail_.owned, tail_.shards);
+        } else {
+            session_.divide(elements_, tail_.made, tail_.shards);
+        }
+        if (path == memory_path::mailbox)
+            tail_.made.path = route::mailbox; // memory that the others do not see
+        execution e = execution_of(tail_, 0);
+        e.own = const_cast<std::byte*>(in_); // is only read, for results land at `out`
+        e.out = out_;
+        e.own_begin = program_.gives == share::owned ? own_.offset : 0;
+        e.out_begin = program_.takes == share::owned ? own_.offset : 0;
+        return session_.finish(session_.submit(e), deadline);
+    }
+
+    execution execution_of(table const& of, std::size_t piece) const noexcept {
+        std::uint64_t const label = std::uint64_t{program_.operation} << 56 |
+                                    static_cast<std::uint64_t>(program_.root + 1) << 33 | piece;
+        return {.shards = of.shards.data(),
+                .shard_count = of.made.shards,
+                .path = of.made.path,
+                .operation = program_.operation,
+                .root = program_.root,
+                .elements = of.made.elements,
+                .fingerprint = fingerprint_of(elements_, label),
+                .label = no_bucket,
+                .name = program_.name,
+                .owned = of.owned.data()};
+    }
+
+    /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other.
+    struct pieces {
+        collective& of;
+        std::size_t size;  // elements of a piece, or of each rank's range in one
+        std::size_t count; // the last one may be smaller
+
+        std::size_t available() const noexcept { return count; }
+        std::size_t elements(std::size_t n) const noexcept { return of.table_of(n, *this).made.elements; }
+        bool bounced(std::size_t) const noexcept { return true; }
+        std::byte* gather(std::size_t) const noexcept { return nullptr; }
+        std::span<std::byte const> next_in_slot(std::size_t, std::size_t) const noexcept { return {}; }
+
+        template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
+            if (!of.program_.has_owners()) {
+                std::size_t const bytes = n * size * of.element_bytes_;
+                add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
+                            elements(n)});
+                return;
+            }
+            table const& divided = of.table_of(n, *this);
+            for (int r = 0; r < of.ranks_; ++r) {
+                range const& here = divided.owned[static_cast<std::size_t>(r)];
+                std::size_t const in_range = n * size;
+                std::size_t const in_buffer = owned_range(of.elements_, r, of.ranks_).offset + in_range;
+                bool const own = r == of.rank_;
+                auto const place = [&](share what, auto* base) -> decltype(base) {
+                    if (what == share::all) return base + in_buffer * of.element_bytes_;
+                    return own ? base + in_range * of.element_bytes_ : nullptr;
+                };
+                add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_), here.offset,
+                            here.elements, own && of.reads_own_});
+            }
+        }
+        void submit(std::size_t n, piece_place const& at) noexcept {
+            execution e = of.execution_of(of.table_of(n, *this), n);
+            e.own = at.own;
+            e.home = at.home;
+            e.lent = at.lent.data();
+            e.lent_parts = static_cast<std::uint32_t>(at.lent.size());
+            of.submitted_ = of.session_.submit(e);
+        }
+    };
+
+    table const& table_of(std::size_t n, pieces const& list) const noexcept {
+        return n + 1 < list.count ? whole_ : tail_;
+    }
+    bool gives() const noexcept { return program_.gives != share::root || rank_ == program_.root; }
+    bool takes() const noexcept { return program_.takes != share::not_root || rank_ != program_.root; }
+
+    status run_pieces(time_point deadline) {
+        pieces list{*this, program_.has_owners() ? owned_piece_ : piece_, 0};
+        // Rank 0 owns most; the others own as much, or one element less.
+        std::size_t const most =
+            program_.has_owners() ? owned_range(elements_, 0, ranks_).elements : elements_;
+        list.count = divide_up(most, list.size);
+        // What this rank alone reads, it reads where it is.
+        reads_own_ = session_.plan().nodes == 1 && program_.gives == share::all;
+        if (list.count > 1) divide(whole_, list.size, 0, list.size);
+        divide(tail_, list.size, list.count - 1, most - (list.count - 1) * list.size);
+        bounce_.begin();
+        bounce_.drain(list, list.count, deadline);
+        return session_.finish(submitted_, deadline);
+    }
+
+    /// Piece n, which has `most` elements, or `most` of rank 0's range.
+    void divide(table& of, std::size_t size, std::size_t n, std::size_t most) {
+        if (!program_.has_owners()) return session_.divide(most, of.made, of.shards);
+        std::size_t const stride = std::min(size, round_up(most, session_.plan().grain));
+        for (int r = 0; r < ranks_; ++r) {
+            std::size_t const owns = owned_range(elements_, r, ranks_).elements, before = n * size;
+            of.owned[static_cast<std::size_t>(r)] = {static_cast<std::size_t>(r) * stride,
+                                                     owns > before ? std::min(owns - before, most) : 0};
+        }
+        session_.divide_owned(of.made, static_cast<std::size_t>(ranks_) * stride, of.owned, of.shards);
+    }
+
+    Session& session_;
+    Bounce& bounce_;
+    int const rank_, ranks_;
+    std::size_t const element_bytes_;
+    std::size_t const piece_;       // elements that a bounce slot has room for
+    std::size_t const owned_piece_; // of each rank's range, in one piece
+    table whole_, tail_;            // all pieces but the last; that one, or a buffer in place
+
+    // of the call under way
+    collective_program program_;
+    std::byte const* in_ = nullptr;
+    std::byte* out_ = nullptr;
+    std::size_t elements_ = 0;
+    range own_;
+    bool reads_own_ = false;
+    std::uint64_t submitted_ = 0; // executions, with the last one
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/collective.hpp"
+#endif
+
+#endif // HERRING_STEP_COLLECTIVE_HPP

@@ -1,0 +1,75 @@
+// herring: tests of collectives/all_gather.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/collectives/all_gather.hpp"
+
+#include "unit/collectives/collectives.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <span>
+
+using namespace collectives;
+
+namespace {
+template <class Reducer> int all_ranges(herring::world& world) {
+    Reducer reduce(world);
+    for (std::size_t const n : sizes) {
+        herring::range const own = reduce.owned(n, world.rank());
+        std::vector<float> const mine = filled(world.rank(), own.elements, own.offset);
+        std::vector<float> out(n, -1);
+        auto const is_due = [&] {
+            for (int r = 0; r < world.size(); ++r) {
+                herring::range const theirs = reduce.owned(n, r);
+                for (std::size_t i = theirs.offset; i < theirs.end(); ++i)
+                    if (out[i] != value(r, i)) return false;
+            }
+            return true;
+        };
+        for (int turn = 0; turn < 2; ++turn) {
+            std::fill(out.begin(), out.end(), -1.0f);
+            herring::all_gather(reduce, mine, out);
+            if (!is_due()) return 1;
+        }
+        // Its own range is where it belongs already.
+        std::fill(out.begin(), out.end(), -1.0f);
+        std::span<float> const place = std::span(out).subspan(own.offset, own.elements);
+        std::copy(mine.begin(), mine.end(), place.begin());
+        if (!herring::all_gather(reduce, place, out, std::chrono::seconds(20)).ok()) return 2;
+        if (!is_due()) return 3;
+    }
+    return 0;
+}
+} // namespace
+
+TEST_CASE("all_gather: each rank gets what all own, on every shape and size") {
+    for (auto const& shape : shapes) {
+        CAPTURE(shape.size());
+        CHECK(run(shape, all_ranges<flat>) == 0);
+        CHECK(run(shape, all_ranges<nodes>) == 0);
+    }
+}
+
+TEST_CASE("all_gather: a range of another size is refused, and in the middle of a step every call is") {
+    CHECK(run({"a", "b"}, [](herring::world& world) {
+              flat reduce(world, {{"w", 4}, {"b", 4}});
+              std::vector<float> mine(7), out(13);
+              try {
+                  herring::all_gather(reduce, std::span(mine).first(5), out);
+                  return 1;
+              } catch (herring::error const& why) {
+                  if (why.code() != herring::errc::bad_argument) return 2;
+              }
+              reduce.ready(0);
+              try {
+                  herring::all_gather(reduce, std::span(mine).first(reduce.owned(13, world.rank()).elements),
+                                      out);
+                  return 3;
+              } catch (herring::error const& why) {
+                  if (why.code() != herring::errc::bad_state) return 4;
+              }
+              reduce.ready(1);
+              reduce.wait();
+              return 0;
+          }) == 0);
+}

@@ -1,0 +1,50 @@
+// herring: what the tests of collectives share: numbers whose sums tell who contributed what.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_UNIT_COLLECTIVES_COLLECTIVES_HPP
+#define HERRING_TESTS_UNIT_COLLECTIVES_COLLECTIVES_HPP
+
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/launch.hpp"
+#include "herring/reducer.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/update/sum.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace collectives {
+
+using flat = herring::reducer<float, herring::transport::inproc, herring::update::sum>;
+using nodes = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
+                               herring::update::sum>;
+
+inline float value(int rank, std::size_t i) {
+    return static_cast<float>((i * 7 + static_cast<std::size_t>(rank) * 31) % 1001);
+}
+inline float sum(int ranks, std::size_t i) {
+    float total = 0;
+    for (int r = 0; r < ranks; ++r) total += value(r, i);
+    return total;
+}
+inline std::vector<float> filled(int rank, std::size_t n, std::size_t from = 0) {
+    std::vector<float> made(n);
+    for (std::size_t i = 0; i < n; ++i) made[i] = value(rank, i + from);
+    return made;
+}
+
+// Nothing, less than a rank each, a mailbox, a piece, several pieces, one element more.
+inline std::vector<std::size_t> const sizes{0, 1, 5, 64, 1000, 1025, 5000, 40'000, 300'001};
+
+// Runs f(world) on ranks of these nodes, as threads; 0: it returned 0 everywhere.
+template <class Function> int run(std::vector<std::string> const& on, Function&& f) {
+    herring::launch_options options;
+    options.nodes = on;
+    return herring::launch_threads(static_cast<int>(on.size()), f, options);
+}
+inline std::vector<std::vector<std::string>> const shapes{
+    {"a"}, {"a", "a"}, {"a", "a", "a"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "a", "b"}, {"a", "a", "b"}};
+
+} // namespace collectives
+
+#endif // HERRING_TESTS_UNIT_COLLECTIVES_COLLECTIVES_HPP
