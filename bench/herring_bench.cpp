@@ -6,10 +6,14 @@
 //     --memory in_place|callers   where the gradients lie
 //     --links fast|slow           transport::tcp, or its preset for links of 1 Gbit/s
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
+//     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first from the caller's memory
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
 
+#include <herring/collectives/all_gather.hpp>
+#include <herring/collectives/broadcast.hpp>
+#include <herring/collectives/reduce_scatter.hpp>
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
@@ -58,6 +62,27 @@ void sweep(herring::world& world, bench::options const& opt, char const* name = 
                                                                                 reduce.all_reduce(x);
                                                                             }}}});
         }
+    }
+}
+
+/// Reduce-scatter, all-gather or broadcast between std::vectors of the caller's.
+template <class Reducer> void sweep(herring::world& world, bench::options const& opt, bench::pattern kind) {
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        Reducer reduce{world};
+        bench::collective_memory memory(kind, world.rank(), world.size(), n, [&](int r) {
+            herring::range const owned = reduce.owned(n, r);
+            return std::pair(owned.offset, owned.elements);
+        });
+        std::span<float> const whole(memory.whole), part(memory.part);
+        std::vector<bench::candidate> candidates;
+        if (kind == bench::pattern::reduce_scatter)
+            candidates = {{"reduce_scatter", [&] { herring::reduce_scatter(reduce, whole, part); }}};
+        else if (kind == bench::pattern::all_gather)
+            candidates = {{"all_gather", [&] { herring::all_gather(reduce, part, whole); }}};
+        else
+            candidates = {{"broadcast", [&] { herring::broadcast(reduce, whole, 0); }}};
+        bench::measure(team_of(world), opt, memory.row("Herring, caller's memory", true, candidates));
     }
 }
 
@@ -174,6 +199,13 @@ int run(herring::world& world, bench::options const& opt) {
             table<by_slow_tcp>(world, opt, path);
         else
             table<by_tcp>(world, opt, path);
+    } else if (auto const kind = bench::pattern_of(opt); kind != bench::pattern::all_reduce) {
+        if (shared)
+            sweep<by_memory>(world, opt, kind);
+        else if (slow)
+            sweep<by_slow_tcp>(world, opt, kind);
+        else
+            sweep<by_tcp>(world, opt, kind);
     } else {
         if (shared)
             sweep<by_memory>(world, opt);

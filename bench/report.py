@@ -21,6 +21,8 @@ TITLES = {
     "tcp": "TCP on loopback",
     "unshaped": "Four hosts (network namespaces), unshaped",
     "1gbit": "Four hosts, 1 Gbit/s links",
+    **{f"{place}-{operation}": f"{words}, {where}" for place, where in (("shm", "shared memory, one node"), ("tcp", "TCP on loopback"))
+       for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"))},
     "models": "Gradient tables, shared memory on one node",
     "models-tcp": "Gradient tables, TCP on loopback",
     "models-1gbit": "Gradient tables, four hosts, 1 Gbit/s links",
@@ -63,6 +65,13 @@ def quantile(ordered, q):
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
+def wire_share(suite, ranks):
+    """busbw / algbw: what of a buffer's bytes the operation's bound moves out of a rank."""
+    if suite.endswith("-broadcast"):
+        return 1
+    return (ranks - 1) / ranks * (1 if suite.endswith(("-reduce_scatter", "-all_gather")) else 2)
+
+
 def merge(lines):
     """One row for each (suite, what, ranks, bytes, table): the samples of all rounds; undisturbed rounds only, if there are any."""
     points = {}
@@ -84,7 +93,7 @@ def merge(lines):
             "min_us": samples[0], "median_us": median, "p99_us": quantile(samples, 0.99),
             "round_medians_us": [quantile(run["sorted_us"], 0.5) for run in runs],
             "back_to_back_us": mean("stream_us"), "start_skew_us": mean("skew_us"), "after_last_start_us": mean("after_last_start_us"), "cpu_s": mean("cpu_s"),
-            "algbw_gb_s": size / median * 1e-3, "busbw_gb_s": size / median * 1e-3 * 2 * (ranks - 1) / ranks,
+            "algbw_gb_s": size / median * 1e-3, "busbw_gb_s": size / median * 1e-3 * wire_share(suite, ranks),
             "wrong_elements": wrong, "disturbed": not quiet,
         })
     return rows
@@ -113,12 +122,16 @@ def bounds(lines, rows):
 
 
 def target(row):
-    """What a Herring row is to reach: ("ratio" to the best peer | "mpi" ratio to Open MPI | "tcp" ratio to Herring's own TCP | "bound" share, at least), or None."""
+    """What a Herring row is to reach: ("ratio" to the best peer | "row" ratio to the best peer, one call behind the other | "mpi row" that to Open MPI | "mpi" ratio to Open MPI | "tcp" ratio to Herring's own TCP | "bound" share, at least), or None."""
     suite, ranks, size, in_place = row["suite"], row["ranks"], row["bytes"], "in place" in row["what"]
     if "ofi<tcp>" in row["what"]:
         return ("tcp", 1 / 1.3) if size >= 64 * KIB else None
     if "ofi<shm>" in row["what"]:
         return ("tcp", 1)
+    if suite.endswith(("-reduce_scatter", "-all_gather")):
+        return ("row", 1)
+    if suite == "shm-broadcast":
+        return ("mpi row", 2) if ranks == 4 and size == 16 * MIB else None
     if suite == "shm":
         if not in_place:
             return ("ratio", 3) if size == 64 * MIB else None
@@ -147,18 +160,23 @@ def judge(rows, bound):
         tcp = next((r for r in rows if all(r[k] == row[k] for k in ("suite", "ranks", "bytes", "table")) and r["what"] == "Herring, in place"), None)
         row["bound_us"] = bound(row["suite"], row["ranks"], row["bytes"])
         row["of_bound"] = row["bound_us"] and row["bound_us"] / row["median_us"]
+        best_row = min(here, key=lambda r: r["back_to_back_us"], default=None)
+        row["times_best_row"] = None
         row["times_best_peer"] = row["cpu_of_best_peer"] = row["target"] = row["met"] = None
         if "Herring" not in row["what"]:
             continue
         if best:
             row["best_peer"] = best["what"]
             row["times_best_peer"] = best["median_us"] / row["median_us"]
+            row["times_best_row"] = best_row["back_to_back_us"] / row["back_to_back_us"]
             # Over libfabric it is measured against Herring's own TCP, not against the peers.
             row["cpu_of_best_peer"] = row["cpu_s"] / best["cpu_s"] if best["cpu_s"] and "ofi<" not in row["what"] else None
         if wanted := target(row):
             kind, least = wanted
-            has = {"ratio": row["times_best_peer"], "mpi": mpi and mpi["median_us"] / row["median_us"], "tcp": tcp and tcp["median_us"] / row["median_us"], "bound": row["of_bound"]}[kind]
-            row["target"] = {"ratio": f"≥ {least:.3g}×", "mpi": f"≥ {least:.2g}× MPI", "tcp": f"≥ {least:.2g}× tcp", "bound": f"≥ {least:.0%} bound"}[kind]
+            has = {"ratio": row["times_best_peer"], "mpi": mpi and mpi["median_us"] / row["median_us"], "tcp": tcp and tcp["median_us"] / row["median_us"], "bound": row["of_bound"],
+                   "row": row["times_best_row"], "mpi row": mpi and mpi["back_to_back_us"] / row["back_to_back_us"]}[kind]
+            row["target"] = {"ratio": f"≥ {least:.3g}×", "mpi": f"≥ {least:.2g}× MPI", "tcp": f"≥ {least:.2g}× tcp", "bound": f"≥ {least:.0%} bound",
+                             "row": f"row ≥ {least:.3g}×", "mpi row": f"row ≥ {least:.3g}× MPI"}[kind]
             row["met"] = None if has is None else has >= least
 
 
@@ -169,7 +187,7 @@ COLUMNS = [
     ("p99", 9, lambda r: us(r["p99_us"])), ("in a row", 9, lambda r: us(r["back_to_back_us"])), ("skew", 7, lambda r: us(r["start_skew_us"])), ("algbw", 8, lambda r: gb_s(r["algbw_gb_s"])), ("busbw", 8, lambda r: gb_s(r["busbw_gb_s"])),
     ("cpu s/op", 9, lambda r: f"{r['cpu_s']:.2g}"), ("bound", 9, lambda r: us(r["bound_us"])),
     ("of bound", 9, lambda r: "-" if not r["of_bound"] else f"{r['of_bound']:.0%}"),
-    ("x peer", 7, lambda r: times(r["times_best_peer"])), ("cpu x", 6, lambda r: times(r["cpu_of_best_peer"])),
+    ("x peer", 7, lambda r: times(r["times_best_peer"])), ("x row", 6, lambda r: times(r["times_best_row"])), ("cpu x", 6, lambda r: times(r["cpu_of_best_peer"])),
     ("check", 6, lambda r: "ok" if not r["wrong_elements"] else "WRONG"),
     ("target", 13, lambda r: r["target"] or ""), ("met", 4, lambda r: {True: "yes", False: "NO", None: "" if not r["target"] else "?"}[r["met"]]),
 ]
@@ -205,6 +223,22 @@ def print_table(title, rows):
         print(f"{name[:27]:27}" + "".join(f"{cell(row):>{width + 1}}" for _, width, cell in COLUMNS))
 
 
+def print_shares(rows):
+    """What reduce-scatter and all-gather take of the all-reduce's time, from 16 MiB up."""
+    herring = {(r["suite"], r["ranks"], r["bytes"]): r for r in rows if "Herring" in r["what"]}
+    shares = []
+    for (suite, ranks, size), row in sorted(herring.items()):
+        place, _, operation = suite.partition("-")
+        whole = herring.get((f"{place}-all_reduce", ranks, size))
+        if operation in ("reduce_scatter", "all_gather") and whole and size >= 16 * MIB:
+            most = 0.55 if place == "tcp" else 1.15 * (ranks + 1) / (2 * ranks)
+            share = row["back_to_back_us"] / whole["back_to_back_us"]
+            shares.append(f"  {TITLES[suite] + f', {ranks} ranks, ' + bytes_text(size):60}in a row {share:6.2f}   with a barrier {row['median_us'] / whole['median_us']:6.2f}"
+                          f"   at most {most:.2f}   met: {'yes' if share <= most else 'NO'}")
+    if shares:
+        print("\nShare of all_reduce's time, both from the caller's memory in this run\n" + "\n".join(shares))
+
+
 def tables(lines, facts_text, steal):
     rows = merge(lines)
     judge(rows, bounds(lines, rows))
@@ -213,7 +247,7 @@ def tables(lines, facts_text, steal):
 Times in µs of one isolated call (barrier before it): the slowest rank of each call, all rounds together. skew: how far apart the
 ranks left the barrier, which the times contain. in a row: one call of many without a barrier between them, as in a loop that
 does nothing else: skew is absorbed, and rows may rank otherwise than with a barrier. GB = 10^9 B; algbw = bytes / median, busbw = algbw x 2(n-1)/n; cpu s/op: all
-ranks, back to back. x peer: how many times as fast as the fastest peer; cpu x: CPU seconds against that peer's.
+ranks, back to back. x peer: how many times as fast as the fastest peer; x row: the same, in a row; cpu x: CPU seconds against that peer's.
 Bounds: memory: each rank's buffer read once and written once, by as many threads as ranks or cores, as measured in this run;
 loopback and unshaped hosts: 2(n-1) x bytes at the best two-way throughput in this run, of one connection alone or of any row, at
 least a message's way;
@@ -237,6 +271,7 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
         for (suite, who), n in drops.items():
             if "1gbit" in suite:
                 print(f"  {TITLES[suite]:47}{who:10}{n:8}{'' if who != 'herring' else '   met: ' + ('NO' if n else 'yes')}")
+    print_shares(rows)
     waits = [l for l in lines if l["suite"] == "wait"]
     if waits:
         print("\nCPU of a rank that waits for a late one (target: under 2 % of a core)")
