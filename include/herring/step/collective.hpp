@@ -159,7 +159,7 @@ template <class Session, class Bounce> class collective {
                     return own ? base + in_range * of.element_bytes_ : nullptr;
                 };
                 add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_), here.offset,
-                            here.elements, own && of.reads_own_});
+                            here.elements, own && of.reads_own_ && divided.made.path == route::local});
             }
         }
         void submit(std::size_t n, piece_place const& at) noexcept {
@@ -184,7 +184,8 @@ template <class Session, class Bounce> class collective {
         std::size_t const most =
             program_.has_owners() ? owned_range(elements_, 0, ranks_).elements : elements_;
         list.count = divide_up(most, list.size);
-        // What this rank alone reads, it reads where it is.
+        // What this rank alone reads, it reads where it is; but a mailbox, which a tiny last piece takes, is filled from
+        // the slot.
         reads_own_ = session_.plan().nodes == 1 && program_.gives == share::all;
         if (list.count > 1) divide(whole_, list.size, 0, list.size);
         divide(tail_, list.size, list.count - 1, most - (list.count - 1) * list.size);

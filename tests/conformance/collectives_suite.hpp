@@ -1,0 +1,286 @@
+// herring: what reduce_scatter, all_gather and broadcast have to do, between calls of the others, over every transport.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_CONFORMANCE_COLLECTIVES_SUITE_HPP
+#define HERRING_TESTS_CONFORMANCE_COLLECTIVES_SUITE_HPP
+
+#include "conformance/suite.hpp"
+
+#include "herring/collectives/all_gather.hpp"
+#include "herring/collectives/broadcast.hpp"
+#include "herring/collectives/reduce_scatter.hpp"
+#include "herring/element.hpp"
+#include "herring/layout.hpp"
+#include "herring/reducer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace herring::conformance {
+
+/// 24 bytes, which do not divide a cache line.
+struct triple {
+    double low, middle;
+    std::int64_t count;
+};
+/// 256 bytes: few of them are a chunk.
+struct block {
+    float at[64];
+};
+/// A rule for both. Associative, and not commutative: it shows an order that is not that of the ranks.
+struct spread_out {
+    using axis = axes::update;
+    static constexpr char const* name = "spread_out";
+    static constexpr update_facts facts{};
+    template <class T> static constexpr bool supports = std::is_same_v<T, triple> || std::is_same_v<T, block>;
+    template <class Acc> static Acc combine(Acc a, Acc b) noexcept {
+        if constexpr (std::is_same_v<Acc, triple>) {
+            return {a.low < b.low ? a.low : b.low, b.middle, a.count + b.count};
+        } else {
+            for (std::size_t i = 0; i < 64; ++i) a.at[i] = i % 2 == 0 ? a.at[i] + b.at[i] : b.at[i];
+            return a;
+        }
+    }
+    template <class Acc> static Acc finish(Acc total, int) noexcept { return total; }
+};
+
+} // namespace herring::conformance
+
+template <> inline constexpr bool herring::is_element<herring::conformance::triple> = true;
+template <> inline constexpr bool herring::is_element<herring::conformance::block> = true;
+
+namespace herring::conformance {
+
+/// Sizes in elements: none, fewer than ranks, about the thresholds of `small_chunks` and of mailboxes, one piece, several
+/// pieces whose last one is tiny (of 3 ranks on a node, and of any).
+inline std::vector<std::size_t> const sizes_of_collectives{
+    0, 1, 2, 3, 5, 17, 511, 512, 513, 1024, 1025, 2049, 5121, 65'523, 65'569, 8'191, 131'101};
+/// Thresholds so low that small buffers take every route, in many chunks.
+inline constexpr exchange_tuning small_chunks{
+    .chunk_bytes = 4096, .window_bytes = 12'288, .one_hop_bytes = 2048, .pair_bytes = 9000};
+
+/// Ranks by their nodes; uneven ones, and such whose ranges alternate.
+inline std::vector<std::vector<std::string>> const shapes_of_collectives{
+    {"a", "a", "b"}, {"a", "b", "a", "b"}, {"a", "b", "b", "b"}, {"a", "a", "a"}, {"a", "a"},
+    {"a"},           {"a", "b"},           {"a", "b", "c"}};
+
+namespace detail {
+
+// Sums of which depend on their order, where the type rounds.
+template <class T> T element_at(int rank, std::size_t i, int turn) {
+    std::uint64_t x =
+        (i + 1) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank * 64 + turn) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
+    auto const f = static_cast<float>(x >> 40) / 65536.0f - 100.0f;
+    if constexpr (std::is_same_v<T, triple>) {
+        return {f, static_cast<double>(rank), static_cast<std::int64_t>(x >> 8)};
+    } else if constexpr (std::is_same_v<T, block>) {
+        block made;
+        for (std::size_t k = 0; k < 64; ++k) made.at[k] = f + static_cast<float>(k);
+        return made;
+    } else if constexpr (std::is_integral_v<T>) {
+        return static_cast<T>(x >> 40);
+    } else {
+        return static_cast<T>(f);
+    }
+}
+template <class T> bool same_bits(T const& a, T const& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+/// What the collectives of one reducer do, each beside what is due.
+template <class Reducer> class collectives_case {
+    using T = typename Reducer::element_type;
+
+  public:
+    collectives_case(stage& on, Reducer& reduce) : on_(on), reduce_(reduce) {}
+
+    void run(std::size_t n, int turn) {
+        n_ = n;
+        turn_ = turn;
+        mine_ = filled(on_.rank());
+        own_ = reduce_.owned(n, on_.rank());
+        std::vector<T> const sums = all_reduced();
+        reduce_scatter_has(sums);
+        gathers();
+        if (turn % 2 == 1) expect_same(all_reduced(), sums, "all_reduce after all_gather");
+        int const root = turn % on_.size();
+        std::vector<T> inout = mine_;
+        broadcast(reduce_, inout, root);
+        expect_same(inout, filled(root), "broadcast");
+    }
+
+  private:
+    std::vector<T> filled(int rank) const {
+        std::vector<T> made(n_);
+        for (std::size_t i = 0; i < n_; ++i) made[i] = element_at<T>(rank, i, turn_);
+        return made;
+    }
+    std::span<T> place_in(std::vector<T>& of) const {
+        return std::span(of).subspan(own_.offset, own_.elements);
+    }
+    std::vector<T> all_reduced() {
+        std::vector<T> out = mine_;
+        reduce_.all_reduce(out);
+        return out;
+    }
+    void expect_same(std::span<T const> got, std::span<T const> due, std::string const& call) {
+        for (std::size_t i = 0; i < due.size(); ++i)
+            if (!same_bits(got[i], due[i]))
+                return on_.find(call + " of " + std::to_string(n_) + ": element " + std::to_string(i) +
+                                " of " + std::to_string(due.size()) + " is not what is due");
+    }
+
+    void reduce_scatter_has(std::vector<T> const& sums) {
+        std::span<T const> const due = std::span(sums).subspan(own_.offset, own_.elements);
+        std::vector<T> in = mine_, part(own_.elements);
+        reduce_scatter(reduce_, in, part);
+        expect_same(part, due, "reduce_scatter");
+        expect_same(in, mine_, "the input of reduce_scatter");
+        reduce_scatter(reduce_, in, place_in(in));
+        expect_same(place_in(in), due, "reduce_scatter in place");
+        std::copy(mine_.begin() + static_cast<std::ptrdiff_t>(own_.offset),
+                  mine_.begin() + static_cast<std::ptrdiff_t>(own_.end()),
+                  in.begin() + static_cast<std::ptrdiff_t>(own_.offset));
+        expect_same(in, mine_, "what others own of the input, in place");
+    }
+    void gathers() {
+        std::vector<T> due(n_);
+        for (int r = 0; r < on_.size(); ++r) {
+            range const theirs = reduce_.owned(n_, r);
+            for (std::size_t i = theirs.offset; i < theirs.end(); ++i) due[i] = element_at<T>(r, i, turn_);
+        }
+        std::vector<T> part(place_in(mine_).begin(), place_in(mine_).end()), out(n_, element_at<T>(40, 1, 1));
+        all_gather(reduce_, part, out);
+        expect_same(out, due, "all_gather");
+        std::vector<T> in_place(n_, element_at<T>(40, 2, 1));
+        std::copy(part.begin(), part.end(), place_in(in_place).begin());
+        all_gather(reduce_, place_in(in_place), in_place);
+        expect_same(in_place, due, "all_gather in place");
+    }
+
+    stage& on_;
+    Reducer& reduce_;
+    std::size_t n_ = 0;
+    int turn_ = 0;
+    range own_;
+    std::vector<T> mine_;
+};
+
+/// A step with tensors of the caller's, whose bounce slots change places on a node of two.
+template <class Reducer> void run_step(stage& on, Reducer& reduce, int turn) {
+    using T = typename Reducer::element_type;
+    std::vector<std::vector<T>> lent(reduce.plan().tensors.size());
+    for (std::size_t i = 0; i < lent.size(); ++i) {
+        bool const own = (i + static_cast<std::size_t>(turn)) % 2 == 0;
+        lent[i].resize(own ? 0 : reduce.plan().tensors[i].elements);
+        std::span<T> const at = own ? reduce.tensor(i) : std::span<T>(lent[i]);
+        for (std::size_t k = 0; k < at.size(); ++k) at[k] = element_at<T>(on.rank(), k, turn);
+        own ? reduce.ready(i) : reduce.ready(i, at);
+    }
+    reduce.wait();
+    for (std::size_t i = 0; i < lent.size(); ++i) {
+        std::vector<T> due(reduce.plan().tensors[i].elements);
+        for (std::size_t k = 0; k < due.size(); ++k) due[k] = element_at<T>(on.rank(), k, turn);
+        reduce.all_reduce(due);
+        std::span<T const> const got =
+            lent[i].empty() ? std::span<T const>(reduce.tensor(i)) : std::span<T const>(lent[i]);
+        for (std::size_t k = 0; k < due.size(); ++k)
+            if (!same_bits(got[k], due[k]))
+                return on.find("a step between collectives: tensor " + std::to_string(i));
+    }
+}
+
+} // namespace detail
+
+/// Every size, three times in changing order, with steps between: reduce_scatter has the bits of all_reduce, in place too,
+/// and reads its input only; all_gather and broadcast move every bit.
+template <class Reducer> void all_collectives(stage& on) {
+    Reducer reduce(on.ranks, layout::of(std::vector<std::size_t>{1000, 0, 3, 40'001, 17}));
+    detail::collectives_case<Reducer> each(on, reduce);
+    std::vector<std::size_t> sizes = sizes_of_collectives;
+    std::erase_if(sizes, [](std::size_t n) { return n * sizeof(typename Reducer::element_type) > 640'000; });
+    dice order(7); // the same on every rank
+    for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t const n : sizes) each.run(n, turn + static_cast<int>(n % 5));
+        detail::run_step(on, reduce, turn);
+        order.shuffle(sizes);
+    }
+}
+
+template <class Reducer>
+findings collectives_suite(settings const& how = {}, std::size_t shapes = shapes_of_collectives.size()) {
+    findings found;
+    for (auto const& nodes : std::span(shapes_of_collectives).first(shapes)) {
+        std::string name = "collectives on ";
+        for (std::string const& node : nodes) name += node;
+        append(found, run_case(name, static_cast<int>(nodes.size()), nodes, how, all_collectives<Reducer>));
+    }
+    return found;
+}
+
+// ---- calls that differ ----------------------------------------------------------------------------------------------
+
+/// What a rank calls; the ranks of a case differ in one of these.
+struct collective_call {
+    enum class kind { all_reduce, reduce_scatter, all_gather, broadcast } what = kind::all_reduce;
+    std::size_t elements = 0;
+    int root = 0;
+};
+
+template <class Reducer> status make_call(Reducer& reduce, int rank, collective_call const& call) {
+    using T = typename Reducer::element_type;
+    std::vector<T> all(call.elements), part(reduce.owned(call.elements, rank).elements);
+    std::chrono::seconds const limit(20);
+    switch (call.what) {
+    case collective_call::kind::all_reduce:
+        return reduce.all_reduce(all, limit);
+    case collective_call::kind::reduce_scatter:
+        return reduce_scatter(reduce, all, part, limit);
+    case collective_call::kind::all_gather:
+        return all_gather(reduce, part, all, limit);
+    case collective_call::kind::broadcast:
+        return broadcast(reduce, all, call.root, limit);
+    }
+    return {};
+}
+
+/// The last rank makes another call than the others: each of them gets `mismatch`, which names a rank.
+template <class Reducer>
+findings calls_that_differ(std::vector<std::string> const& nodes, settings const& how = {}) {
+    using kind = collective_call::kind;
+    std::vector<std::pair<collective_call, collective_call>> pairs;
+    for (std::size_t const n : {10u, 5000u, 100'000u}) {
+        kind const all[] = {kind::all_reduce, kind::reduce_scatter, kind::all_gather, kind::broadcast};
+        for (kind const most : all)
+            for (kind const one : all)
+                if (most != one) pairs.push_back({{most, n, 0}, {one, n, 0}});
+        for (kind const each : {kind::reduce_scatter, kind::all_gather, kind::broadcast})
+            for (std::size_t const other : {n + 1, std::size_t{7}, std::size_t{130'000}})
+                pairs.push_back({{each, n, 0}, {each, other, 0}});
+        pairs.push_back({{kind::broadcast, n, 0}, {kind::broadcast, n, static_cast<int>(nodes.size()) - 1}});
+    }
+    findings found;
+    for (auto const& [most, one] : pairs) {
+        std::string const name = "call " + std::to_string(static_cast<int>(most.what)) + " of " +
+                                 std::to_string(most.elements) + " against " +
+                                 std::to_string(static_cast<int>(one.what)) + " of " +
+                                 std::to_string(one.elements) + " from " + std::to_string(one.root);
+        append(found, run_case(name, static_cast<int>(nodes.size()), nodes, how, [&](stage& on) {
+                   Reducer reduce(on.ranks);
+                   status const ended = make_call(reduce, on.rank(), on.rank() + 1 == on.size() ? one : most);
+                   failure const why = ended.why();
+                   on.expect(why.what == errc::mismatch, "it is no mismatch: " + why.message());
+                   on.expect(why.peer >= 0 && why.peer < on.size(), "no rank is named: " + why.message());
+               }));
+    }
+    return found;
+}
+
+} // namespace herring::conformance
+
+#endif // HERRING_TESTS_CONFORMANCE_COLLECTIVES_SUITE_HPP

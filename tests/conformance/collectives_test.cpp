@@ -1,0 +1,76 @@
+// herring: reduce_scatter, all_gather and broadcast over every transport, shape, type and size; calls that differ are told.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/collectives_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/transport/chaos.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
+#include "herring/update/average.hpp"
+#include "herring/update/sum.hpp"
+
+using namespace herring::conformance;
+namespace transport = herring::transport;
+namespace update = herring::update;
+using herring::reducer;
+using shared = herring::intra_node::shared_memory;
+
+namespace {
+
+struct small_inproc : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "small_inproc";
+    static constexpr herring::transport_facts facts{
+        .keeps_order = true, .abandons = true, .tuning = small_chunks};
+};
+using small_tcp =
+    transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = small_chunks.chunk_bytes,
+                                               .window_bytes = small_chunks.window_bytes,
+                                               .loopback_chunk_bytes = small_chunks.chunk_bytes,
+                                               .loopback_window_bytes = small_chunks.window_bytes,
+                                               .one_hop_bytes = small_chunks.one_hop_bytes,
+                                               .pair_bytes = small_chunks.pair_bytes}>;
+using rough = transport::chaos<small_inproc, transport::chaos_tuning{.not_now_per_1000 = 250,
+                                                                     .delay_per_1000 = 500,
+                                                                     .hold_back_per_1000 = 400,
+                                                                     .longest = 25}>;
+settings const processes{.start = ranks_as::processes};
+// Under a sanitizer those that reach every route.
+constexpr std::size_t most_shapes = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 4 : 8;
+
+} // namespace
+
+TEST_CASE("collectives: numbers, on every shape of nodes") {
+    CHECK(text(collectives_suite<reducer<float, small_inproc, update::sum>>({}, most_shapes)) == "");
+    CHECK(text(collectives_suite<reducer<float, small_inproc, shared, update::sum>>({}, most_shapes)) == "");
+    CHECK(text(collectives_suite<reducer<herring::bfloat16, small_inproc, shared, update::average>>(
+              {}, most_shapes)) == "");
+}
+TEST_CASE("collectives: structs, by a rule that does not commute") {
+    CHECK(text(collectives_suite<reducer<triple, small_inproc, shared, spread_out>>({}, most_shapes)) == "");
+    CHECK(text(collectives_suite<reducer<block, small_inproc, shared, spread_out, herring::progress::thread>>(
+              {}, 3)) == "");
+}
+
+TEST_CASE("collectives: between processes, over sockets and shared memory") {
+    CHECK(text(collectives_suite<reducer<float, small_tcp, shared, update::sum>>(processes, most_shapes)) ==
+          "");
+}
+
+TEST_CASE("collectives: messages in any order, refused and late") {
+    CHECK(text(collectives_suite<reducer<float, rough, shared, update::sum>>({}, most_shapes)) == "");
+}
+
+TEST_CASE("collectives: ranks in calls that differ are told, on every rank") {
+    for (auto const& nodes : std::vector<std::vector<std::string>>{
+             {"a", "b"}, {"a", "b", "c"}, {"a", "a"}, {"a", "a", "a"}, {"a", "b", "b"}})
+        CHECK(text(calls_that_differ<reducer<float, small_inproc, shared, update::sum>>(nodes)) == "");
+}
+TEST_CASE("collectives: processes in calls that differ are told, on every rank") {
+    for (auto const& nodes : std::vector<std::vector<std::string>>{{"a", "b", "b"}, {"a", "a"}})
+        CHECK(text(calls_that_differ<reducer<float, small_tcp, shared, update::sum>>(nodes, processes)) ==
+              "");
+}
