@@ -187,7 +187,7 @@ COLUMNS = [
     ("p99", 9, lambda r: us(r["p99_us"])), ("in a row", 9, lambda r: us(r["back_to_back_us"])), ("skew", 7, lambda r: us(r["start_skew_us"])), ("algbw", 8, lambda r: gb_s(r["algbw_gb_s"])), ("busbw", 8, lambda r: gb_s(r["busbw_gb_s"])),
     ("cpu s/op", 9, lambda r: f"{r['cpu_s']:.2g}"), ("bound", 9, lambda r: us(r["bound_us"])),
     ("of bound", 9, lambda r: "-" if not r["of_bound"] else f"{r['of_bound']:.0%}"),
-    ("x peer", 7, lambda r: times(r["times_best_peer"])), ("x row", 6, lambda r: times(r["times_best_row"])), ("cpu x", 6, lambda r: times(r["cpu_of_best_peer"])),
+    ("x peer", 7, lambda r: times(r["times_best_peer"])), ("x row", 7, lambda r: times(r["times_best_row"])), ("cpu x", 6, lambda r: times(r["cpu_of_best_peer"])),
     ("check", 6, lambda r: "ok" if not r["wrong_elements"] else "WRONG"),
     ("target", 13, lambda r: r["target"] or ""), ("met", 4, lambda r: {True: "yes", False: "NO", None: "" if not r["target"] else "?"}[r["met"]]),
 ]
@@ -295,7 +295,8 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
     hungry = [r for r in rows if r["cpu_of_best_peer"] and r["cpu_of_best_peer"] > 1]
     compared = [r for r in rows if r["cpu_of_best_peer"]]
     print(f"\nTargets of speed: {len(judged) - len(missed)} of {len(judged)} met"
-          + "".join(f"\n  missed: {place(r)}: {times(r['times_best_peer'])}x the best peer, {r['of_bound'] or 0:.1%} of the bound, wanted {r['target']}" for r in missed))
+          + "".join(f"\n  missed: {place(r)}: {times(r['times_best_peer'])}x the best peer ({times(r['times_best_row'])}x in a row), "
+                    + (f"{r['of_bound']:.1%} of the bound, " if r["of_bound"] else "") + f"wanted {r['target']}" for r in missed))
     print(f"Targets of CPU (not above the fastest peer's): {len(compared) - len(hungry)} of {len(compared)} met"
           + "".join(f"\n  missed: {place(r)}: {r['cpu_of_best_peer']:.2f}x the CPU of {r['best_peer']}" for r in hungry))
     wrong = [r for r in rows if r["wrong_elements"]]
