@@ -7,9 +7,9 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/free_memory.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/memory_check.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
-#include "herring/session/memory_check.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>

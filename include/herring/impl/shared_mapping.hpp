@@ -9,9 +9,9 @@
 #include "herring/base/free_memory.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/control/all_or_none.hpp"
+#include "herring/control/memory_check.hpp"
 #include "herring/error.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
-#include "herring/session/memory_check.hpp"
 #include "herring/world.hpp"
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 // herring: whether what all ranks are about to fill fits into what is free, before the kernel kills one.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_SESSION_MEMORY_CHECK_HPP
-#define HERRING_SESSION_MEMORY_CHECK_HPP
+#ifndef HERRING_CONTROL_MEMORY_CHECK_HPP
+#define HERRING_CONTROL_MEMORY_CHECK_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/error.hpp"
@@ -35,4 +35,4 @@ HERRING_SEPARABLE void check_memory(world& ranks, std::size_t bytes);
 #include "herring/impl/memory_check.hpp"
 #endif
 
-#endif // HERRING_SESSION_MEMORY_CHECK_HPP
+#endif // HERRING_CONTROL_MEMORY_CHECK_HPP
