@@ -25,6 +25,9 @@ void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const*
 void hot_flat_poll(flat& reduce) { reduce.poll(); }
 void hot_flat_wait(flat& reduce) { reduce.wait(); }
 void hot_flat_all_reduce(flat& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
+void hot_flat_collectives(flat& reduce, std::span<float> const* all, std::span<float> const* mine) {
+    run_collectives(reduce, *all, *mine);
+}
 
 void hot_local_ready(local& reduce, std::size_t i) { reduce.ready(i); }
 void hot_local_ready_callers(local& reduce, std::size_t i, std::span<float> const* inout) {
@@ -33,6 +36,9 @@ void hot_local_ready_callers(local& reduce, std::size_t i, std::span<float> cons
 void hot_local_poll(local& reduce) { reduce.poll(); }
 void hot_local_wait(local& reduce) { reduce.wait(); }
 void hot_local_all_reduce(local& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
+void hot_local_collectives(local& reduce, std::span<float> const* all, std::span<float> const* mine) {
+    run_collectives(reduce, *all, *mine);
+}
 }
 
 int main() {
@@ -41,13 +47,15 @@ int main() {
                                .ready_callers = hot_flat_ready_callers,
                                .poll = hot_flat_poll,
                                .wait = hot_flat_wait,
-                               .all_reduce = hot_flat_all_reduce}
+                               .all_reduce = hot_flat_all_reduce,
+                               .collectives = hot_flat_collectives}
             .run(world);
         calls_of_reducer<local>{.ready = hot_local_ready,
                                 .ready_callers = hot_local_ready_callers,
                                 .poll = hot_local_poll,
                                 .wait = hot_local_wait,
-                                .all_reduce = hot_local_all_reduce}
+                                .all_reduce = hot_local_all_reduce,
+                                .collectives = hot_local_collectives}
             .run(world);
     });
 }

@@ -5,6 +5,9 @@
 #ifndef HERRING_TESTS_HOT_CALLS_HPP
 #define HERRING_TESTS_HOT_CALLS_HPP
 
+#include <herring/collectives/all_gather.hpp>
+#include <herring/collectives/broadcast.hpp>
+#include <herring/collectives/reduce_scatter.hpp>
 #include <herring/herring.hpp>
 
 #include <chrono>
@@ -44,6 +47,13 @@ struct counting {
     }
 };
 
+/// The collectives beside a reducer: of the gradients this rank gets its own range, and of the weights all ranges.
+template <class Reducer> void run_collectives(Reducer& reduce, std::span<float> all, std::span<float> mine) {
+    herring::reduce_scatter(reduce, all, mine);
+    herring::all_gather(reduce, mine, all);
+    herring::broadcast(reduce, all, 0);
+}
+
 /// A program's hot functions of one reducer.
 template <class Reducer> struct calls_of_reducer {
     void (*ready)(Reducer&, std::size_t);
@@ -51,6 +61,7 @@ template <class Reducer> struct calls_of_reducer {
     void (*poll)(Reducer&);
     void (*wait)(Reducer&);
     void (*all_reduce)(Reducer&, std::span<float> const*);
+    void (*collectives)(Reducer&, std::span<float> const* all, std::span<float> const* mine);
 
     void run(herring::world& world) const {
         std::vector<float> memory(7, 1.0f);
@@ -61,6 +72,9 @@ template <class Reducer> struct calls_of_reducer {
         poll(reduce);
         wait(reduce);
         all_reduce(reduce, &callers);
+        std::vector<float> own(reduce.owned(memory.size(), world.rank()).elements);
+        std::span<float> const mine(own);
+        collectives(reduce, &callers, &mine);
     }
 };
 

@@ -46,6 +46,9 @@ void hot_reducing_ready_callers(reducing& reduce, std::size_t i, std::span<float
 void hot_reducing_poll(reducing& reduce) { reduce.poll(); }
 void hot_reducing_wait(reducing& reduce) { reduce.wait(); }
 void hot_reducing_all_reduce(reducing& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
+void hot_reducing_collectives(reducing& reduce, std::span<float> const* all, std::span<float> const* mine) {
+    run_collectives(reduce, *all, *mine);
+}
 }
 
 namespace {
@@ -54,7 +57,8 @@ void ranks(herring::world& world) {
                                .ready_callers = hot_reducing_ready_callers,
                                .poll = hot_reducing_poll,
                                .wait = hot_reducing_wait,
-                               .all_reduce = hot_reducing_all_reduce}
+                               .all_reduce = hot_reducing_all_reduce,
+                               .collectives = hot_reducing_collectives}
         .run(world);
     calls_of_transport<ofi>{.post_send = hot_ofi_post_send,
                             .post_receive = hot_ofi_post_receive,

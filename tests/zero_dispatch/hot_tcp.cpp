@@ -45,6 +45,9 @@ void hot_both_ready_callers(both& reduce, std::size_t i, std::span<float> const*
 void hot_both_poll(both& reduce) { reduce.poll(); }
 void hot_both_wait(both& reduce) { reduce.wait(); }
 void hot_both_all_reduce(both& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
+void hot_both_collectives(both& reduce, std::span<float> const* all, std::span<float> const* mine) {
+    run_collectives(reduce, *all, *mine);
+}
 }
 
 namespace {
@@ -53,7 +56,8 @@ void ranks(herring::world& world) {
                            .ready_callers = hot_both_ready_callers,
                            .poll = hot_both_poll,
                            .wait = hot_both_wait,
-                           .all_reduce = hot_both_all_reduce}
+                           .all_reduce = hot_both_all_reduce,
+                           .collectives = hot_both_collectives}
         .run(world);
     // Each rank sends to the one of its number on the other node.
     calls_of_transport<tcp>{.post_send = hot_tcp_post_send,

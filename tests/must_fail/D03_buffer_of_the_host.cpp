@@ -1,0 +1,20 @@
+// herring: must not compile: all_gather by a reducer whose tensors lie on devices.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/collectives/all_gather.hpp"
+#include "herring/gpu/host_runtime.hpp"
+#include "herring/gpu/peer_sums.hpp"
+#include "herring/herring.hpp"
+#include "herring/transport/inproc.hpp"
+
+#include <span>
+
+#ifndef HERRING_TWIN
+using on_device = herring::gpu::basic_nvlink<herring::gpu::host_runtime>;
+using gradients = herring::reducer<float, herring::transport::inproc, herring::update::sum, on_device>;
+#else
+using gradients = herring::reducer<float, herring::transport::inproc, herring::update::sum>;
+#endif
+
+void gather(gradients& reduce, std::span<float const> mine, std::span<float> all) {
+    herring::all_gather(reduce, mine, all);
+}
