@@ -4,15 +4,12 @@
 #define HERRING_ENGINE_ENGINE_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/engine/context.hpp"
 #include "herring/engine/counters.hpp"
-#include "herring/engine/routes/local.hpp"
-#include "herring/engine/routes/mailbox.hpp"
-#include "herring/engine/routes/one_hop.hpp"
-#include "herring/engine/routes/two_hop.hpp"
-#include "herring/trace/trace.hpp"
+#include "herring/engine/machine.hpp"
+#include "herring/engine/operation.hpp"
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,46 +27,44 @@ namespace HERRING_NAMESPACE {
 /// Memory:   plan.staging_bytes(peers) and O(ranks + executions); nothing is allocated after construction.
 /// Errors:   the first one stays (`failed`); nothing moves after it.
 template <class Transport, class IntraNode, class Trace, operation... Operations> class engine {
-    using context = detail::engine_context<Transport, IntraNode, Operations...>;
-    using mailbox_route = detail::mailbox_route<context>;
-    using local_route = detail::local_route<context>;
+    using machine = detail::machine<Transport, IntraNode, Trace, typename Operations::traffic...>;
 
   public:
     /// `peers`: ranks of other nodes that this rank shares chunks with. `local_memory`: local_bytes(...) of this rank's region.
-    engine(failure_sink sink, int rank, topology const& map, herring::plan const& from, Transport& transport,
-           IntraNode& node, Trace& trace, std::span<int const> peers, std::size_t executions,
-           std::byte* local_memory, std::span<std::byte> staging)
-        : shared_(sink, rank, map, from, transport, node, peers, executions, staging), trace_(trace),
-          networked_(map.nodes() > 1), local_(shared_, local_memory),
-          mailbox_(shared_, from.tuning.mailbox_bytes,
-                   local_memory == nullptr ? nullptr : local_memory + local_route::memory_bytes(executions)),
-          one_hop_(shared_), two_hop_(shared_) {}
+    HERRING_SETUP engine(failure_sink sink, int rank, topology const& map, herring::plan const& from,
+                         Transport& transport, IntraNode& node, Trace& trace, std::span<int const> peers,
+                         std::size_t executions, std::byte* local_memory, std::span<std::byte> staging)
+        : machine_(sink, rank, map, from, transport, node, trace, peers, executions, local_memory, staging),
+          operations_(std::in_place, static_cast<detail::engine_state&>(machine_.core),
+                      machine_.core.traffic) {}
     engine(engine const&) = delete;
     engine& operator=(engine const&) = delete;
 
     /// Bytes of every rank's region that an engine needs for its local ranks: `local_memory` at construction.
     static constexpr std::size_t local_bytes(std::size_t executions, std::size_t mailbox_bytes) noexcept {
-        return local_route::memory_bytes(executions) + mailbox_route::memory_bytes(mailbox_bytes);
+        return machine::local_bytes(executions, mailbox_bytes);
     }
 
     /// Posts the receives of the first window; the caller then waits for all ranks, so that nobody sends before.
-    void open() noexcept {
-        two_hop_.open();
-        one_hop_.open();
-    }
+    void open() noexcept { machine_.open(); }
 
     /// Hands over an execution; its memory belongs to the engine until it is released. At most as many may be
     /// outstanding as was said at construction. Returns its number.
-    std::uint64_t submit(execution const& e) noexcept { return shared_.ledger.request(e); }
+    std::uint64_t submit(execution const& e) noexcept { return machine_.core.ledger.request(e); }
 
     /// The number by which executions name an operation of the engine's.
     template <class Operation> static constexpr std::uint8_t number_of() noexcept {
         static_assert((std::same_as<Operation, Operations> || ...));
-        return detail::operation_list<Operations...>::template number_of<Operation>();
+        std::uint8_t number = 0;
+        (void)((std::same_as<Operation, Operations> || (++number, false)) || ...);
+        return number;
     }
-    /// An operation of the engine's: what it keeps is set and read between executions.
+    /// An operation of the engine's, and its traffic: what they keep is set and read between executions.
     template <class Operation> Operation& get() noexcept {
-        return shared_.operations.template get<Operation>();
+        return operations_.template at<number_of<Operation>()>();
+    }
+    template <class Operation> typename Operation::traffic& traffic_of() noexcept {
+        return machine_.core.traffic.template at<number_of<Operation>()>();
     }
 
     /// Executions that were submitted.
@@ -80,140 +75,90 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     /// The same counts, for whoever looks from outside.
     ///
     /// Lifetime: the engine's.
-    std::atomic<std::uint64_t> const& submissions() const noexcept { return shared_.ledger.requested(); }
-    std::atomic<std::uint64_t> const& releases() const noexcept { return shared_.ledger.released(); }
+    std::atomic<std::uint64_t> const& submissions() const noexcept {
+        return machine_.core.ledger.requested();
+    }
+    std::atomic<std::uint64_t> const& releases() const noexcept { return machine_.core.ledger.released(); }
 
     /// A released execution as it ended, until as many others as may be outstanding are submitted: how its ranks combined it,
     /// and the place that is this rank's now.
-    execution const& ended(std::uint64_t number) noexcept { return shared_.ledger.at(number); }
+    execution const& ended(std::uint64_t number) noexcept { return machine_.core.ledger.at(number); }
 
     /// The first failure, or nullptr.
-    failure const* failed() const noexcept { return shared_.failures.seen(); }
+    failure const* failed() const noexcept { return machine_.core.failures.seen(); }
     /// Ends everything with this failure, here and, if `announce`, on every rank.
-    void fail(failure const& why, bool announce = true) noexcept { shared_.end(why, announce); }
+    void fail(failure const& why, bool announce = true) noexcept { machine_.core.end(why, announce); }
 
     /// What does not depend on operations: whom this rank waits for, and who it suspects.
     ///
     /// Threads: of the one that polls.
-    detail::engine_core<Transport, IntraNode>& core() noexcept { return shared_; }
+    detail::engine_core<Transport, IntraNode>& core() noexcept { return machine_.core; }
 
     /// Does what can be done now. Returns 0 when there was nothing.
     std::size_t poll() noexcept {
-        if (failing()) return 0;
-        shared_.ledger.take_requests();
-        std::size_t progress = 0;
-        if (networked_) progress += shared_.poll_transport();
-        if (!failing()) progress += arrive();
-        if (!failing()) progress += mailbox_.step();
-        if (!failing()) progress += local_.step();
-        if (networked_) {
-            if (!failing()) progress += two_hop_.step();
-            if (!failing()) progress += one_hop_.step();
+        if (machine_.is_failing()) return 0;
+        std::size_t progress = machine_.receive();
+        while (!machine_.is_failing() && machine_.next_has_arrived()) {
+            if constexpr (machine::core_type::sums_on_device)
+                if (!sum_on_device<Operations...>()) break;
+            machine_.core.ledger.arrive_all();
+            ++progress;
         }
-        if (!failing()) return progress + finish();
-        shared_.publish(); // nothing is released any more
+        for (bool more = true; more && !machine_.is_failing();) {
+            detail::wanted_work wanted;
+            progress += machine_.step(wanted);
+            more = wanted.any();
+            if (more) perform(wanted);
+        }
+        for (; !machine_.is_failing() && machine_.next_is_done(); machine_.finish_next(), ++progress)
+            if constexpr (machine::core_type::sums_on_device)
+                if (!spread_on_device<Operations...>()) break;
+        if (!machine_.is_failing()) return progress + machine_.release();
+        machine_.core.publish(); // nothing is released any more
         return 0;
     }
 
-    herring::counters counters() const noexcept { return shared_.counters(); }
+    herring::counters counters() const noexcept { return machine_.core.counters(); }
     /// Ends the statistics of one wait: who was waited for longest.
-    void finish_wait_stats() noexcept { shared_.finish_wait_stats(); }
+    void finish_wait_stats() noexcept { machine_.core.finish_wait_stats(); }
 
   private:
-    bool failing() const noexcept { return shared_.failures.is_failing(); }
-
-    std::uint32_t pending_in(route path) const noexcept {
-        switch (path) {
-        case route::mailbox:
-            return mailbox_route::cursors();
-        case route::local:
-            return local_route::cursors();
-        case route::one_hop:
-            return one_hop_.cursors();
-        case route::two_hop:
-            return two_hop_.cursors();
-        }
-        return 0;
-    }
-
-    std::size_t arrive() noexcept {
-        detail::execution_ledger& ledger = shared_.ledger;
-        std::size_t progress = 0;
-        if constexpr (context::on_device)
-            if (failure const* const why = shared_.node.failed())
-                return shared_.failures.fail(*why, true), progress;
-        for (; ledger.arrived() < ledger.submitted(); ledger.arrive(), ++progress) {
-            std::uint64_t const number = ledger.arrived();
-            execution& e = ledger.at(number);
-            if constexpr (context::on_device)
-                if (!shared_.node.loaded(number, ledger.submitted())) break;
-            if (e.path == route::mailbox && !mailbox_.fill(e, number)) break;
-            if constexpr (context::sums_on_device) e.device_sum = shared_.node.part(e.own);
-            e.local_offsets = shared_.local_offsets(number);
-            ledger.add(number, pending_in(e.path));
-            local_.declare(e, number);
-            shared_.node.arrive(number);
-        }
-        for (; ledger.arrived() > ledger.all_arrived() &&
-               shared_.node.first_not_arrived(ledger.all_arrived()) < 0;
-             ledger.arrive_all(), ++progress) {
-            std::uint64_t const number = ledger.all_arrived();
-            execution& e = ledger.at(number);
-            if (int const other = local_.differs(e, number); other >= 0) {
-                shared_.mismatch_on_node(other, e);
-                break;
+    void perform(detail::wanted_work const& wanted) noexcept {
+        execution const& e = machine_.core.ledger.at(wanted.number);
+        operations_.with(e.operation, [&](auto& operation) {
+            using kind = detail::wanted_work::kind;
+            switch (wanted.what) {
+            case kind::make_part:
+                return operation.make_part(e, wanted.of, wanted.stage);
+            case kind::combine:
+                return operation.combine(e, wanted.of, wanted.parts);
+            case kind::combine_mailboxes:
+                return operation.combine_mailboxes(e, wanted.boxes);
+            case kind::combine_lent:
+                return operation.combine_lent(e);
+            case kind::none:
+                return;
             }
-            if constexpr (context::sums_on_device)
-                if (!summed_on_device<Operations...>()) break;
-        }
-        return progress;
+        });
     }
 
     // Whether the devices have summed the next execution; has them sum what all local ranks have arrived at.
-    template <class Reduce, class...> bool summed_on_device() noexcept {
-        return shared_.node.template summed<typename Reduce::update, typename Reduce::element>(
-            shared_.ledger.all_arrived(), shared_.ledger.arrived(), shared_.contributing_ranks,
-            [this](std::uint64_t number) -> execution const& { return shared_.ledger.at(number); });
+    template <class Reduce, class...> bool sum_on_device() noexcept {
+        detail::execution_ledger& ledger = machine_.core.ledger;
+        return machine_.core.node.template summed<typename Reduce::update, typename Reduce::element>(
+            ledger.all_arrived(), ledger.arrived(), machine_.core.contributing_ranks,
+            [&ledger](std::uint64_t number) -> execution const& { return ledger.at(number); });
     }
-    template <class Reduce, class...> void spread_on_device(std::uint64_t number) noexcept {
-        shared_.node.template spread<typename Reduce::element>(number, shared_.ledger.at(number));
-    }
-
-    // Whether the result is complete when this rank has made it.
-    static bool is_alone(execution const& e) noexcept {
-        return e.path == route::mailbox || e.how == lending::swap;
-    }
-
-    std::size_t finish() noexcept {
-        detail::execution_ledger& ledger = shared_.ledger;
-        std::size_t progress = 0;
-        for (; ledger.finished() < ledger.arrived() && !ledger.is_pending(ledger.finished()); ++progress) {
-            std::uint64_t const number = ledger.finished();
-            if constexpr (context::sums_on_device) {
-                spread_on_device<Operations...>(number);
-                if (shared_.node.failed() != nullptr) break; // nobody may take this for finished
-            }
-            shared_.node.finish(number, !is_alone(ledger.at(number)));
-            ledger.finish();
-        }
-        for (std::uint64_t done = ledger.released().load(std::memory_order_relaxed);
-             done < ledger.finished() &&
-             (is_alone(ledger.at(done)) || shared_.node.first_not_finished(done) < 0);
-             ++done, ++progress) {
-            trace_(trace_event::bucket_reduced, ledger.at(done).label);
-            if constexpr (context::on_device && !context::sums_on_device) shared_.node.store(done);
-            ledger.release();
-        }
-        return progress;
+    // False: nobody may take the next execution for finished.
+    template <class Reduce, class...> bool spread_on_device() noexcept {
+        detail::execution_ledger& ledger = machine_.core.ledger;
+        machine_.core.node.template spread<typename Reduce::element>(ledger.finished(),
+                                                                     ledger.at(ledger.finished()));
+        return machine_.core.node.failed() == nullptr;
     }
 
-    context shared_;
-    Trace& trace_;
-    bool const networked_;
-    local_route local_;
-    mailbox_route mailbox_;
-    detail::one_hop_route<context> one_hop_;
-    detail::two_hop_route<context> two_hop_;
+    machine machine_;
+    detail::list_of<Operations...> operations_;
 };
 
 } // namespace HERRING_NAMESPACE

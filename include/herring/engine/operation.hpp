@@ -10,8 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace HERRING_NAMESPACE {
+
+namespace detail {
+struct engine_state;
+}
 
 /// One node's part of a chunk, as it lies here.
 struct node_part {
@@ -25,77 +30,107 @@ struct parts_view {
     std::span<node_part const> after;
 };
 
-/// What an engine may do with a chunk (c) of an execution (e). All functions are noexcept, and nothing is allocated.
+/// What an operation sends and receives of a chunk (c) of an execution (e), whatever the type of elements: what the routes ask.
 ///
 /// - `part_bytes(e, c, from, to)`: bytes that node `from` sends of the chunk to node `to`; 0: an empty message, for the
 ///   credit. Both ends ask. `result_bytes(e, c, to)`: of what the server returns to a node.
-/// - `make_part(e, c, stage)`: makes this node's part, once for all that it is sent to; in `stage`, if it needs room.
-///   `part(e, c, to, stage)`: what of it goes to node `to`; it stays as it is until it is sent.
-/// - `combine(e, c, parts)`: all parts are here, or there are no other nodes: the result goes where this node's ranks take
-///   it. Returns what travels back, which is not written again before the execution is finished.
+/// - `part(e, c, to, stage)`: what goes to node `to` of the part that was made; it stays as it is until it is sent.
+/// - `result(e, c)`: what was combined and travels back; not written again before the execution is finished.
 /// - `landing(e, c)`: where the result of a chunk arrives at this rank; `take_result(e, c)`: it has arrived.
-/// - `given(e)`: what of the bucket this rank puts into its mailbox; `combine_mailboxes(e, boxes)`: makes this rank's result
-///   from all local ranks' mailboxes.
-/// - `lends`: what becomes of a bucket that all local ranks copied from memory of the caller's. `combine_lent(e)`: makes this
-///   rank's result from where the others' copies lie, in memory of the caller's.
+/// - `given(e)`: what of the bucket this rank puts into its mailbox.
+/// - `lends`: what becomes of a bucket that all local ranks copied from memory of the caller's.
+template <class Traffic>
+concept operation_traffic = std::constructible_from<Traffic, detail::engine_state&> &&
+    requires(Traffic const& of, execution const& e, chunk const& c, std::byte* stage, int node) {
+    { of.part_bytes(e, c, node, node) }
+    noexcept->std::same_as<std::size_t>;
+    { of.result_bytes(e, c, node) }
+    noexcept->std::same_as<std::size_t>;
+    { of.part(e, c, node, stage) }
+    noexcept->std::same_as<std::span<std::byte const>>;
+    { of.result(e, c) }
+    noexcept->std::same_as<std::span<std::byte const>>;
+    { of.landing(e, c) }
+    noexcept->std::same_as<std::byte*>;
+    { of.take_result(e, c) }
+    noexcept;
+    { of.given(e) }
+    noexcept->std::same_as<range>;
+    { Traffic::lends } -> std::convertible_to<lending>;
+};
+
+/// What an engine does with chunks: an operation's traffic, and how bytes become others. All functions are noexcept, and nothing
+/// is allocated. Knows no messages.
+///
+/// - `make_part(e, c, stage)`: makes this node's part, once for all that it is sent to; in `stage`, if it needs room.
+/// - `combine(e, c, parts)`: all parts are here, or there are no other nodes: the result goes where this node's ranks take it.
+/// - `combine_mailboxes(e, boxes)`: makes this rank's result from all local ranks' mailboxes.
+/// - `combine_lent(e)`: makes it from where the other ranks' copies lie, in memory of the caller's.
 template <class Operation>
-concept operation = requires(Operation& op, Operation const& facts, execution& e, chunk const& c,
-                             parts_view const& parts, std::byte* stage, std::byte* const* boxes, int node) {
-    { facts.part_bytes(e, c, node, node) }
-    noexcept->std::same_as<std::size_t>;
-    { facts.result_bytes(e, c, node) }
-    noexcept->std::same_as<std::size_t>;
+concept operation = operation_traffic<typename Operation::traffic> &&
+    std::constructible_from<Operation, detail::engine_state&, typename Operation::traffic&> &&
+    requires(Operation& op, execution const& e, chunk const& c, parts_view const& parts, std::byte* stage,
+             std::byte* const* boxes) {
     { op.make_part(e, c, stage) }
     noexcept;
-    { op.part(e, c, node, stage) }
-    noexcept->std::same_as<std::span<std::byte const>>;
     { op.combine(e, c, parts) }
-    noexcept->std::same_as<std::span<std::byte const>>;
-    { op.landing(e, c) }
-    noexcept->std::same_as<std::byte*>;
-    { op.take_result(e, c) }
     noexcept;
-    { facts.given(e) }
-    noexcept->std::same_as<range>;
     { op.combine_mailboxes(e, boxes) }
     noexcept;
-    { Operation::lends } -> std::convertible_to<lending>;
     { op.combine_lent(e) }
     noexcept;
 };
 
 namespace detail {
 
-template <class Operation> struct held_operation { Operation itself; };
+/// What a route wants done before it goes on. The engine does it at once: the operation is the one thing that depends on the
+/// type of elements, so that the routes do not.
+struct wanted_work {
+    enum class kind : std::uint8_t { none, make_part, combine, combine_mailboxes, combine_lent };
+    kind what = kind::none;
+    std::uint64_t number = 0; ///< execution
+    chunk of{};
+    parts_view parts{};                ///< combine
+    std::byte* stage = nullptr;        ///< make_part
+    std::byte* const* boxes = nullptr; ///< combine_mailboxes
 
-/// The operations of an engine: a list that is closed when the program is compiled. Which one an execution runs is a number;
-/// calls are branches over the list.
-template <class... Operations> struct operation_list : held_operation<Operations>... {
-    template <class State>
-    explicit operation_list(State& state) : held_operation<Operations>{Operations(state)}... {}
+    bool any() const noexcept { return what != kind::none; }
+};
 
-    /// Calls f(operation) for the one of that number.
-    template <class Function> decltype(auto) with(std::uint8_t number, Function const& f) noexcept {
-        return choose<Function, Operations...>(number, f);
-    }
-    template <class Operation> Operation& get() noexcept {
-        return static_cast<held_operation<Operation>&>(*this).itself;
-    }
+template <std::size_t Place, class Held> struct held_at { Held itself; };
 
-    template <class Operation> static constexpr std::uint8_t number_of() noexcept {
-        std::uint8_t number = 0;
-        (void)((std::same_as<Operation, Operations> || (++number, false)) || ...);
-        return number;
+/// One object of each type, asked by number: branches over the list, which is closed when the program is compiled.
+template <class Places, class... Held> class numbered_list;
+template <std::size_t... Places, class... Held>
+class numbered_list<std::index_sequence<Places...>, Held...> : held_at<Places, Held>... {
+  public:
+    template <class... Arguments>
+    explicit numbered_list(Arguments&... arguments) : held_at<Places, Held>{Held(arguments...)}... {}
+    /// Each from the object of `of` at its place too.
+    template <class First, class Other>
+    numbered_list(std::in_place_t, First& first, Other& of)
+        : held_at<Places, Held>{Held(first, of.template at<Places>())}... {}
+
+    template <std::size_t Place> auto& at() noexcept { return at_place<Place>(*this); }
+
+    /// Calls f(object) for the one of that number.
+    template <class Function>
+    HERRING_ALWAYS_INLINE decltype(auto) with(std::uint8_t number, Function const& f) noexcept {
+        return choose<0>(number, f);
     }
 
   private:
-    template <class Function, class First, class... Rest>
+    template <std::size_t Place, class Here> static Here& at_place(held_at<Place, Here>& here) noexcept {
+        return here.itself;
+    }
+    template <std::size_t Place, class Function>
     HERRING_ALWAYS_INLINE decltype(auto) choose(std::uint8_t number, Function const& f) noexcept {
-        if constexpr (sizeof...(Rest) > 0)
-            if (number != 0) return choose<Function, Rest...>(static_cast<std::uint8_t>(number - 1), f);
-        return f(get<First>());
+        if constexpr (Place + 1 < sizeof...(Held))
+            if (number != Place) return choose<Place + 1>(number, f);
+        return f(at<Place>());
     }
 };
+template <class... Held> using list_of = numbered_list<std::index_sequence_for<Held...>, Held...>;
 
 } // namespace detail
 } // namespace HERRING_NAMESPACE

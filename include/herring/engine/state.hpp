@@ -80,6 +80,15 @@ struct engine_state {
     /// Where a one-hop part of this node's is made: one for all peers.
     std::byte* part_stage(std::size_t slot) const noexcept { return part_stages_ + slot * part_stage_size_; }
 
+    /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one contribution.
+    std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
+                                    std::byte* stage) const noexcept {
+        std::size_t const bytes = what.elements * partial_bytes;
+        if (e.device_sum != nullptr) return {e.device_sum + what.offset * partial_bytes, bytes};
+        if (staged) return {stage + (what.offset - c.offset) * partial_bytes, bytes};
+        return {given_by(e, who.local, what.offset), bytes};
+    }
+
     // ---- failures -------------------------------------------------------------------------------------------------
 
     /// Whether what came in belongs to this execution and has the size that is due; a misfit ends the engine.

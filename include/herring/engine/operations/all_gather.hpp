@@ -10,15 +10,15 @@
 #include <cstddef>
 #include <span>
 
-namespace HERRING_NAMESPACE::operations {
+namespace HERRING_NAMESPACE::detail {
 
-/// Shards belong to owners: a push is a credit only, and the owner returns its range to all. The execution has the table of
-/// ranges (`owned`). By one hop a node sends of a chunk what its ranks own. Moves bytes: it depends on no element type.
-class all_gather {
+/// Shards belong to owners: a push is a credit only, and the owner returns its range to all. By one hop a node sends of a chunk
+/// what its ranks own.
+class all_gather_traffic {
   public:
     static constexpr lending lends = lending::read;
 
-    explicit all_gather(detail::engine_state& state) noexcept : state_(state) {}
+    explicit all_gather_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
         return c.owner >= 0 ? 0 : state_.owned_by_node(e, c, from).elements * state_.element_bytes;
@@ -26,6 +26,38 @@ class all_gather {
     std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
         return c.elements * state_.element_bytes;
     }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int,
+                                    std::byte* stage) const noexcept {
+        if (c.owner >= 0) return {};
+        range const own = state_.owned_by_node(e, c, state_.who.node);
+        if (own.elements == 0) return {};
+        return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
+                own.elements * state_.element_bytes};
+    }
+    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
+        return state_.result(e, c);
+    }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept {
+        return state_.result(e, c).data();
+    }
+    void take_result(execution const& e, chunk const& c) const noexcept { state_.spread(e, c); }
+    range given(execution const& e) const noexcept { return e.owned[state_.who.rank]; }
+
+  private:
+    engine_state& state_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::operations {
+
+/// Moves what each rank owns to all. The execution has the table of ranges (`owned`). Depends on no element type.
+class all_gather {
+  public:
+    using traffic = detail::all_gather_traffic;
+
+    all_gather(detail::engine_state& state, traffic&) noexcept : state_(state) {}
+
     /// Where ranks share a node, their ranges come together in `stage`.
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         if (c.owner >= 0 || state_.who.local_size == 1) return;
@@ -37,18 +69,8 @@ class all_gather {
                         state_.given_by(e, l, own.offset), own.elements);
         }
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte* stage) noexcept {
-        if (c.owner >= 0) return {};
-        range const own = state_.owned_by_node(e, c, state_.who.node);
-        if (own.elements == 0) return {};
-        return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
-                own.elements * state_.element_bytes};
-    }
-    std::span<std::byte const> combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        if (c.owner >= 0) {
-            spread(e, c.range(), state_.given_by(e, c.owner, c.offset));
-            return state_.result(e, c);
-        }
+    void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        if (c.owner >= 0) return spread(e, c.range(), state_.given_by(e, c.owner, c.offset));
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) {
                 std::size_t const begin = state_.owned_by_node(e, c, p.node).offset;
@@ -61,12 +83,7 @@ class all_gather {
             range const own = state_.owned_by(e, c, state_.who.rank_of(l));
             if (own.elements > 0) spread(e, own, state_.given_by(e, l, own.offset));
         }
-        return {};
     }
-    std::byte* landing(execution const& e, chunk const& c) noexcept { return state_.result(e, c).data(); }
-    void take_result(execution const& e, chunk const& c) noexcept { state_.spread(e, c); }
-
-    range given(execution const& e) const noexcept { return e.owned[state_.who.rank]; }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l) {
             range const theirs = e.owned[state_.who.rank_of(l)];

@@ -10,15 +10,15 @@
 #include <cstddef>
 #include <span>
 
-namespace HERRING_NAMESPACE::operations {
+namespace HERRING_NAMESPACE::detail {
 
 /// The root's node alone pushes, to each chunk's server, and the server returns the chunk to the others: no node sends more
-/// than the bucket once. Everyone else sends credits. Moves bytes: it depends on no element type.
-class broadcast {
+/// than the bucket twice. Everyone else sends credits.
+class broadcast_traffic {
   public:
     static constexpr lending lends = lending::read;
 
-    explicit broadcast(detail::engine_state& state) noexcept : state_(state) {}
+    explicit broadcast_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
         return from == root_node(e) ? c.elements * state_.element_bytes : 0;
@@ -26,43 +26,27 @@ class broadcast {
     std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
         return to == root_node(e) ? 0 : c.elements * state_.element_bytes;
     }
-    void make_part(execution const&, chunk const&, std::byte*) noexcept {}
-    std::span<std::byte const> part(execution const& e, chunk const& c, int to, std::byte*) noexcept {
+    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte*) const noexcept {
         if (!is_at_root(e)) return {};
-        return {of_root(e, c.offset), part_bytes(e, c, state_.who.node, to)};
+        return {of_root(e, c.offset), c.elements * state_.element_bytes};
     }
-    std::span<std::byte const> combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        if (is_at_root(e)) {
-            spread(e, c, of_root(e, c.offset));
-            return {of_root(e, c.offset), c.elements * state_.element_bytes};
-        }
-        for (auto const& side : {parts.before, parts.after})
-            for (node_part const& p : side)
-                if (p.node == root_node(e)) spread(e, c, p.data);
+    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
+        if (is_at_root(e)) return {of_root(e, c.offset), c.elements * state_.element_bytes};
         return state_.result(e, c);
     }
-    std::byte* landing(execution const& e, chunk const& c) noexcept { return state_.result(e, c).data(); }
-    void take_result(execution const& e, chunk const& c) noexcept {
+    std::byte* landing(execution const& e, chunk const& c) const noexcept {
+        return state_.result(e, c).data();
+    }
+    void take_result(execution const& e, chunk const& c) const noexcept {
         if (is_at_root(e))
             spread(e, c, of_root(e, c.offset)); // the credit: the part has been sent
         else
             state_.spread(e, c);
     }
-
     range given(execution const& e) const noexcept {
         return e.root == state_.who.rank ? range{0, e.elements} : range{};
     }
-    void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        if (e.root != state_.who.rank)
-            state_.copy(state_.result_of(e, state_.who.local, 0), boxes[local_root(e)], e.elements);
-    }
-    void combine_lent(execution const& e) noexcept {
-        if (e.root == state_.who.rank) return;
-        for (lent_part const& part : std::span(e.lent, e.lent_parts))
-            state_.copy(part.to, state_.given_by(e, local_root(e), part.offset), part.elements);
-    }
 
-  private:
     int root_node(execution const& e) const noexcept { return state_.who.map.node(e.root); }
     int local_root(execution const& e) const noexcept { return state_.who.map.local_rank(e.root); }
     bool is_at_root(execution const& e) const noexcept { return root_node(e) == state_.who.node; }
@@ -70,13 +54,47 @@ class broadcast {
         return state_.given_by(e, local_root(e), offset);
     }
     /// Into the results of all local ranks; the root has its own.
-    void spread(execution const& e, chunk const& c, std::byte const* from) noexcept {
+    void spread(execution const& e, chunk const& c, std::byte const* from) const noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)
             if (state_.who.rank_of(l) != e.root)
                 state_.copy(state_.result_of(e, l, c.offset), from, c.elements);
     }
 
+  private:
+    engine_state& state_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::operations {
+
+/// Moves the root's bucket to all. Depends on no element type.
+class broadcast {
+  public:
+    using traffic = detail::broadcast_traffic;
+
+    broadcast(detail::engine_state& state, traffic& of) noexcept : state_(state), traffic_(of) {}
+
+    void make_part(execution const&, chunk const&, std::byte*) noexcept {}
+    void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        if (traffic_.is_at_root(e)) return traffic_.spread(e, c, traffic_.of_root(e, c.offset));
+        for (auto const& side : {parts.before, parts.after})
+            for (node_part const& p : side)
+                if (p.node == traffic_.root_node(e)) traffic_.spread(e, c, p.data);
+    }
+    void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
+        if (e.root != state_.who.rank)
+            state_.copy(state_.result_of(e, state_.who.local, 0), boxes[traffic_.local_root(e)], e.elements);
+    }
+    void combine_lent(execution const& e) noexcept {
+        if (e.root == state_.who.rank) return;
+        for (lent_part const& part : std::span(e.lent, e.lent_parts))
+            state_.copy(part.to, traffic_.of_root(e, part.offset), part.elements);
+    }
+
+  private:
     detail::engine_state& state_;
+    traffic& traffic_;
 };
 
 } // namespace HERRING_NAMESPACE::operations

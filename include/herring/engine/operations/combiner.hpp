@@ -35,15 +35,6 @@ template <class Element, class Update> class combiner {
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
                                                   reinterpret_cast<accumulator*>(stage), c.elements);
     }
-    /// A range of that sum, or of the one contribution, as it travels.
-    std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
-                                    std::byte* stage) const noexcept {
-        std::size_t const bytes = what.elements * state_.partial_bytes;
-        if (e.device_sum != nullptr) return {e.device_sum + what.offset * state_.partial_bytes, bytes};
-        if (state_.staged) return {stage + (what.offset - c.offset) * state_.partial_bytes, bytes};
-        return {state_.given_by(e, state_.who.local, what.offset), bytes};
-    }
-
     /// Combines a range of all nodes' parts, the local ranks' as one of them, into every target. The parts begin at element
     /// `begin` of the bucket.
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,

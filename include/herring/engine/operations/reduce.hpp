@@ -12,6 +12,42 @@
 #include <cstddef>
 #include <span>
 
+namespace HERRING_NAMESPACE::detail {
+
+/// Parts and results of the whole chunk, everywhere.
+class reduce_traffic {
+  public:
+    static constexpr lending lends = lending::swap;
+
+    explicit reduce_traffic(engine_state& state) noexcept : state_(state) {}
+
+    std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
+        return c.elements * state_.partial_bytes;
+    }
+    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
+        return c.elements * state_.element_bytes;
+    }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int,
+                                    std::byte* stage) const noexcept {
+        return state_.part(e, c, c.range(), stage);
+    }
+    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
+        return state_.result(e, c);
+    }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept {
+        return state_.result(e, c).data();
+    }
+    void take_result(execution const& e, chunk const& c) const noexcept {
+        if (e.device_sum == nullptr) state_.spread(e, c); // else devices spread it
+    }
+    range given(execution const& e) const noexcept { return {0, e.elements}; }
+
+  private:
+    engine_state& state_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
 namespace HERRING_NAMESPACE::operations {
 
 /// Everyone contributes, the chunk's server combines, everyone takes the result, which may lie on the contribution.
@@ -19,32 +55,16 @@ template <class Element, class Update> class reduce {
   public:
     using element = Element;
     using update = Update;
-    static constexpr lending lends = lending::swap;
+    using traffic = detail::reduce_traffic;
 
-    explicit reduce(detail::engine_state& state) : state_(state), all_(state) {}
+    reduce(detail::engine_state& state, traffic&) : state_(state), all_(state) {}
 
-    std::size_t part_bytes(execution const&, chunk const& c, int, int) const noexcept {
-        return c.elements * state_.partial_bytes;
-    }
-    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
-        return c.elements * sizeof(Element);
-    }
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int, std::byte* stage) noexcept {
-        return all_.part(e, c, c.range(), stage);
-    }
-    std::span<std::byte const> combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+    void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         all_.combine(e, c.range(), parts, c.offset, all_.local_targets(e, c.offset));
-        return state_.result(e, c);
     }
-    std::byte* landing(execution const& e, chunk const& c) noexcept { return state_.result(e, c).data(); }
-    void take_result(execution const& e, chunk const& c) noexcept {
-        if (e.device_sum == nullptr) state_.spread(e, c); // else devices spread it
-    }
-
-    range given(execution const& e) const noexcept { return {0, e.elements}; }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         all_.combine_local([boxes](int l) { return boxes[l]; }, state_.result_of(e, state_.who.local, 0),
                            e.elements);

@@ -11,43 +11,59 @@
 #include <cstddef>
 #include <span>
 
-namespace HERRING_NAMESPACE::operations {
+namespace HERRING_NAMESPACE::detail {
 
-/// Shards belong to owners: the rank that owns a range combines it, and nothing but a credit travels back. The execution has
-/// the table of ranges (`owned`). By one hop a node gets of a chunk what its ranks own.
-template <class Element, class Update> class reduce_scatter {
+/// Shards belong to owners: nothing but a credit travels back. By one hop a node gets of a chunk what its ranks own.
+class reduce_scatter_traffic {
   public:
-    using element = Element;
-    using update = Update;
     static constexpr lending lends = lending::read;
 
-    explicit reduce_scatter(detail::engine_state& state) : state_(state), all_(state) {}
+    explicit reduce_scatter_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int, int to) const noexcept {
         return due_to(e, c, to).elements * state_.partial_bytes;
     }
     std::size_t result_bytes(execution const&, chunk const&, int) const noexcept { return 0; }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int to,
+                                    std::byte* stage) const noexcept {
+        return state_.part(e, c, due_to(e, c, to), stage);
+    }
+    std::span<std::byte const> result(execution const&, chunk const&) const noexcept { return {}; }
+    std::byte* landing(execution const&, chunk const&) const noexcept { return nullptr; }
+    void take_result(execution const&, chunk const&) const noexcept {}
+    range given(execution const& e) const noexcept { return {0, e.elements}; }
+
+    /// What of a chunk node `to` gets.
+    range due_to(execution const& e, chunk const& c, int to) const noexcept {
+        return c.owner >= 0 ? c.range() : state_.owned_by_node(e, c, to);
+    }
+
+  private:
+    engine_state& state_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::operations {
+
+/// The rank that owns a range combines it. The execution has the table of ranges (`owned`).
+template <class Element, class Update> class reduce_scatter {
+  public:
+    using traffic = detail::reduce_scatter_traffic;
+
+    reduce_scatter(detail::engine_state& state, traffic& of) : state_(state), traffic_(of), all_(state) {}
+
     void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
         all_.make_part(e, c, stage);
     }
-    std::span<std::byte const> part(execution const& e, chunk const& c, int to, std::byte* stage) noexcept {
-        return all_.part(e, c, due_to(e, c, to), stage);
-    }
-    std::span<std::byte const> combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        if (c.owner >= 0) {
-            all_.combine(e, c.range(), parts, c.offset, state_.result_of(e, c.owner, c.offset));
-            return {};
-        }
-        std::size_t const begin = due_to(e, c, state_.who.node).offset;
+    void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        if (c.owner >= 0)
+            return all_.combine(e, c.range(), parts, c.offset, state_.result_of(e, c.owner, c.offset));
+        std::size_t const begin = traffic_.due_to(e, c, state_.who.node).offset;
         for (int l = 0; l < state_.who.local_size; ++l)
             if (range const own = state_.owned_by(e, c, state_.who.rank_of(l)); own.elements > 0)
                 all_.combine(e, own, parts, begin, state_.result_of(e, l, own.offset));
-        return {};
     }
-    std::byte* landing(execution const&, chunk const&) noexcept { return nullptr; }
-    void take_result(execution const&, chunk const&) noexcept {}
-
-    range given(execution const& e) const noexcept { return {0, e.elements}; }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
         range const own = e.owned[state_.who.rank];
         if (own.elements > 0)
@@ -66,11 +82,8 @@ template <class Element, class Update> class reduce_scatter {
     }
 
   private:
-    range due_to(execution const& e, chunk const& c, int node) const noexcept {
-        return c.owner >= 0 ? c.range() : state_.owned_by_node(e, c, node);
-    }
-
     detail::engine_state& state_;
+    traffic& traffic_;
     detail::combiner<Element, Update> all_;
 };
 

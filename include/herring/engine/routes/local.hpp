@@ -4,13 +4,15 @@
 #define HERRING_ENGINE_ROUTES_LOCAL_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/engine/context.hpp"
+#include "herring/engine/core.hpp"
+#include "herring/engine/operation.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
+#include <type_traits>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -24,11 +26,12 @@ namespace HERRING_NAMESPACE::detail {
 /// Cost:   a sum, in place: each rank's bytes read once and written once. Swapped: the bucket is copied once, and read and
 ///         written once by the sum.
 /// Memory: `memory_bytes(executions)` of every rank's region.
-template <class Context> class local_route {
+template <class Core> class local_route {
   public:
     /// `memory`: in this rank's region, where the others look too; nullptr where there are no others.
-    local_route(Context& context, std::byte* memory) noexcept
-        : shared_(context), declared_(reinterpret_cast<declaration*>(memory)) {}
+    local_route(Core& core, std::byte* memory) noexcept
+        : shared_(core), declared_(reinterpret_cast<declaration*>(memory)),
+          own_(core.who.own_chunks(), server_id{0}) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions) noexcept {
         return (std::bit_ceil(executions + 1) * sizeof(declaration) + 4095) / 4096 * 4096;
@@ -57,25 +60,39 @@ template <class Context> class local_route {
             e.local_offsets[l] = region(theirs.home) + theirs.place - e.own;
             all_lent = all_lent && theirs.lent;
         }
-        e.how = all_lent ? shared_.operations.with(
-                               e.operation, [](auto const& op) { return std::decay_t<decltype(op)>::lends; })
+        e.how = all_lent ? shared_.traffic.with(
+                               e.operation, [](auto const& of) { return std::decay_t<decltype(of)>::lends; })
                          : lending::none;
         if (e.how == lending::swap && shared_.who.local_size != 2) e.how = lending::none;
         return -1;
     }
 
-    std::size_t step() noexcept {
+    std::size_t step(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
-        for (; at_ < shared_.ledger.all_arrived(); ++at_) {
-            execution& e = shared_.ledger.at(at_);
+        for (; own_.at < shared_.ledger.all_arrived(); own_.next_execution()) {
+            execution& e = shared_.ledger.at(own_.at);
             if (e.path != route::local) continue;
-            if (e.how != lending::none)
-                combine_lent(e, at_);
-            else if (e.device_sum == nullptr)
-                combine_in_place(e);
-            else
-                shared_.ledger.handled_all(at_);
-            shared_.ledger.done(at_);
+            if (e.device_sum != nullptr) {
+                shared_.ledger.handled_all(own_.at);
+            } else if (e.how != lending::none) {
+                if (!std::exchange(combining_, true)) {
+                    want(wanted_work::kind::combine_lent, wanted);
+                    return progress;
+                }
+                combining_ = false; // it was wanted, and is done
+                end_lent(e);
+            } else {
+                if (std::exchange(combining_, false)) {
+                    shared_.ledger.handled(own_.at);
+                    own_.next_chunk();
+                }
+                if (own_.settle(e)) {
+                    combining_ = true;
+                    want(wanted_work::kind::combine, wanted);
+                    return progress;
+                }
+            }
+            shared_.ledger.done(own_.at);
             ++progress;
         }
         return progress;
@@ -99,29 +116,27 @@ template <class Context> class local_route {
         return shared_.node.peer(of_local, shared_.node.memory());
     }
 
-    void combine_lent(execution& e, std::uint64_t number) noexcept {
-        shared_.operations.with(e.operation, [&](auto& op) { op.combine_lent(e); });
-        shared_.ledger.handled_all(number);
+    void want(wanted_work::kind what, wanted_work& wanted) noexcept {
+        wanted.what = what;
+        wanted.number = own_.at;
+        if (what == wanted_work::kind::combine) wanted.of = own_.here(shared_.ledger.at(own_.at));
+    }
+
+    void end_lent(execution& e) noexcept {
+        shared_.ledger.handled_all(own_.at);
         if (e.how != lending::swap) return;
         int const other = 1 - shared_.who.local;
         declaration swapped;
-        auto* const mine = reinterpret_cast<std::byte*>(&declared_[number & shared_.ledger.mask()]);
+        auto* const mine = reinterpret_cast<std::byte*>(&declared_[own_.at & shared_.ledger.mask()]);
         std::memcpy(&swapped, shared_.node.peer(other, mine), sizeof swapped);
         e.own += e.local_offsets[other];
         e.home = swapped.home;
     }
 
-    void combine_in_place(execution const& e) noexcept {
-        chunk_cursor mine(shared_.who.own_chunks(), server_id{0});
-        for (; mine.settle(e); mine.next_chunk()) {
-            shared_.combine(e, mine.here(e), parts_view{});
-            shared_.ledger.handled(at_);
-        }
-    }
-
-    Context& shared_;
+    Core& shared_;
     declaration* declared_;
-    std::uint64_t at_ = 0; // next execution
+    chunk_cursor own_;       // this rank's chunks, of the next execution
+    bool combining_ = false; // what is under the cursor
 };
 
 } // namespace HERRING_NAMESPACE::detail

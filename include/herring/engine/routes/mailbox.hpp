@@ -5,11 +5,13 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/engine/context.hpp"
+#include "herring/engine/core.hpp"
+#include "herring/engine/operation.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -17,12 +19,12 @@ namespace HERRING_NAMESPACE::detail {
 ///
 /// Cost:   a rank copies what it gives, and reads what it needs of L mailboxes, which are small.
 /// Memory: `memory_bytes(mailbox_bytes)` of every rank's region.
-template <class Context> class mailbox_route {
+template <class Core> class mailbox_route {
   public:
     /// `memory`: in this rank's region, where the others look too; nullptr where there are no others.
-    mailbox_route(Context& context, std::size_t mailbox_bytes, std::byte* memory)
-        : shared_(context), bytes_(mailbox_bytes), mailboxes_(memory),
-          boxes_(static_cast<std::size_t>(context.who.local_size)) {}
+    mailbox_route(Core& core, std::size_t mailbox_bytes, std::byte* memory)
+        : shared_(core), bytes_(mailbox_bytes), mailboxes_(memory),
+          boxes_(static_cast<std::size_t>(core.who.local_size)) {}
 
     static constexpr std::size_t memory_bytes(std::size_t mailbox_bytes) noexcept {
         return shift + count * (mailbox_bytes + spacing);
@@ -38,7 +40,7 @@ template <class Context> class mailbox_route {
         std::byte* const box = mailbox(filled_);
         stamp const mine = stamp_of(e, number);
         std::memcpy(box - sizeof mine, &mine, sizeof mine);
-        range const given = shared_.operations.with(e.operation, [&](auto const& op) { return op.given(e); });
+        range const given = shared_.traffic.with(e.operation, [&](auto const& of) { return of.given(e); });
         if (given.elements > 0)
             std::memcpy(box + given.offset * shared_.element_bytes,
                         shared_.given_by(e, shared_.who.local, given.offset),
@@ -48,12 +50,13 @@ template <class Context> class mailbox_route {
         return true;
     }
 
-    std::size_t step() noexcept {
+    std::size_t step(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
         for (; at_ < shared_.ledger.all_arrived(); ++at_) {
             execution const& e = shared_.ledger.at(at_);
             if (e.path != route::mailbox) continue;
-            combine(e, at_);
+            if (!std::exchange(combining_, true)) return want(e, wanted), progress;
+            combining_ = false; // it was wanted, and is done
             shared_.ledger.handled_all(at_);
             shared_.ledger.done(at_);
             ++progress;
@@ -77,23 +80,24 @@ template <class Context> class mailbox_route {
         return mailboxes_ + shift + (number % count) * (bytes_ + spacing);
     }
 
-    void combine(execution const& e, std::uint64_t number) noexcept {
+    void want(execution const& e, wanted_work& wanted) noexcept {
         std::byte* const box = mailbox(read_++);
         for (int l = 0; l < shared_.who.local_size; ++l) {
             std::byte* const theirs = shared_.node.peer(l, box);
             stamp what;
             std::memcpy(&what, theirs - sizeof what, sizeof what);
-            if (what != stamp_of(e, number)) return shared_.mismatch_on_node(l, e);
+            if (what != stamp_of(e, at_)) return shared_.mismatch_on_node(l, e);
             boxes_[static_cast<std::size_t>(l)] = theirs;
         }
-        shared_.operations.with(e.operation, [&](auto& op) { op.combine_mailboxes(e, boxes_.data()); });
+        wanted = {.what = wanted_work::kind::combine_mailboxes, .number = at_, .boxes = boxes_.data()};
     }
 
-    Context& shared_;
+    Core& shared_;
     std::size_t bytes_;
     std::byte* mailboxes_;
     fixed_array<std::byte*> boxes_; // room for those of one execution
     std::uint64_t at_ = 0;          // next execution
+    bool combining_ = false;        // its mailboxes
     std::uint64_t filled_ = 0;      // mailboxes
     std::uint64_t read_ = 0;
     std::uint64_t holds_[count] = {}; // execution + 1

@@ -4,10 +4,12 @@
 #define HERRING_ENGINE_ROUTES_ONE_HOP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/engine/context.hpp"
+#include "herring/engine/core.hpp"
+#include "herring/engine/operation.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -19,11 +21,11 @@ namespace HERRING_NAMESPACE::detail {
 ///
 /// Cost:   (n−1) times the bucket out and in, one message a chunk and peer, one way: half the time of two hops.
 /// Memory: window · (n−1) slots.
-template <class Context> class one_hop_route {
+template <class Core> class one_hop_route {
   public:
-    explicit one_hop_route(Context& context) noexcept
-        : shared_(context), sending_(context.who.own_chunks(), server_id{}),
-          combining_(context.who.own_chunks(), server_id{}) {}
+    explicit one_hop_route(Core& core) noexcept
+        : shared_(core), sending_(core.who.own_chunks(), server_id{}),
+          combining_(core.who.own_chunks(), server_id{}) {}
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
     void open() noexcept { post_receives(); }
@@ -31,18 +33,29 @@ template <class Context> class one_hop_route {
     /// What is pending for an execution of this route besides messages: the cursors that have to pass.
     static constexpr std::uint32_t cursors() noexcept { return 2; }
 
-    std::size_t step() noexcept { return send() + combine() + (receives_owed_ ? post_receives() : 0); }
+    std::size_t step(wanted_work& wanted) noexcept {
+        std::size_t progress = send(wanted);
+        if (!wanted.any()) progress += combine(wanted);
+        if (!wanted.any() && receives_owed_) progress += post_receives();
+        return progress;
+    }
 
   private:
     static constexpr std::uint32_t stages = plan::one_hop_stages();
 
-    std::size_t send() noexcept {
+    std::size_t send(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
         while (shared_.next_chunk(sending_, route::one_hop) && sent_ - combined_ < stages) {
             execution const& e = shared_.ledger.at(sending_.at);
             chunk const c = sending_.here(e);
             std::size_t const slot = sent_ % stages;
-            if (to_ == 0) shared_.make_part(e, c, shared_.part_stage(slot));
+            if (!std::exchange(part_made_, true)) {
+                wanted = {.what = wanted_work::kind::make_part,
+                          .number = sending_.at,
+                          .of = c,
+                          .stage = shared_.part_stage(slot)};
+                return progress;
+            }
             for (; to_ < shared_.who.contributors().size(); ++to_) {
                 int const n = shared_.who.contributor_behind(to_);
                 if (n == shared_.who.node) continue;
@@ -58,16 +71,30 @@ template <class Context> class one_hop_route {
                 ++progress;
             }
             to_ = 0;
+            part_made_ = false;
             ++sent_;
             sending_.next_chunk();
         }
         return progress;
     }
 
-    std::size_t combine() noexcept {
+    std::size_t combine(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
         shared_.parts_in.missing = -1;
         while (shared_.next_chunk(combining_, route::one_hop)) {
+            if (std::exchange(combining_now_, false)) { // it was wanted, and is done
+                for (int const n : shared_.who.contributors())
+                    if (n != shared_.who.node)
+                        shared_
+                            .peers[shared_.who.handler(n, combining_.here(shared_.ledger.at(combining_.at)))]
+                            .parts.combined();
+                post_receives();
+                shared_.ledger.handled(combining_.at);
+                ++combined_;
+                ++progress;
+                combining_.next_chunk();
+                continue;
+            }
             // The result goes where the part lies: the part must be out first.
             if (combined_ >= sent_ || shared_.unsent[combined_ % stages] > 0) return progress;
             execution const& e = shared_.ledger.at(combining_.at);
@@ -85,14 +112,10 @@ template <class Context> class one_hop_route {
                 if (!shared_.matches(p.rank, got, e, shared_.part_bytes(e, c, n, shared_.who.node)))
                     return progress;
             }
-            shared_.combine(e, c, [](peer& p) { return p.part_slot(p.parts.next_in()); });
-            for (int const n : shared_.who.contributors())
-                if (n != shared_.who.node) shared_.peers[shared_.who.handler(n, c)].parts.combined();
-            post_receives();
-            shared_.ledger.handled(combining_.at);
-            ++combined_;
-            ++progress;
-            combining_.next_chunk();
+            combining_now_ = true;
+            shared_.want_combined(wanted, combining_.at, c,
+                                  [](peer& p) { return p.part_slot(p.parts.next_in()); });
+            return progress;
         }
         find_stale();
         return progress;
@@ -125,12 +148,14 @@ template <class Context> class one_hop_route {
         return progress;
     }
 
-    Context& shared_;
+    Core& shared_;
     chunk_cursor sending_;
     chunk_cursor combining_;
     std::uint64_t sent_ = 0;     // parts that are posted to all
     std::uint64_t combined_ = 0; // parts that are combined
     std::size_t to_ = 0;         // nodes that the next part is posted to, counted from this one
+    bool part_made_ = false;     // of the chunk under the first cursor
+    bool combining_now_ = false; // the chunk under the second
     bool receives_owed_ = false; // a receive could not be posted yet
     std::uint64_t looked_at_ =
         0; // where the combination was when parts that nobody will combine were looked for

@@ -4,11 +4,13 @@
 #define HERRING_ENGINE_ROUTES_TWO_HOP_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/engine/context.hpp"
+#include "herring/engine/core.hpp"
+#include "herring/engine/operation.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -20,12 +22,12 @@ namespace HERRING_NAMESPACE::detail {
 /// Cost:   2(n−1)/n of the bucket out and in, for each of n nodes; two messages a chunk and peer.
 /// Memory: window · (n−1) slots.
 /// Source: Herring, SC'20; k-way sums in rank order for the same bits in every run.
-template <class Context> class two_hop_route {
+template <class Core> class two_hop_route {
   public:
-    explicit two_hop_route(Context& context) noexcept
-        : shared_(context), serving_(context.who.own_chunks(), context.who.server) {
-        while (first_ < context.peers.size() && context.peers[first_].rank < context.who.rank) ++first_;
-        if (first_ == context.peers.size()) first_ = 0;
+    explicit two_hop_route(Core& core) noexcept
+        : shared_(core), serving_(core.who.own_chunks(), core.who.server) {
+        while (first_ < core.peers.size() && core.peers[first_].rank < core.who.rank) ++first_;
+        if (first_ == core.peers.size()) first_ = 0;
     }
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
@@ -34,14 +36,16 @@ template <class Context> class two_hop_route {
     /// What is pending for an execution of this route besides messages: the cursors that have to pass.
     std::uint32_t cursors() const noexcept { return 1 + static_cast<std::uint32_t>(shared_.peers.size()); }
 
-    std::size_t step() noexcept {
+    std::size_t step(wanted_work& wanted) noexcept {
         if (receives_owed_) receives_owed_ = !open_windows();
         take_results();
-        return shared_.failures.is_failing() ? 0 : serve() + push();
+        if (shared_.failures.is_failing()) return 0;
+        std::size_t const progress = serve(wanted);
+        return wanted.any() ? progress : progress + push(wanted);
     }
 
   private:
-    std::size_t serve() noexcept {
+    std::size_t serve(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
         shared_.pushes_in.missing = -1;
         while (shared_.next_chunk(serving_, route::two_hop)) {
@@ -49,9 +53,10 @@ template <class Context> class two_hop_route {
             chunk const c = serving_.here(e);
             if (!combined_) {
                 if (!is_complete(e, c)) return progress;
-                result_ = shared_.combine(e, c, [](peer& p) { return p.slot(p.served.next()); });
-                combined_ = true;
-                ++progress;
+                combined_ = true; // when this comes back
+                shared_.want_combined(wanted, serving_.at, c,
+                                      [](peer& p) { return p.slot(p.served.next()); });
+                return progress + 1;
             }
             // Results leave one after the other from behind this rank on, so that servers do not gang up on one.
             for (; answered_ < shared_.who.contributors().size(); ++answered_) {
@@ -109,8 +114,8 @@ template <class Context> class two_hop_route {
             }
             p.served.reposted();
         }
-        if (!shared_.send(to, message::result, p.served.next(),
-                          result_.first(shared_.result_bytes(e, c, node)), 0, serving_.at))
+        if (!shared_.send(to, message::result, p.served.next(), shared_.result_for(e, c, node), 0,
+                          serving_.at))
             return false;
         p.served.answered();
         return true;
@@ -135,8 +140,7 @@ template <class Context> class two_hop_route {
             peer& p = shared_.peers[from];
             push_window::flight const& back = p.pushes.in_slot(slot);
             execution const& e = shared_.ledger.at(back.execution);
-            if (!shared_.matches(p.rank, what, e, shared_.result_bytes(e, back.what, shared_.who.node)))
-                break;
+            if (!shared_.matches(p.rank, what, e, shared_.landing(e, back.what).size())) break;
             shared_.take_result(e, back.what);
             shared_.ledger.done(back.execution);
             p.pushes.answered(slot);
@@ -145,22 +149,23 @@ template <class Context> class two_hop_route {
     }
 
     // One chunk a peer and turn, from behind this rank on: every server gets work at once, and none all of it.
-    std::size_t push() noexcept {
+    std::size_t push(wanted_work& wanted) noexcept {
         std::size_t const count = shared_.peers.size();
         std::size_t progress = 0;
-        for (bool more = true; more;) {
-            more = false;
-            for (std::size_t i = 0; i < count; ++i) {
-                std::size_t const to = first_ + i < count ? first_ + i : first_ + i - count;
-                if (!push_one(to)) continue;
-                more = true;
-                ++progress;
+        for (;;) {
+            for (; turn_ < count; ++turn_) {
+                if (push_one(first_ + turn_ < count ? first_ + turn_ : first_ + turn_ - count, wanted)) {
+                    pushed_ = true;
+                    ++progress;
+                }
+                if (wanted.any()) return progress; // and comes back to this peer
             }
+            turn_ = 0;
+            if (!std::exchange(pushed_, false)) return progress;
         }
-        return progress;
     }
 
-    bool push_one(std::size_t to) noexcept {
+    bool push_one(std::size_t to, wanted_work& wanted) noexcept {
         peer& p = shared_.peers[to];
         if (!shared_.next_chunk(p.push_cursor, route::two_hop)) return false;
         if (!p.pushes.has_credit()) {
@@ -174,17 +179,19 @@ template <class Context> class two_hop_route {
         if (!p.pushes.is_prepared()) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
             std::span<std::byte> into = shared_.landing(e, c);
-            if constexpr (Context::parts_on_device) into = shared_.node.on_device(into);
+            if constexpr (Core::parts_on_device) into = shared_.node.on_device(into);
             if (!shared_.receive(to, message::result, p.pushes.next(), into, slot)) {
                 shared_.require_peer(p);
                 return false;
             }
             shared_.ledger.add(number);
-            shared_.make_part(e, c, p.stage(slot));
             p.pushes.prepare(c, number);
+            wanted = {
+                .what = wanted_work::kind::make_part, .number = number, .of = c, .stage = p.stage(slot)};
+            return false;
         }
         std::span<std::byte const> from = shared_.part(e, c, shared_.who.map.node(p.rank), p.stage(slot));
-        if constexpr (Context::parts_on_device) from = shared_.node.on_device(from);
+        if constexpr (Core::parts_on_device) from = shared_.node.on_device(from);
         if (!shared_.send(to, message::push, p.pushes.next(), from, slot, number)) return false;
         p.pushes.sent();
         shared_.ledger.handled(number);
@@ -192,14 +199,15 @@ template <class Context> class two_hop_route {
         return true;
     }
 
-    Context& shared_;
+    Core& shared_;
     std::size_t first_ = 0; // the peer to begin with
+    std::size_t turn_ = 0;  // peers that have had theirs in this round
+    bool pushed_ = false;   // in this round
     chunk_cursor serving_;
-    bool combined_ = false;             // the chunk under the cursor
-    std::span<std::byte const> result_; // of it
-    std::size_t answered_ = 0;          // contributors, counted from this node
-    std::size_t complete_ = 0;          // contributors whose part is here
-    bool receives_owed_ = false;        // of the first window, could not be posted yet
+    bool combined_ = false;      // the chunk under the cursor
+    std::size_t answered_ = 0;   // contributors, counted from this node
+    std::size_t complete_ = 0;   // contributors whose part is here
+    bool receives_owed_ = false; // of the first window, could not be posted yet
     std::uint64_t looked_at_ =
         0; // where the service was when pushes that nobody will combine were looked for
 };

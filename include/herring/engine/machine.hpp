@@ -1,0 +1,203 @@
+// herring: an engine without its operations: executions, messages and routes, which ask for the work on a chunk by saying so.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_MACHINE_HPP
+#define HERRING_ENGINE_MACHINE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/engine/core.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/routes/local.hpp"
+#include "herring/engine/routes/mailbox.hpp"
+#include "herring/engine/routes/one_hop.hpp"
+#include "herring/engine/routes/two_hop.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// A core and what its operations send and receive: what the routes share.
+template <class Transport, class IntraNode, operation_traffic... Traffic>
+struct traffic_core : engine_core<Transport, IntraNode> {
+    using core = engine_core<Transport, IntraNode>;
+
+    traffic_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
+                 IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
+                 std::span<std::byte> staging)
+        : core(sink, rank, map, from, messages, local_ranks, with, executions, staging),
+          traffic(static_cast<engine_state&>(*this)) {}
+
+    std::size_t part_bytes(execution const& e, chunk const& c, int from, int to) noexcept {
+        return traffic.with(e.operation, [&](auto const& of) { return of.part_bytes(e, c, from, to); });
+    }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int to, std::byte* stage) noexcept {
+        return traffic.with(e.operation, [&](auto const& of) { return of.part(e, c, to, stage); });
+    }
+    /// What a node gets of a chunk's result.
+    std::span<std::byte const> result_for(execution const& e, chunk const& c, int to) noexcept {
+        return traffic.with(e.operation,
+                            [&](auto const& of) { return of.result(e, c).first(of.result_bytes(e, c, to)); });
+    }
+    std::span<std::byte> landing(execution const& e, chunk const& c) noexcept {
+        return traffic.with(e.operation, [&](auto const& of) {
+            return std::span<std::byte>(of.landing(e, c), of.result_bytes(e, c, this->who.node));
+        });
+    }
+    void take_result(execution const& e, chunk const& c) noexcept {
+        traffic.with(e.operation, [&](auto const& of) { of.take_result(e, c); });
+    }
+
+    /// All parts of a chunk are here; `data(peer)` is where that of a peer's node lies.
+    template <class Data>
+    void want_combined(wanted_work& wanted, std::uint64_t number, chunk const& c, Data const& data) noexcept {
+        std::size_t count = 0, before = 0;
+        for (int const n : this->who.contributors()) {
+            if (n == this->who.node)
+                before = count;
+            else
+                this->node_parts[count++] = {n, data(this->peers[this->who.handler(n, c)])};
+        }
+        std::span<node_part const> const parts(this->node_parts.data(), count);
+        wanted = {.what = wanted_work::kind::combine,
+                  .number = number,
+                  .of = c,
+                  .parts = {parts.first(before), parts.subspan(before)}};
+    }
+
+    list_of<Traffic...> traffic;
+};
+
+/// Moves executions along their routes. What is to be done with the bytes of a chunk is wanted, done by the engine at once, and
+/// taken for done at the next step: so nothing here depends on the type of elements, and reducers of several types have it once.
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic> class machine {
+  public:
+    using core_type = traffic_core<Transport, IntraNode, Traffic...>;
+    using mailbox_type = mailbox_route<core_type>;
+    using local_type = local_route<core_type>;
+
+    HERRING_SETUP machine(failure_sink sink, int rank, topology const& map, herring::plan const& from,
+                          Transport& transport, IntraNode& node, Trace& trace, std::span<int const> peers,
+                          std::size_t executions, std::byte* local_memory, std::span<std::byte> staging)
+        : core(sink, rank, map, from, transport, node, peers, executions, staging), trace_(trace),
+          networked_(map.nodes() > 1), local_(core, local_memory),
+          mailbox_(core, from.tuning.mailbox_bytes,
+                   local_memory == nullptr ? nullptr : local_memory + local_type::memory_bytes(executions)),
+          one_hop_(core), two_hop_(core) {}
+
+    static constexpr std::size_t local_bytes(std::size_t executions, std::size_t mailbox_bytes) noexcept {
+        return local_type::memory_bytes(executions) + mailbox_type::memory_bytes(mailbox_bytes);
+    }
+
+    HERRING_SETUP void open() noexcept {
+        two_hop_.open();
+        one_hop_.open();
+    }
+
+    bool is_failing() const noexcept { return core.failures.is_failing(); }
+
+    /// Takes in what was submitted and what has come; has this rank arrive where it can.
+    std::size_t receive() noexcept {
+        core.ledger.take_requests();
+        std::size_t const progress = networked_ ? core.poll_transport() : 0;
+        return is_failing() ? 0 : progress + arrive();
+    }
+
+    /// Whether all local ranks have arrived at one more execution, which they take for the same.
+    bool next_has_arrived() noexcept {
+        std::uint64_t const number = core.ledger.all_arrived();
+        if (core.ledger.arrived() <= number || core.node.first_not_arrived(number) >= 0) return false;
+        int const other = local_.differs(core.ledger.at(number), number);
+        if (other >= 0) core.mismatch_on_node(other, core.ledger.at(number));
+        return other < 0;
+    }
+
+    /// Does what can be done now; stops at the first work that it wants done.
+    std::size_t step(wanted_work& wanted) noexcept {
+        std::size_t progress = mailbox_.step(wanted);
+        if (!wanted.any() && !is_failing()) progress += local_.step(wanted);
+        if (!networked_) return progress;
+        if (!wanted.any() && !is_failing()) progress += two_hop_.step(wanted);
+        if (!wanted.any() && !is_failing()) progress += one_hop_.step(wanted);
+        return progress;
+    }
+
+    /// Whether nothing of the oldest unfinished execution is pending on this rank.
+    bool next_is_done() const noexcept {
+        return core.ledger.finished() < core.ledger.arrived() &&
+               !core.ledger.is_pending(core.ledger.finished());
+    }
+    void finish_next() noexcept {
+        std::uint64_t const number = core.ledger.finished();
+        core.node.finish(number, !is_alone(core.ledger.at(number)));
+        core.ledger.finish();
+    }
+    /// Releases what all local ranks have finished.
+    std::size_t release() noexcept {
+        std::size_t progress = 0;
+        for (std::uint64_t done = core.ledger.released().load(std::memory_order_relaxed);
+             done < core.ledger.finished() &&
+             (is_alone(core.ledger.at(done)) || core.node.first_not_finished(done) < 0);
+             ++done, ++progress) {
+            trace_(trace_event::bucket_reduced, core.ledger.at(done).label);
+            if constexpr (core_type::on_device && !core_type::sums_on_device) core.node.store(done);
+            core.ledger.release();
+        }
+        return progress;
+    }
+
+    core_type core;
+
+  private:
+    // Whether the result is complete when this rank has made it.
+    static bool is_alone(execution const& e) noexcept {
+        return e.path == route::mailbox || e.how == lending::swap;
+    }
+
+    std::uint32_t pending_in(route path) const noexcept {
+        switch (path) {
+        case route::mailbox:
+            return mailbox_type::cursors();
+        case route::local:
+            return local_type::cursors();
+        case route::one_hop:
+            return one_hop_.cursors();
+        case route::two_hop:
+            return two_hop_.cursors();
+        }
+        return 0;
+    }
+
+    std::size_t arrive() noexcept {
+        execution_ledger& ledger = core.ledger;
+        std::size_t progress = 0;
+        if constexpr (core_type::on_device)
+            if (failure const* const why = core.node.failed())
+                return core.failures.fail(*why, true), progress;
+        for (; ledger.arrived() < ledger.submitted(); ledger.arrive(), ++progress) {
+            std::uint64_t const number = ledger.arrived();
+            execution& e = ledger.at(number);
+            if constexpr (core_type::on_device)
+                if (!core.node.loaded(number, ledger.submitted())) break;
+            if (e.path == route::mailbox && !mailbox_.fill(e, number)) break;
+            if constexpr (core_type::sums_on_device) e.device_sum = core.node.part(e.own);
+            e.local_offsets = core.local_offsets(number);
+            ledger.add(number, pending_in(e.path));
+            local_.declare(e, number);
+            core.node.arrive(number);
+        }
+        return progress;
+    }
+
+    Trace& trace_;
+    bool const networked_;
+    local_type local_;
+    mailbox_type mailbox_;
+    one_hop_route<core_type> one_hop_;
+    two_hop_route<core_type> two_hop_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_MACHINE_HPP
