@@ -9,6 +9,9 @@
 # right behind the other, so that both find the same machine; the tree that goes first alternates. What counts is the median
 # over rounds of the ratio new / old. A point that comes out slower is measured for as many rounds again before it is judged.
 #
+# Columns: medians in µs of a call with a barrier before it, and of one of many in a row; cpu: the ratio of the CPU seconds of
+# the latter, which neighbours on the machine change less than its time.
+#
 # Slower: the median ratio is above 1.03 and so many rounds are above 1 that a coin would show it in 1 of 20 at most. Of 100 equal
 # points some three can look so; `--against .` shows how many do here.
 import argparse
@@ -183,20 +186,18 @@ def points_of(suites, sizes, data):
     return points
 
 
-def measure(both, point, options, rounds, first):
-    """Adds rounds to the point: of each, the median of a call and the time of one of many in a row."""
-    for turn in range(rounds):
-        order = ("old", "new") if (turn + first) % 2 == 0 else ("new", "old")
-        lines = {tree: both.run(tree, point, options) for tree in order}
-        if None in lines.values():
-            point["failed"] = point.get("failed", 0) + 1
-            continue
-        point["wrong"] = point.get("wrong", 0) + sum(int(line["wrong"]) for line in lines.values())
-        pair = {"stolen": max(line["steal"] for line in lines.values())}
-        for tree, line in lines.items():
-            samples = line["sorted_us"]
-            pair[tree] = {"call": samples[len(samples) // 2], "row": line["stream_us"], "cpu": line["cpu_s"] * 1e6}
-        point.setdefault("pairs", []).append(pair)
+def measure(both, point, options, turn):
+    """Adds a round to the point: of each tree, the median of a call, and time and CPU of one of many in a row."""
+    lines = {tree: both.run(tree, point, options) for tree in (("old", "new") if turn % 2 == 0 else ("new", "old"))}
+    if None in lines.values():
+        point["failed"] = point.get("failed", 0) + 1
+        return
+    point["wrong"] = point.get("wrong", 0) + sum(int(line["wrong"]) for line in lines.values())
+    pair = {"stolen": max(line["steal"] for line in lines.values())}
+    for tree, line in lines.items():
+        samples = line["sorted_us"]
+        pair[tree] = {"call": samples[len(samples) // 2], "row": line["stream_us"], "cpu": line["cpu_s"] * 1e6}
+    point.setdefault("pairs", []).append(pair)
 
 
 def ratios_of(point, which):
@@ -218,7 +219,7 @@ def cell(point, which):
 
 def print_rows(points):
     print(f"\n{'':34}{'a call, with a barrier before it: µs':^45}   {'one of many in a row: µs':^43}")
-    print(f"{'':34}" + f"{'old':>10}{'new':>10}{'new/old':>8}  {'from – to':^13}  {'':7}" * 2 + f"{'rounds':>7}")
+    print(f"{'':34}" + f"{'old':>10}{'new':>10}{'new/old':>8}  {'from – to':^13}  {'':7}" * 2 + f"{'cpu':>7}{'rounds':>7}")
     last = None
     for point in points:
         if "pairs" not in point:
@@ -228,7 +229,7 @@ def print_rows(points):
             print()
         last = (point["suite"], point["ranks"], point["memory"])
         notes = (" WRONG RESULTS" if point.get("wrong") else "") + (f" {point['failed']} rounds failed" if point.get("failed") else "")
-        print(f"{name_of(point)[:34]:34}{cell(point, 'call')}{cell(point, 'row')}{len(point['pairs']):7}{notes}")
+        print(f"{name_of(point)[:34]:34}{cell(point, 'call')}{cell(point, 'row')}{median(ratios_of(point, 'cpu') or [1]):7.2f}{len(point['pairs']):7}{notes}")
 
 
 def compare_counters(both):
@@ -277,13 +278,13 @@ def main():
             for turn in range(rounds):
                 print(f"  round {turn + 1} of {rounds}: {len(points)} points", flush=True)
                 for number, point in enumerate(points):
-                    measure(both, point, options, 1, turn + number)
+                    measure(both, point, options, turn + number)
             again = [p for p in points if "slower" in (verdict(ratios_of(p, "call")), verdict(ratios_of(p, "row")))]
             if again:
                 print(f"  {len(again)} points came out slower: {rounds} rounds more of them", flush=True)
                 for turn in range(rounds):
                     for number, point in enumerate(again):
-                        measure(both, point, options, 1, turn + number)
+                        measure(both, point, options, rounds + turn + number)
             different, compared = compare_counters(both) if counts else (None, 0)
         finally:
             both.stop_hosts()

@@ -131,6 +131,8 @@ int main(int argc, char** argv) {
     auto const ctx = std::make_shared<gloo::rendezvous::Context>(ranks.rank, ranks.size);
     ctx->connectFullMesh(store, device);
 
+    bench::pin(opt, ranks.rank); // its device's thread stays free
+
     gloo::BarrierOptions barrier(ctx);
     ranks.barrier = [&] { gloo::barrier(barrier); };
     ranks.gather = [&](std::vector<double> mine) {

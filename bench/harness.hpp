@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
 #include <sys/resource.h>
 
 namespace bench {
@@ -50,6 +51,22 @@ struct options {
         return all;
     }
 };
+
+/// With `--pin 1`, this thread stays on the core of its rank: rank r on the r-th that it may use, and round again. On a machine
+/// that does other things two ranks can otherwise share a core for as long as they live, and each waits for the other to sleep.
+inline void pin(options const& opt, int rank) {
+    if (opt.number("pin", 0) <= 0) return;
+    cpu_set_t allowed, one;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    int which = rank % std::max(1, CPU_COUNT(&allowed));
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+        if (CPU_ISSET(core, &allowed) && which-- == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(core, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            return;
+        }
+}
 
 /// The ranks of a program. `gather` returns what every rank gave, in rank order; both calls are collective.
 struct team {

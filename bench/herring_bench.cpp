@@ -162,6 +162,7 @@ template <class Waiting> void uneven(herring::world& world, bench::options const
 }
 
 int run(herring::world& world, bench::options const& opt) {
+    bench::pin(opt, world.rank());
     using by_memory = herring::reducer<float, tcp, memory, average>;
     using by_tcp = herring::reducer<float, tcp, average>;
     using by_slow_tcp = herring::reducer<float, tcp_over_slow_links, average>;

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
     bench::team ranks{};
     MPI_Comm_rank(MPI_COMM_WORLD, &ranks.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks.size);
+    bench::pin(opt, ranks.rank);
     ranks.barrier = [] { MPI_Barrier(MPI_COMM_WORLD); };
     ranks.gather = [&](std::vector<double> const& mine) {
         std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size));

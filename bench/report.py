@@ -154,7 +154,8 @@ def target(row):
 def judge(rows, bound):
     """Adds bound, ratio and target to the rows."""
     for row in rows:
-        here = [r for r in rows if all(r[k] == row[k] for k in ("suite", "ranks", "bytes", "table")) and "Herring" not in r["what"]]
+        here = [r for r in rows if all(r[k] == row[k] for k in ("suite", "ranks", "bytes", "table")) and "Herring" not in r["what"]
+                and not r["wrong_elements"]]  # a peer whose result is wrong sets no mark
         best = min(here, key=lambda r: r["median_us"], default=None)
         mpi = next((r for r in here if r["what"].startswith("Open MPI")), None)
         tcp = next((r for r in rows if all(r[k] == row[k] for k in ("suite", "ranks", "bytes", "table")) and r["what"] == "Herring, in place"), None)
