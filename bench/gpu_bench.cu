@@ -4,7 +4,7 @@
 //   nvcc -std=c++20 -O2 -arch=sm_90 -Iinclude bench/gpu_bench.cu -o build/gpu_bench && build/gpu_bench [folder of the tables]
 //
 // Needs the CUDA toolkit alone. Times are by events of the device, best of 5; bandwidths in GB/s of bytes read and written.
-#include "herring/gpu/cuda_runtime.cuh"
+#include "herring/gpu/cuda/cuda_runtime.cuh"
 #include "herring/herring.hpp"
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
@@ -95,7 +95,7 @@ double copy_bandwidth(std::size_t bytes) {
 // The same sum with CUB's block load and store, for whole tiles: what the kernel's own accesses are held against.
 template <class T, int K>
 __global__ void __launch_bounds__(gpu::threads_of_block)
-    cub_sum(gpu::fold_work const __grid_constant__ work, std::size_t tiles, float scale) {
+    cub_sum(gpu::fold_args const __grid_constant__ work, std::size_t tiles, float scale) {
     constexpr int items = static_cast<int>(gpu::access_bytes / sizeof(T)) * 2;
     constexpr std::size_t tile = std::size_t{gpu::threads_of_block} * items;
     using load = cub::BlockLoad<T, gpu::threads_of_block, items, cub::BLOCK_LOAD_VECTORIZE>;
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(gpu::threads_of_block)
         store().Store(static_cast<T*>(work.targets[0]) + t * tile, some);
     }
 }
-template <class T, int K> void launch_cub_sum(gpu::fold_work const& work, int processors) {
+template <class T, int K> void launch_cub_sum(gpu::fold_args const& work, int processors) {
     std::size_t const tile = std::size_t{gpu::threads_of_block} * gpu::access_bytes / sizeof(T) * 2;
     std::size_t const tiles = work.where.elements / tile;
     auto const blocks =
@@ -129,7 +129,7 @@ template <class T> void sums(char const* type, int processors) {
         double const copies = copy_bandwidth(bytes);
         for (int const k : {2, 4, 8}) {
             buffer from(bytes * static_cast<std::size_t>(k)), to(bytes);
-            gpu::fold_work work;
+            gpu::fold_args work;
             for (int s = 0; s < k; ++s) work.sources[s] = from.at + bytes * static_cast<std::size_t>(s);
             work.targets[0] = to.at;
             work.source_count = k;
@@ -316,7 +316,7 @@ template <class Node> void small_bucket(world& alone, char const* what) {
 // One small sum: launched, and from a graph. By the host's clock, launch to end.
 void latency(int processors) {
     buffer from(2 << 16), to(1 << 16);
-    gpu::fold_work work;
+    gpu::fold_args work;
     work.sources[0] = from.at;
     work.sources[1] = from.at + (1 << 16);
     work.targets[0] = to.at;

@@ -4,9 +4,9 @@
 
 #include "doctest/doctest.h"
 
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/peer_sums.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/nvlink.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"

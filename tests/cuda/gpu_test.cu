@@ -8,8 +8,8 @@
 #include "conformance/intra_node_suite.hpp"
 #include "cuda/bit_patterns.hpp"
 
-#include "herring/gpu/kernels.cuh"
-#include "herring/gpu/recording.hpp"
+#include "herring/gpu/kernel/kernels.cuh"
+#include "herring/gpu/pipeline/graph_cache.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
@@ -148,7 +148,7 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
         must(cudaMalloc(&device, from.size() * sizeof(T)), "cudaMalloc");
         must(cudaMalloc(&target, room * size), "cudaMalloc");
         std::vector<kernel::source> sources;
-        gpu::fold_work work;
+        gpu::fold_args work;
         for (int s = 0; s < k; ++s) {
             std::size_t const at = static_cast<std::size_t>(s) * room + (roll(4) == 0 ? roll(9) : shift);
             for (std::size_t i = 0; i < count; ++i) from[at + i] = value<T>(s, 1, i, round);
@@ -459,7 +459,7 @@ TEST_CASE("bad input: an event in a capture is an error that says so") {
         gpu::cuda_runtime device(alone);
         gpu::cuda_runtime::stream queue(device), other(device);
         gpu::cuda_runtime::event mark(device, false);
-        gpu::recording<gpu::cuda_runtime> kept;
+        gpu::graph_cache<gpu::cuda_runtime> kept;
         device.record(mark, other.handle());
         for (int i = 0; i < 2; ++i)
             (void)kept.run(device, queue.handle(), true, [&] { device.wait(queue.handle(), mark); });

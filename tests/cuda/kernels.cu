@@ -27,14 +27,14 @@ template <bool Wide, int K> __global__ void one_of_two(uint4* to, uint4 const* a
 }
 template __global__ void one_of_two<false, 2>(uint4*, uint4 const*, uint2 const*);
 #else
-#include "herring/gpu/kernels.cuh"
+#include "herring/gpu/kernel/kernels.cuh"
 #include "herring/update/average.hpp"
 #include "herring/update/max.hpp"
 #include "herring/update/sum.hpp"
 
 namespace herring::gpu {
 #define HERRING_SUM(Update, T)                                                                               \
-    template cudaError_t fold_on_device<update::Update, T>(fold_work const&, cudaStream_t, int) noexcept;
+    template cudaError_t fold_on_device<update::Update, T>(fold_args const&, cudaStream_t, int) noexcept;
 HERRING_SUM(sum, float)
 HERRING_SUM(sum, double)
 HERRING_SUM(sum, std::int32_t)
@@ -46,6 +46,7 @@ HERRING_SUM(average, double)
 HERRING_SUM(average, bfloat16)
 HERRING_SUM(average, float16)
 HERRING_SUM(max, float)
-template cudaError_t inspect_on_device<float>(float const*, std::size_t, inspected&, cudaStream_t) noexcept;
+template cudaError_t inspect_on_device<float>(float const*, std::size_t, inspection_scratch&,
+                                              cudaStream_t) noexcept;
 } // namespace herring::gpu
 #endif

@@ -1,7 +1,7 @@
 // herring: must not compile: all_reduce of memory of the host, where tensors lie on devices.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/peer_sums.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/nvlink.hpp"
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
 

@@ -1,7 +1,7 @@
 // herring: must not compile: memory of the host where memory of a device is due.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
 

@@ -1,7 +1,7 @@
 // herring: must not compile: a tensor on a device is made ready without the stream that it is written in.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
 

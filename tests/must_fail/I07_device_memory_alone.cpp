@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prelude.hpp"
 
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 
 #ifndef HERRING_TWIN
 struct mine_alone : herring::intra_node::none {

@@ -1,8 +1,8 @@
 // herring: must not compile: a rule that lifts, where devices sum.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/peer_sums.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/nvlink.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
 

@@ -1,7 +1,7 @@
 // herring: must not compile: structs, where tensors lie on devices.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/indexed.hpp"
 #include "herring/intra_node/shared_memory.hpp"

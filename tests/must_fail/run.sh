@@ -26,8 +26,8 @@ precompile() {
     for name in prelude all; do
         case $(basename "$1") in
         *nvcc*) ;;
-        *clang*) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -x c++-header "$PRELUDE/$name.hpp" -o "$PRELUDE/$name.hpp.pch" ;;
-        *) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -x c++-header "$PRELUDE/$name.hpp" -o "$PRELUDE/$name.hpp.gch" ;;
+        *clang*) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -I"$root/tests" -x c++-header "$PRELUDE/$name.hpp" -o "$PRELUDE/$name.hpp.pch" ;;
+        *) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -I"$root/tests" -x c++-header "$PRELUDE/$name.hpp" -o "$PRELUDE/$name.hpp.gch" ;;
         esac || return
     done
 }
@@ -52,12 +52,12 @@ one() {
         esac
     fi
     # shellcheck disable=SC2086
-    if ! out=$("$compiler" $flags -I"$root/include" -DHERRING_TWIN "$here/$case.cpp" 2>&1) || [ -n "$out" ]; then
+    if ! out=$("$compiler" $flags -I"$root/include" -I"$root/tests" -DHERRING_TWIN "$here/$case.cpp" 2>&1) || [ -n "$out" ]; then
         printf 'FAILED: %s: %s: its twin must compile without a word:\n%s\n' "$compiler" "$case" "$(head -n 12 <<<"$out")"
         return 1
     fi
     # shellcheck disable=SC2086
-    if out=$("$compiler" $flags -I"$root/include" "$here/$case.cpp" 2>&1); then
+    if out=$("$compiler" $flags -I"$root/include" -I"$root/tests" "$here/$case.cpp" 2>&1); then
         printf 'FAILED: %s: %s compiles\n' "$compiler" "$case"
         return 1
     fi

@@ -4,9 +4,9 @@
 #define HERRING_GPU_RUNTIME_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/element.hpp"
 #include "herring/error.hpp"
-#include "herring/gpu/slices.hpp"
+#include "herring/gpu/kernel/fold_args.hpp"
+#include "herring/gpu/kernel/inspection_result.hpp"
 #include "herring/update/sum.hpp"
 #include "herring/world.hpp"
 
@@ -17,44 +17,6 @@
 #include <type_traits>
 
 namespace HERRING_NAMESPACE::gpu {
-
-/// The most buffers that one kernel reads, or writes: local ranks that share sums.
-inline constexpr int most_buffers = 16;
-
-/// What one k-way sum reads and writes: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
-///
-/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `wide`.
-/// Lifetime: a target may be a source, in place. Passed to kernels by value.
-struct fold_work {
-    void const* sources[most_buffers] = {};
-    void* targets[most_buffers] = {};
-    int source_count = 0;
-    int target_count = 0;
-    bool wide = false;
-    int ranks = 0; ///< contributions that the result is finished for; 0: it is not finished
-    slices where{};
-};
-
-namespace detail {
-// Every NaN becomes the one quiet NaN. By their bits: what compilers do to a NaN in arithmetic differs. No templates, for
-// nvcc 13.0 falls over a bit_cast of a type that it does not know yet.
-HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
-    bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
-    return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
-}
-HERRING_HOST_DEVICE inline double canonical(double value) noexcept {
-    bool const none =
-        (__builtin_bit_cast(std::uint64_t, value) & 0x7fff'ffff'ffff'ffffu) > 0x7ff0'0000'0000'0000u;
-    return none ? __builtin_bit_cast(double, std::uint64_t{0x7ff8'0000'0000'0000u}) : value;
-}
-HERRING_HOST_DEVICE inline std::int32_t canonical(std::int32_t value) noexcept { return value; }
-HERRING_HOST_DEVICE inline std::int64_t canonical(std::int64_t value) noexcept { return value; }
-} // namespace detail
-
-/// The result of a sum as it is stored: rounded once, every NaN the one quiet NaN, as the host has it.
-template <class Element> HERRING_HOST_DEVICE inline Element stored(accumulator<Element> value) noexcept {
-    return static_cast<Element>(detail::canonical(value));
-}
 
 /// One of many copies within a device.
 struct copy_item {
@@ -69,14 +31,6 @@ struct copy_item {
 inline constexpr char const* stream_is_captured =
     "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
     "begins or after it has ended";
-
-/// What there is in results that were looked at.
-struct findings {
-    std::uint64_t not_finite = 0; ///< infinite or NaN
-    double squares = 0;           ///< sum of all elements' squares; no number where one of them is none
-
-    friend bool operator==(findings const&, findings const&) = default;
-};
 
 namespace clauses {
 template <class Runtime>
@@ -104,7 +58,7 @@ concept made = std::constructible_from<Runtime, world&> &&
     std::default_initializable<typename Runtime::graph>;
 template <class Runtime>
 concept moves = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::event& e,
-                         std::byte* to, std::byte const* from, std::size_t bytes, fold_work const& work,
+                         std::byte* to, std::byte const* from, std::size_t bytes, fold_args const& work,
                          typename Runtime::batch& many, std::span<copy_item const> copies,
                          typename Runtime::counter& counted, typename Runtime::graph& recorded) {
     { r.record(e, s) }
@@ -132,7 +86,7 @@ concept moves = requires(Runtime& r, typename Runtime::stream_handle s, typename
     { r.inspect(s, static_cast<float const*>(nullptr), bytes, counted) }
     noexcept;
     { counted.value() }
-    noexcept->std::same_as<findings>;
+    noexcept->std::same_as<inspection_result>;
     { r.flush() }
     noexcept;
     { r.number() }

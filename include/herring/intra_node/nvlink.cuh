@@ -4,8 +4,8 @@
 #define HERRING_INTRA_NODE_NVLINK_CUH
 
 #include "herring/base/config.hpp"
-#include "herring/gpu/cuda_runtime.cuh"
-#include "herring/gpu/peer_sums.hpp"
+#include "herring/gpu/cuda/cuda_runtime.cuh"
+#include "herring/gpu/pipeline/nvlink.hpp"
 
 namespace HERRING_NAMESPACE::intra_node {
 

@@ -4,8 +4,8 @@
 #define HERRING_INTRA_NODE_PCIE_STAGING_CUH
 
 #include "herring/base/config.hpp"
-#include "herring/gpu/cuda_runtime.cuh"
-#include "herring/gpu/staging.hpp"
+#include "herring/gpu/cuda/cuda_runtime.cuh"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 
 namespace HERRING_NAMESPACE::intra_node {
 

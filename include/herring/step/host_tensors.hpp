@@ -42,7 +42,7 @@ class unordered_memory {
 /// Where the tensors of a reducer lie: its own in the rank's region, external ones in the caller's memory.
 ///
 /// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors (`scatter`); it copies
-/// the pieces of a list to bounce slots and out of them. gpu/device_tensors.hpp is the other one.
+/// the pieces of a list to bounce slots and out of them. gpu/pipeline/device_tensors.hpp is the other one.
 ///
 /// Lifetime: refers to the plan, the memory map and the node's memory.
 template <class Element> class host_tensors : public unordered_memory {

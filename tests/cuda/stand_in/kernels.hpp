@@ -5,8 +5,8 @@
 
 #include "cuda/stand_in/streams.hpp"
 
-#include "herring/gpu/fold.hpp"
-#include "herring/gpu/inspection.hpp"
+#include "herring/gpu/kernel/fold.hpp"
+#include "herring/gpu/kernel/inspection.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/max.hpp"
 #include "herring/update/min.hpp"
@@ -48,9 +48,9 @@ inline std::string in_words(char const* mangled) {
 /// Herring's sum: the body that the device's kernel has, by every thread of the grid. Blocks begin anywhere.
 template <class T, class Share> body sum(launched const& l) {
     using finisher = std::remove_cvref_t<decltype(Share::finish)>;
-    return [given = l.at<herring::gpu::fold_work>(0), finish = l.at<finisher>(1), grid = l.grid,
+    return [given = l.at<herring::gpu::fold_args>(0), finish = l.at<finisher>(1), grid = l.grid,
             block = l.block.x, device = l.device] {
-        herring::gpu::fold_work work = given;
+        herring::gpu::fold_args work = given;
         std::size_t const slices = work.where.count();
         if (slices == 0) return cudaSuccess;
         std::size_t const first = work.where.begin(0);
@@ -78,31 +78,31 @@ template <class T, class Share> body sum(launched const& l) {
 }
 
 template <class T> body inspection(launched const& l) {
-    using herring::gpu::findings;
-    return [from = l.at<T const*>(0), count = l.at<std::size_t>(1), to = l.at<findings*>(2), grid = l.grid,
-            block = l.block.x, device = l.device] {
+    using herring::gpu::inspection_result;
+    return [from = l.at<T const*>(0), count = l.at<std::size_t>(1), to = l.at<inspection_result*>(2),
+            grid = l.grid, block = l.block.x, device = l.device] {
         auto* const data = reach(device, from, count * sizeof(T), "inspect_kernel");
-        auto* const found = reach(device, to, grid.x * sizeof(findings), "inspect_kernel");
+        auto* const found = reach(device, to, grid.x * sizeof(inspection_result), "inspect_kernel");
         if (data == nullptr || found == nullptr) return cudaErrorIllegalAddress;
         for (std::size_t b = 0; b < grid.x; ++b) {
-            findings of_block;
+            inspection_result of_block;
             for (std::size_t t = 0; t < block; ++t) {
-                findings const one = herring::gpu::inspect(reinterpret_cast<T const*>(data), count,
-                                                           b * block + t, std::size_t{grid.x} * block);
+                inspection_result const one = herring::gpu::inspect(
+                    reinterpret_cast<T const*>(data), count, b * block + t, std::size_t{grid.x} * block);
                 of_block.not_finite += one.not_finite;
                 of_block.squares += one.squares;
             }
-            reinterpret_cast<findings*>(found)[b] = of_block;
+            reinterpret_cast<inspection_result*>(found)[b] = of_block;
         }
         return cudaSuccess;
     };
 }
-/// The total, and behind it what the blocks found, as `herring::gpu::inspected` has them.
+/// The total, and behind it what the blocks found, as `herring::gpu::inspection_scratch` has them.
 inline body join(launched const& l) {
-    using herring::gpu::findings;
+    using herring::gpu::inspection_result;
     return [all = l.at<void*>(0), blocks = l.block.x, device = l.device] {
-        auto* const found =
-            reinterpret_cast<findings*>(reach(device, all, (1 + blocks) * sizeof(findings), "join_kernel"));
+        auto* const found = reinterpret_cast<inspection_result*>(
+            reach(device, all, (1 + blocks) * sizeof(inspection_result), "join_kernel"));
         if (found == nullptr) return cudaErrorIllegalAddress;
         found[0].squares = 0;
         for (std::size_t b = 1; b <= blocks; ++b) {
@@ -201,7 +201,7 @@ class kernel_table {
             for (int const sources : {1, 2, 3, 4, 8})
                 for (int const ranks : {0, 2, 3})
                     for (bool const wide : {false, true}) {
-                        herring::gpu::fold_work work;
+                        herring::gpu::fold_args work;
                         work.source_count = sources;
                         work.ranks = ranks;
                         work.wide = wide;

@@ -10,9 +10,9 @@ using shared_before = herring::intra_node::shared_memory;
 using sum_before = herring::update::sum;
 } // namespace
 
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/peer_sums.hpp"
-#include "herring/gpu/staging.hpp"
+#include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/nvlink.hpp"
+#include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/transport/inproc.hpp"

@@ -1,0 +1,212 @@
+// herring: a rank's CUDA device: which it is, and how its errors are told.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_CUDA_CUDA_DEVICE_CUH
+#define HERRING_GPU_CUDA_CUDA_DEVICE_CUH
+
+#include "herring/base/config.hpp"
+#include "herring/base/sleep.hpp"
+#include "herring/error.hpp"
+#include "herring/gpu/shared_device_warning.hpp"
+#include "herring/world.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <mutex>
+#include <span>
+
+#include <pthread.h>
+
+#include <cuda_runtime_api.h>
+
+namespace HERRING_NAMESPACE::gpu {
+
+namespace detail {
+
+/// Makes a device current and, unless it is to stay so, afterwards what was current before. Meanwhile calls that somebody's
+/// capture of a graph would forbid to this thread (or to all) are allowed: none of them is in a stream that is captured.
+class current_device {
+  public:
+    explicit current_device(int wanted, bool stays = false) noexcept {
+        if (cudaGetDevice(&before_) != cudaSuccess) before_ = wanted;
+        if (before_ != wanted) (void)cudaSetDevice(wanted);
+        changed_ = before_ != wanted && !stays;
+        exchanged_ = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess;
+    }
+    current_device(current_device const&) = delete;
+    current_device& operator=(current_device const&) = delete;
+    ~current_device() {
+        if (exchanged_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+        if (changed_) (void)cudaSetDevice(before_);
+    }
+
+  private:
+    int before_ = 0;
+    bool changed_ = false;
+    bool exchanged_ = false;
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // afterwards: what it was before
+};
+
+/// Errors that come up late, in whatever call is next: of a kernel that ran before it, whoever's that was.
+inline bool of_earlier_work(cudaError_t what) noexcept {
+    switch (what) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/// A device's name that is the same in all processes.
+struct bus_name {
+    char text[16] = {};
+};
+
+/// What went wrong with a call of CUDA's on `device`, in the rank's words. `bytes` that were asked for, unless 0.
+HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t result, char const* call,
+                                          std::size_t bytes = 0, char const* advice = nullptr,
+                                          char const* operation = "construction", int peer = -1) noexcept {
+    errc const what = result == cudaErrorMemoryAllocation ? errc::no_resources : errc::device;
+    if (of_earlier_work(result))
+        advice = "it came up now, but is of a kernel or copy that ran before, of the program's own most "
+                 "likely: run the program under compute-sanitizer";
+    char text[sizeof(failure::text)];
+    int used = std::snprintf(text, sizeof text, "device %d: %s", device, call);
+    auto const left = [&] { return sizeof text - static_cast<std::size_t>(used); };
+    if (bytes > 0) used += std::snprintf(text + used, left(), " of %zu bytes", bytes);
+    std::snprintf(text + used, left(), ": %s (%s)%s%s", cudaGetErrorString(result), cudaGetErrorName(result),
+                  advice != nullptr ? "; " : "", advice != nullptr ? advice : "");
+    return failure::make(what, rank, peer, operation, text);
+}
+
+} // namespace detail
+
+/// Gives each local rank a device, by turns, and makes it current. To be called before anything else of CUDA, in the
+/// process or thread of the rank. Returns the device's number.
+///
+/// Errors: `unsupported` where there is no device, naming the driver's reason.
+HERRING_SETUP inline int use_device(world& ranks) {
+    int count = 0;
+    cudaError_t const result = cudaGetDeviceCount(&count);
+    if (result != cudaSuccess || count == 0)
+        throw error(errc::unsupported, ranks.rank(), -1, "use_device",
+                    {"no CUDA device: cudaGetDeviceCount: ",
+                     result == cudaSuccess ? "there is none" : cudaGetErrorString(result),
+                     "; look at nvidia-smi and CUDA_VISIBLE_DEVICES, and let no process fork after its first "
+                     "call of CUDA"});
+    int const device = ranks.local_rank() % count;
+    if (cudaError_t const set = cudaSetDevice(device); set != cudaSuccess)
+        throw error(errc::device, ranks.rank(), -1, "use_device",
+                    {"device ", device, ": cudaSetDevice: ", cudaGetErrorString(set)});
+    return device;
+}
+
+/// The device that is current in the thread that makes it, and the first error of a call.
+///
+/// Errors name the rank, the device and the call. One that a kernel left behind which ran before is said to be that.
+class cuda_device {
+  public:
+    /// Collective. Says so, once a device, on stderr, when local ranks share it.
+    HERRING_SETUP explicit cuda_device(world& ranks) : ranks_(ranks), rank_(ranks.rank()) {
+        int count = 0;
+        cudaError_t const result = cudaGetDeviceCount(&count);
+        if (result != cudaSuccess || count == 0)
+            throw error(errc::unsupported, rank_, -1, "construction",
+                        {"no CUDA device: cudaGetDeviceCount: ",
+                         result == cudaSuccess ? "there is none" : cudaGetErrorString(result),
+                         "; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use intra_node::shared_memory"});
+        set_up(cudaGetDevice(&number_), "cudaGetDevice");
+        set_up(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, number_),
+               "cudaDeviceGetAttribute");
+        set_up(cudaDeviceGetPCIBusId(bus_.text, sizeof bus_.text, number_), "cudaDeviceGetPCIBusId");
+        (void)warn_if_shared(ranks, std::as_bytes(std::span(&bus_, 1)), number_, bus_.text);
+    }
+    cuda_device(cuda_device const&) = delete;
+    cuda_device& operator=(cuda_device const&) = delete;
+
+    int rank() const noexcept { return rank_; }
+    int number() const noexcept { return number_; }
+    int processors() const noexcept { return processors_; }
+    detail::bus_name const& bus() const noexcept { return bus_; }
+
+    /// The first failure, or nullptr.
+    failure const* failed() const noexcept {
+        return failing_.load(std::memory_order_acquire) ? &why_ : nullptr;
+    }
+
+    /// Calls with the device current; keeps an error. Nothing is called after one.
+    template <class Call> void checked(char const* call, Call&& calling) noexcept {
+        if (failed() != nullptr) return;
+        detail::current_device const current(number_, elsewhere());
+        if (cudaError_t const result = calling(); result != cudaSuccess) keep(result, call);
+    }
+    HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
+        std::lock_guard const lock(guard_);
+        if (failed() != nullptr) return;
+        why_ = detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce");
+        failing_.store(true, std::memory_order_release);
+    }
+    /// In constructors: throws an error.
+    HERRING_SETUP void set_up(cudaError_t result, char const* call, std::size_t bytes = 0,
+                              char const* advice = nullptr) const {
+        if (result == cudaSuccess) return;
+        if (!detail::of_earlier_work(result)) (void)cudaGetLastError(); // told here; not for the next call
+        throw error(detail::cuda_failure(rank_, number_, result, call, bytes, advice));
+    }
+
+    /// In destructors: asks until what is asked about has ended, at most 30 s; 2 s where the world or the device has failed, for
+    /// what waits for a peer that died may never end. False after that, and from then on at once: all destructors leave
+    /// what that work may touch (memory, streams, pinned pages) to the end of the process.
+    template <class Query> HERRING_SETUP bool ended(Query&& query) noexcept {
+        detail::current_device const current(number_);
+        for (auto const since = clock::now();;) {
+            if (query() != cudaErrorNotReady)
+                return true; // done; or the context is broken, and nothing runs in it
+            if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
+            if (stuck()) return false;
+            bool const hopeless = failed() != nullptr || ranks_.failed() != nullptr;
+            if (clock::now() - since >= std::chrono::seconds(hopeless ? 2 : 30)) break;
+            herring::detail::sleep_for(std::chrono::microseconds(50));
+        }
+        std::fprintf(
+            stderr,
+            "herring: rank %d: device %d: what is in its streams does not end (it may wait for a peer "
+            "that died, or for the program's own stream): its memory, streams and pinned pages are "
+            "left to the end of the process\n",
+            rank_, number_);
+        stuck_.store(true, std::memory_order_release);
+        return false;
+    }
+    /// Whether something did not end, and is left.
+    bool stuck() const noexcept { return stuck_.load(std::memory_order_acquire); }
+
+    // In a thread of the reducer's, and wherever else it is moved from than where it was made, the device stays current:
+    // to make the one before it current again would make a context there.
+    bool elsewhere() const noexcept { return ::pthread_equal(::pthread_self(), made_in_) == 0; }
+
+  private:
+    world& ranks_;
+    int rank_;
+    pthread_t made_in_ = ::pthread_self();
+    int number_ = 0;
+    int processors_ = 1;
+    detail::bus_name bus_{};
+    std::mutex guard_;
+    std::atomic<bool> failing_{false};
+    std::atomic<bool> stuck_{false};
+    failure why_{};
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_CUDA_CUDA_DEVICE_CUH

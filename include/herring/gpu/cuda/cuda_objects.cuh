@@ -1,0 +1,236 @@
+// herring: what a rank owns on its CUDA device, each released by its owner: memory, streams, events, lists, graphs.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_CUDA_CUDA_OBJECTS_CUH
+#define HERRING_GPU_CUDA_CUDA_OBJECTS_CUH
+
+#include "herring/base/config.hpp"
+#include "herring/gpu/cuda/cuda_device.cuh"
+#include "herring/gpu/kernel/kernels.cuh"
+#include "herring/gpu/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include <cub/device/device_memcpy.cuh>
+#include <cuda_runtime_api.h>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// Memory of the device, zeroed.
+class cuda_memory {
+  public:
+    HERRING_SETUP cuda_memory(cuda_device& on, std::size_t bytes) : on_(on) {
+        if (bytes == 0) return;
+        detail::current_device const current(on.number());
+        // In whole blocks of the driver's, for a block is shared with another process as a whole.
+        std::size_t const whole = (bytes + block - 1) / block * block;
+        on.set_up(cudaMalloc(&data_, whole), "cudaMalloc", whole,
+                  "use a smaller layout, or free memory of the device");
+        // In a stream of its own: the legacy one would wait for the program's blocking streams, and end a capture of one.
+        cudaStream_t once = nullptr;
+        cudaError_t result = cudaStreamCreateWithFlags(&once, cudaStreamNonBlocking);
+        if (result == cudaSuccess) result = cudaMemsetAsync(data_, 0, whole, once);
+        if (result == cudaSuccess) result = cudaStreamSynchronize(once);
+        if (once != nullptr) (void)cudaStreamDestroy(once);
+        if (result != cudaSuccess) {
+            (void)cudaFree(std::exchange(data_, nullptr));
+            on.set_up(result, "cudaMemsetAsync");
+        }
+    }
+    cuda_memory(cuda_memory const&) = delete;
+    cuda_memory& operator=(cuda_memory const&) = delete;
+    ~cuda_memory() {
+        if (data_ == nullptr || on_.stuck()) return;
+        detail::current_device const current(on_.number());
+        (void)cudaFree(data_);
+    }
+    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+    /// It is not freed before the process ends.
+    void leave() noexcept { data_ = nullptr; }
+
+  private:
+    static constexpr std::size_t block = std::size_t{2} << 20;
+    cuda_device& on_;
+    void* data_ = nullptr;
+};
+
+/// Pages of the host's that are locked, and seen by devices.
+class cuda_pinned {
+  public:
+    HERRING_SETUP cuda_pinned(cuda_device& on, std::span<std::byte> pages) : on_(on), pages_(pages) {
+        detail::current_device const current(on.number());
+        on.set_up(
+            cudaHostRegister(pages.data(), pages.size(), cudaHostRegisterPortable | cudaHostRegisterMapped),
+            "cudaHostRegister", pages.size(),
+            "use smaller buckets or fewer slots, or raise the limit of locked memory (ulimit -l)");
+        void* seen = nullptr;
+        cudaError_t const result = cudaHostGetDevicePointer(&seen, pages.data(), 0);
+        if (result != cudaSuccess) {
+            (void)cudaHostUnregister(pages_.data());
+            on.set_up(result, "cudaHostGetDevicePointer");
+        }
+        seen_ = static_cast<std::byte*>(seen);
+    }
+    cuda_pinned(cuda_pinned const&) = delete;
+    cuda_pinned& operator=(cuda_pinned const&) = delete;
+    ~cuda_pinned() {
+        if (on_.stuck()) return;
+        detail::current_device const current(on_.number());
+        (void)cudaHostUnregister(pages_.data());
+    }
+    std::byte* on_device(std::byte* place) const noexcept { return seen_ + (place - pages_.data()); }
+
+  private:
+    cuda_device& on_;
+    std::span<std::byte> pages_;
+    std::byte* seen_ = nullptr;
+};
+
+/// A queue, before the program's own where both are due. Ends with what is in it, or is left (see `cuda_device::ended`).
+class cuda_stream {
+  public:
+    HERRING_SETUP explicit cuda_stream(cuda_device& on) : on_(on) {
+        detail::current_device const current(on.number());
+        // Before the program's own kernels where both are due: other ranks wait for what is in it.
+        int least = 0, most = 0;
+        on.set_up(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange");
+        on.set_up(cudaStreamCreateWithPriority(&made_, cudaStreamNonBlocking, most), "cudaStreamCreate");
+    }
+    cuda_stream(cuda_stream const&) = delete;
+    cuda_stream& operator=(cuda_stream const&) = delete;
+    ~cuda_stream() {
+        // What is in it uses what goes next.
+        if (!on_.ended([this] { return cudaStreamQuery(made_); })) return;
+        detail::current_device const current(on_.number());
+        (void)cudaStreamDestroy(made_);
+    }
+    cudaStream_t handle() const noexcept { return made_; }
+
+  private:
+    cuda_device& on_;
+    cudaStream_t made_ = nullptr;
+};
+
+class cuda_event {
+  public:
+    /// `shared`: ranks of other processes wait for it.
+    HERRING_SETUP cuda_event(cuda_device& on, bool shared) {
+        detail::current_device const current(on.number());
+        unsigned const flags = cudaEventDisableTiming | (shared ? cudaEventInterprocess : 0u);
+        on.set_up(cudaEventCreateWithFlags(&made_, flags), "cudaEventCreate");
+    }
+    cuda_event(cuda_event&& other) noexcept : made_(std::exchange(other.made_, nullptr)) {}
+    cuda_event& operator=(cuda_event&&) = delete;
+    ~cuda_event() {
+        if (made_ != nullptr) (void)cudaEventDestroy(made_);
+    }
+    cudaEvent_t handle() const noexcept { return made_; }
+    /// It is not destroyed before the process ends.
+    void leave() noexcept { made_ = nullptr; }
+
+  protected:
+    explicit cuda_event(cudaEvent_t made) noexcept : made_(made) {}
+    cudaEvent_t release() noexcept { return std::exchange(made_, nullptr); }
+
+  private:
+    cudaEvent_t made_ = nullptr;
+};
+
+/// A list of copies in memory that host and device see, and what `cub::DeviceMemcpy` needs beside it.
+class cuda_batch {
+  public:
+    HERRING_SETUP cuda_batch(cuda_device& on, std::size_t copies)
+        : on_(on), temporary_bytes_(needed(on, copies)), temporary_(on, temporary_bytes_) {
+        if (copies == 0) return;
+        detail::current_device const current(on.number());
+        void* lists = nullptr;
+        on.set_up(
+            cudaHostAlloc(&lists, copies * (2 * sizeof(void*) + sizeof(std::size_t)), cudaHostAllocMapped),
+            "cudaHostAlloc", copies * 24, "raise the limit of locked memory (ulimit -l)");
+        to_ = static_cast<void**>(lists);
+        from_ = const_cast<void const**>(to_ + copies);
+        bytes_ = reinterpret_cast<std::size_t*>(to_ + 2 * copies);
+        for (std::size_t i = 0; i < copies; ++i) from_[i] = to_[i] = nullptr, bytes_[i] = 0;
+    }
+    cuda_batch(cuda_batch const&) = delete;
+    cuda_batch& operator=(cuda_batch const&) = delete;
+    ~cuda_batch() {
+        if (to_ == nullptr || on_.stuck()) return;
+        detail::current_device const current(on_.number());
+        (void)cudaFreeHost(to_);
+    }
+    /// It is not freed before the process ends.
+    void leave() noexcept {
+        to_ = nullptr;
+        temporary_.leave();
+    }
+
+  private:
+    friend class cuda_runtime;
+    static std::size_t needed(cuda_device& on, std::size_t copies) {
+        if (copies == 0) return 0;
+        std::size_t bytes = 0;
+        on.set_up(cub::DeviceMemcpy::Batched(nullptr, bytes, static_cast<void const**>(nullptr),
+                                             static_cast<void**>(nullptr), static_cast<std::size_t*>(nullptr),
+                                             static_cast<std::int64_t>(copies)),
+                  "cub::DeviceMemcpy::Batched");
+        return bytes;
+    }
+
+    cuda_device& on_;
+    std::size_t temporary_bytes_;
+    cuda_memory temporary_;
+    void const** from_ = nullptr;
+    void** to_ = nullptr;
+    std::size_t* bytes_ = nullptr;
+};
+
+/// What results were found to be, on the device, and where the host finds it.
+class cuda_counter {
+  public:
+    HERRING_SETUP explicit cuda_counter(cuda_device& on) : on_(on), device_(on, sizeof(inspection_scratch)) {
+        detail::current_device const current(on.number());
+        on.set_up(cudaHostAlloc(&seen_, sizeof(inspection_result), cudaHostAllocPortable), "cudaHostAlloc",
+                  sizeof(inspection_result), "raise the limit of locked memory (ulimit -l)");
+        *static_cast<inspection_result*>(seen_) = {};
+    }
+    cuda_counter(cuda_counter const&) = delete;
+    cuda_counter& operator=(cuda_counter const&) = delete;
+    ~cuda_counter() {
+        if (on_.stuck()) return;
+        detail::current_device const current(on_.number());
+        (void)cudaFreeHost(seen_);
+    }
+    inspection_result value() const noexcept {
+        auto const& now = *static_cast<inspection_result const volatile*>(seen_);
+        return {now.not_finite, now.squares};
+    }
+
+  private:
+    friend class cuda_runtime;
+    cuda_device& on_;
+    cuda_memory device_;
+    void* seen_ = nullptr;
+};
+
+/// What was captured, ready to be launched.
+class cuda_graph {
+  public:
+    cuda_graph() = default;
+    cuda_graph(cuda_graph const&) = delete;
+    cuda_graph& operator=(cuda_graph const&) = delete;
+    ~cuda_graph() { clear(); }
+
+  private:
+    friend class cuda_runtime;
+    void clear() noexcept {
+        if (made_ != nullptr) (void)cudaGraphExecDestroy(std::exchange(made_, nullptr));
+    }
+    cudaGraphExec_t made_ = nullptr;
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_CUDA_CUDA_OBJECTS_CUH

@@ -1,0 +1,161 @@
+// herring: device memory and events that ranks of a node share, between threads or, by CUDA IPC, between processes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_CUDA_CUDA_PEERS_CUH
+#define HERRING_GPU_CUDA_CUDA_PEERS_CUH
+
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/gpu/cuda/cuda_objects.cuh"
+#include "herring/gpu/peer_access.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include <unistd.h>
+
+#include <cuda_runtime_api.h>
+
+namespace HERRING_NAMESPACE::gpu {
+
+namespace detail {
+
+/// Tells processes apart, also of other containers.
+struct process_mark {
+    long id;
+    std::uint64_t token;
+    static process_mark mine() noexcept {
+        static std::uint64_t const token = herring::detail::random_bits();
+        return {static_cast<long>(::getpid()), token};
+    }
+    friend bool operator==(process_mark const&, process_mark const&) = default;
+};
+
+} // namespace detail
+
+/// Device memory as it is named to other ranks of the node, and an event.
+struct exported_cuda_memory {
+    detail::process_mark process;
+    detail::bus_name bus;
+    int device;
+    void* data;
+    cudaError_t shareable;
+    cudaIpcMemHandle_t handle;
+};
+struct exported_cuda_event {
+    detail::process_mark process;
+    cudaEvent_t made;
+    cudaError_t shareable;
+    cudaIpcEventHandle_t handle;
+};
+HERRING_SETUP inline exported_cuda_memory exported(cuda_device const& on, cuda_memory const& own) noexcept {
+    exported_cuda_memory made{
+        detail::process_mark::mine(), on.bus(), on.number(), own.data(), cudaSuccess, {}};
+    detail::current_device const current(on.number());
+    if (own.data() != nullptr) made.shareable = cudaIpcGetMemHandle(&made.handle, own.data());
+    if (made.shareable != cudaSuccess) (void)cudaGetLastError(); // threads do not need it
+    return made;
+}
+HERRING_SETUP inline exported_cuda_event exported(cuda_device const& on, cuda_event const& own) noexcept {
+    exported_cuda_event made{detail::process_mark::mine(), own.handle(), cudaSuccess, {}};
+    detail::current_device const current(on.number());
+    made.shareable = cudaIpcGetEventHandle(&made.handle, own.handle());
+    if (made.shareable != cudaSuccess) (void)cudaGetLastError();
+    return made;
+}
+
+namespace detail {
+
+HERRING_SETUP inline void import(cuda_device const& on, cudaError_t result, char const* call, int peer) {
+    if (result == cudaSuccess) return;
+    (void)cudaGetLastError();
+    throw error(
+        cuda_failure(on.rank(), on.number(), result, call, 0,
+                     "processes must see each other's devices (CUDA_VISIBLE_DEVICES) and share an IPC "
+                     "namespace; else use intra_node::pcie_staging",
+                     "construction", peer));
+}
+
+/// Whether this device reaches that rank's memory.
+HERRING_SETUP inline void enable_peer_access(cuda_device const& on, exported_cuda_memory const& of,
+                                             int peer) {
+    if (std::memcmp(of.bus.text, on.bus().text, sizeof on.bus().text) == 0) return;
+    device_of_rank const own{on.rank(), on.number(), on.bus().text};
+    int there = -1;
+    if (cudaDeviceGetByPCIBusId(&there, of.bus.text) != cudaSuccess) {
+        (void)cudaGetLastError();
+        throw error(peer_access_error(own, {peer, -1, of.bus.text}));
+    }
+    int reaches = 0;
+    on.set_up(cudaDeviceCanAccessPeer(&reaches, on.number(), there), "cudaDeviceCanAccessPeer");
+    if (reaches == 0) throw error(peer_access_error(own, {peer, there, of.bus.text}));
+    if (!(of.process == detail::process_mark::mine())) return;
+    detail::current_device const current(on.number());
+    cudaError_t const enabled = cudaDeviceEnablePeerAccess(there, 0);
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled)
+        (void)cudaGetLastError();
+    else
+        on.set_up(enabled, "cudaDeviceEnablePeerAccess");
+}
+
+} // namespace detail
+
+/// Another rank's, as this device sees it: opened, or (threads of one process) itself.
+class imported_cuda_memory {
+  public:
+    HERRING_SETUP imported_cuda_memory(cuda_device& on, exported_cuda_memory const& of, int peer) : on_(on) {
+        detail::enable_peer_access(on, of, peer);
+        if (of.data == nullptr) return;
+        detail::current_device const current(on.number());
+        if (of.process == detail::process_mark::mine()) {
+            data_ = of.data;
+            return;
+        }
+        detail::import(on, of.shareable, "cudaIpcGetMemHandle", peer);
+        detail::import(on, cudaIpcOpenMemHandle(&data_, of.handle, cudaIpcMemLazyEnablePeerAccess),
+                       "cudaIpcOpenMemHandle", peer);
+        opened_ = true;
+    }
+    imported_cuda_memory(imported_cuda_memory&& other) noexcept
+        : on_(other.on_), data_(std::exchange(other.data_, nullptr)),
+          opened_(std::exchange(other.opened_, false)) {}
+    imported_cuda_memory& operator=(imported_cuda_memory&&) = delete;
+    ~imported_cuda_memory() {
+        if (!opened_ || on_.stuck()) return;
+        detail::current_device const current(on_.number());
+        (void)cudaIpcCloseMemHandle(data_);
+    }
+    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+
+  private:
+    cuda_device& on_;
+    void* data_ = nullptr;
+    bool opened_ = false;
+};
+
+class imported_cuda_event : public cuda_event {
+  public:
+    HERRING_SETUP imported_cuda_event(cuda_device& on, exported_cuda_event const& of, int peer)
+        : cuda_event(opened(on, of, peer)), owned_(!(of.process == detail::process_mark::mine())) {}
+    imported_cuda_event(imported_cuda_event&& other) noexcept
+        : cuda_event(std::move(other)), owned_(other.owned_) {}
+    imported_cuda_event& operator=(imported_cuda_event&&) = delete;
+    ~imported_cuda_event() {
+        if (!owned_) (void)release(); // of a thread of this process, which destroys it
+    }
+
+  private:
+    static cudaEvent_t opened(cuda_device& on, exported_cuda_event const& of, int peer) {
+        if (of.process == detail::process_mark::mine()) return of.made;
+        detail::current_device const current(on.number());
+        detail::import(on, of.shareable, "cudaIpcGetEventHandle", peer);
+        cudaEvent_t made = nullptr;
+        detail::import(on, cudaIpcOpenEventHandle(&made, of.handle), "cudaIpcOpenEventHandle", peer);
+        return made;
+    }
+    bool owned_;
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_CUDA_CUDA_PEERS_CUH

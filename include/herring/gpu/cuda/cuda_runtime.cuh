@@ -1,0 +1,197 @@
+// herring: the runtime of CUDA devices: what goes into streams, every call checked.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_CUDA_CUDA_RUNTIME_CUH
+#define HERRING_GPU_CUDA_CUDA_RUNTIME_CUH
+
+#include "herring/base/config.hpp"
+#include "herring/gpu/cuda/cuda_device.cuh"
+#include "herring/gpu/cuda/cuda_objects.cuh"
+#include "herring/gpu/cuda/cuda_peers.cuh"
+#include "herring/gpu/kernel/kernels.cuh"
+#include "herring/gpu/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <cub/device/device_memcpy.cuh>
+#include <cuda_runtime_api.h>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// The device that is current in the thread that makes it. See runtime_policy, and cuda_device for errors.
+class cuda_runtime : public cuda_device {
+  public:
+    static constexpr char const* name = "cuda_runtime";
+    using stream_handle = cudaStream_t;
+    using memory = cuda_memory;
+    using pinned = cuda_pinned;
+    using stream = cuda_stream;
+    using event = cuda_event;
+    using batch = cuda_batch;
+    using counter = cuda_counter;
+    using graph = cuda_graph;
+    using export_of_memory = exported_cuda_memory;
+    using export_of_event = exported_cuda_event;
+    using imported_memory = imported_cuda_memory;
+    using imported_event = imported_cuda_event;
+
+    /// Collective.
+    HERRING_SETUP explicit cuda_runtime(world& ranks) : cuda_device(ranks) {
+        int can = 0, orders = 0;
+        set_up(cudaDeviceGetAttribute(&can, cudaDevAttrGPUDirectRDMAFlushWritesOptions, number()),
+               "cudaDeviceGetAttribute");
+        set_up(cudaDeviceGetAttribute(&orders, cudaDevAttrGPUDirectRDMAWritesOrdering, number()),
+               "cudaDeviceGetAttribute");
+        flushes_ = (can & cudaFlushGPUDirectRDMAWritesOptionHost) != 0 &&
+                   orders < cudaGPUDirectRDMAWritesOrderingOwner;
+    }
+
+    HERRING_SETUP export_of_memory exported(memory const& own) const noexcept {
+        return gpu::exported(*this, own);
+    }
+    HERRING_SETUP export_of_event exported(event const& own) const noexcept {
+        return gpu::exported(*this, own);
+    }
+
+    // ---- what goes into streams -------------------------------------------------------------------------------------
+
+    void record(cuda_event& mark, cudaStream_t in) noexcept {
+        checked("cudaEventRecord", [&] { return cudaEventRecord(mark.handle(), in); });
+    }
+    void wait(cudaStream_t in, cuda_event& mark) noexcept {
+        checked("cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(in, mark.handle(), 0); });
+    }
+    bool done(cuda_event& mark) noexcept {
+        if (failed() != nullptr) return false;
+        detail::current_device const current(number(), elsewhere());
+        cudaError_t const result = cudaEventQuery(mark.handle());
+        if (result == cudaSuccess) return true;
+        if (result != cudaErrorNotReady) {
+            keep(result, "cudaEventQuery");
+            return false;
+        }
+        if (cudaPeekAtLastError() == cudaErrorNotReady)
+            (void)cudaGetLastError(); // no error for the program to find
+        return false;
+    }
+    void to_host(cudaStream_t in, std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+        checked("cudaMemcpyAsync to the host",
+                [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, in); });
+    }
+    void to_device(cudaStream_t in, std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+        checked("cudaMemcpyAsync to the device",
+                [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, in); });
+    }
+    template <class Update, class Element> void fold(cudaStream_t in, fold_args const& work) noexcept {
+        checked("launch of a sum", [&] { return fold_on_device<Update, Element>(work, in, processors()); });
+    }
+    bool ended(cuda_event& mark) noexcept {
+        return cuda_device::ended([&] { return cudaEventQuery(mark.handle()); });
+    }
+    void copy(cudaStream_t in, copy_item const& what) noexcept {
+        checked("cudaMemcpyAsync within the device", [&] {
+            return cudaMemcpyAsync(what.to, what.from, what.bytes, cudaMemcpyDeviceToDevice, in);
+        });
+    }
+    void list(cuda_batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
+        for (copy_item const& one : copies) {
+            many.from_[at] = one.from;
+            many.to_[at] = one.to;
+            many.bytes_[at++] = one.bytes;
+        }
+    }
+    void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at, std::size_t count) noexcept {
+        checked("cub::DeviceMemcpy::Batched", [&] {
+            // It returns the last error, whoever's that is; "not ready" is none.
+            cudaError_t const before = cudaPeekAtLastError();
+            if (before == cudaErrorNotReady)
+                (void)cudaGetLastError();
+            else if (before != cudaSuccess) {
+                keep(before, "an error that the program left unread before this call",
+                     "it is of a call or launch of the program's own: look at what those return, and at "
+                     "cudaGetLastError()");
+                return cudaSuccess;
+            }
+            std::size_t bytes = many.temporary_bytes_;
+            return cub::DeviceMemcpy::Batched(many.temporary_.data(), bytes, many.from_ + at, many.to_ + at,
+                                              many.bytes_ + at, static_cast<std::int64_t>(count), in);
+        });
+    }
+
+    template <class Element>
+    void inspect(cudaStream_t in, Element const* from, std::size_t count, cuda_counter& into) noexcept {
+        auto* const found = reinterpret_cast<inspection_scratch*>(into.device_.data());
+        checked("launch of an inspection", [&] { return inspect_on_device(from, count, *found, in); });
+        checked("cudaMemcpyAsync of findings", [&] {
+            return cudaMemcpyAsync(into.seen_, &found->total, sizeof found->total, cudaMemcpyDeviceToHost,
+                                   in);
+        });
+    }
+
+    // ---- graphs -----------------------------------------------------------------------------------------------------
+
+    void capture(cudaStream_t in) noexcept {
+        checked("cudaStreamBeginCapture",
+                [&] { return cudaStreamBeginCapture(in, cudaStreamCaptureModeThreadLocal); });
+    }
+    bool captured(cudaStream_t in, cuda_graph& into) noexcept {
+        detail::current_device const current(number(), elsewhere());
+        cudaGraph_t kept = nullptr;
+        cudaError_t result =
+            cudaStreamEndCapture(in, &kept); // also after a failure: the stream is captured else
+        if (failed() == nullptr && result != cudaSuccess)
+            keep(result, "cudaStreamEndCapture: what was called in the capture cannot be captured");
+        if (failed() == nullptr) {
+            into.clear(); // which the driver frees when its last launch is done
+            checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&into.made_, kept, 0); });
+        }
+        if (kept != nullptr) (void)cudaGraphDestroy(kept);
+        return failed() == nullptr;
+    }
+    void replay(cudaStream_t in, cuda_graph& what) noexcept {
+        checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(what.made_, in); });
+    }
+
+    /// As far as the device can be told to: where it orders such writes itself there is nothing to do.
+    void flush() noexcept {
+        if (flushes_)
+            checked("cudaDeviceFlushGPUDirectRDMAWrites", [] {
+                return cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+                                                          cudaFlushGPUDirectRDMAWritesToOwner);
+            });
+    }
+
+    char const* check_stream(cudaStream_t given) const noexcept {
+        detail::current_device const current(number(), elsewhere());
+        cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
+        cudaError_t const result = cudaStreamIsCapturing(given, &is);
+        if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) return nullptr;
+        if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
+        if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
+            return nullptr; // the next call tells it
+        return stream_is_captured;
+    }
+    char const* check_tensor(void const* place) const noexcept {
+        cudaPointerAttributes facts{};
+        if (cudaPointerGetAttributes(&facts, place) != cudaSuccess) {
+            (void)cudaGetLastError();
+            return "CUDA does not know it";
+        }
+        if (facts.type == cudaMemoryTypeUnregistered || facts.type == cudaMemoryTypeHost)
+            return "it is memory of the host: give device memory, or use a reducer with "
+                   "intra_node::shared_memory";
+        if (facts.type == cudaMemoryTypeDevice && facts.device != number())
+            return "it is memory of another device than the reducer's: make the reducer with that device "
+                   "current";
+        return nullptr;
+    }
+
+  private:
+    bool flushes_ = false;
+};
+static_assert(runtime_policy<cuda_runtime>);
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_CUDA_CUDA_RUNTIME_CUH

@@ -1,0 +1,54 @@
+// herring: the arguments of a k-way sum on a device, and how its results are stored.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_KERNEL_FOLD_ARGS_HPP
+#define HERRING_GPU_KERNEL_FOLD_ARGS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/element.hpp"
+#include "herring/gpu/kernel/slices.hpp"
+
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// The most buffers that one kernel reads, or writes: local ranks that share sums.
+inline constexpr int most_buffers = 16;
+
+/// What one k-way sum reads and writes: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
+///
+/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `wide`.
+/// Lifetime: a target may be a source, in place. Passed to kernels by value.
+struct fold_args {
+    void const* sources[most_buffers] = {};
+    void* targets[most_buffers] = {};
+    int source_count = 0;
+    int target_count = 0;
+    bool wide = false;
+    int ranks = 0; ///< contributions that the result is finished for; 0: it is not finished
+    slices where{};
+};
+
+namespace detail {
+// Every NaN becomes the one quiet NaN. By their bits: what compilers do to a NaN in arithmetic differs. No templates, for
+// nvcc 13.0 falls over a bit_cast of a type that it does not know yet.
+HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
+    bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
+    return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
+}
+HERRING_HOST_DEVICE inline double canonical(double value) noexcept {
+    bool const none =
+        (__builtin_bit_cast(std::uint64_t, value) & 0x7fff'ffff'ffff'ffffu) > 0x7ff0'0000'0000'0000u;
+    return none ? __builtin_bit_cast(double, std::uint64_t{0x7ff8'0000'0000'0000u}) : value;
+}
+HERRING_HOST_DEVICE inline std::int32_t canonical(std::int32_t value) noexcept { return value; }
+HERRING_HOST_DEVICE inline std::int64_t canonical(std::int64_t value) noexcept { return value; }
+} // namespace detail
+
+/// The result of a sum as it is stored: rounded once, every NaN the one quiet NaN, as the host has it.
+template <class Element> HERRING_HOST_DEVICE inline Element stored(accumulator<Element> value) noexcept {
+    return static_cast<Element>(detail::canonical(value));
+}
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_KERNEL_FOLD_ARGS_HPP

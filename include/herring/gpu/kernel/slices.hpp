@@ -1,0 +1,73 @@
+// herring: the index arithmetic of kernels: which elements a rank sums, and how they are cut for 16-byte accesses.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_KERNEL_SLICES_HPP
+#define HERRING_GPU_KERNEL_SLICES_HPP
+
+#include "herring/base/config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// Bytes that a thread of a kernel reads or writes at a time.
+inline constexpr std::size_t access_bytes = 16;
+
+/// Every `stride`-th chunk of a range, from chunk `first` on. In elements.
+struct slices {
+    std::size_t offset = 0;   ///< of chunk 0, from the start of the buffers
+    std::size_t elements = 0; ///< of all chunks
+    std::size_t chunk = 1;    ///< all chunks but the last have this many
+    std::uint32_t first = 0;
+    std::uint32_t stride = 1;
+
+    /// How many there are.
+    HERRING_HOST_DEVICE constexpr std::size_t count() const noexcept {
+        std::size_t const chunks = (elements + chunk - 1) / chunk;
+        return first < chunks ? (chunks - first + stride - 1) / stride : 0;
+    }
+    /// Where number j begins, from the start of the buffers; j < count().
+    HERRING_HOST_DEVICE constexpr std::size_t begin(std::size_t j) const noexcept {
+        return offset + (first + j * stride) * chunk;
+    }
+    /// How many elements number j has; j < count().
+    HERRING_HOST_DEVICE constexpr std::size_t size(std::size_t j) const noexcept {
+        std::size_t const left = elements - (first + j * stride) * chunk;
+        return left < chunk ? left : chunk;
+    }
+};
+
+/// A run of elements: `head` of them one by one, `vectors` accesses of 16 bytes, and the rest one by one.
+struct vector_cut {
+    std::size_t head = 0;
+    std::size_t vectors = 0;
+
+    HERRING_HOST_DEVICE constexpr std::size_t tail(std::size_t count, std::size_t lanes) const noexcept {
+        return count - head - vectors * lanes;
+    }
+};
+
+/// Cuts a run of `count` elements that starts at `address`, aligned for its elements.
+///
+/// `fits`: all other buffers of the kernel are aligned where this one is; else everything goes one by one.
+HERRING_HOST_DEVICE constexpr vector_cut cut_for_vectors(std::uintptr_t address, std::size_t count,
+                                                         std::size_t element_bytes, bool fits) noexcept {
+    if (!fits) return {count, 0};
+    std::size_t const over = address % access_bytes;
+    std::size_t const head = over == 0 ? 0 : (access_bytes - over) / element_bytes;
+    if (head >= count) return {count, 0};
+    return {head, (count - head) / (access_bytes / element_bytes)};
+}
+
+/// Whether a second buffer is on a 16-byte boundary wherever the first is, for the same element; they start at `a` and
+/// `b`, and have elements of `a_bytes` and `b_bytes`.
+HERRING_HOST_DEVICE constexpr bool aligned_alike(std::uintptr_t a, std::size_t a_bytes, std::uintptr_t b,
+                                                 std::size_t b_bytes) noexcept {
+    std::size_t const over = a % access_bytes;
+    std::size_t const head = over == 0 ? 0 : (access_bytes - over) / a_bytes;
+    return (b + head * b_bytes) % access_bytes == 0;
+}
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_KERNEL_SLICES_HPP

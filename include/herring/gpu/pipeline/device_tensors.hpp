@@ -1,0 +1,159 @@
+// herring: tensors in memory of a device, and bounce slots behind them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP
+#define HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP
+
+#include "herring/base/append_buffer.hpp"
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/manual_lifetime.hpp"
+#include "herring/device_span.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/error.hpp"
+#include "herring/gpu/runtime.hpp"
+#include "herring/plan/memory_map.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/step/piece.hpp"
+#include "herring/trace/trace.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// The tensor store of `nvlink` and `pcie_staging`: what step/host_tensors.hpp is for memory of the host. Every copy is put
+/// into a stream; the host waits for none.
+///
+/// Lifetime: refers to the node, the plan and the memory map; a stream, until the call that ends the step.
+/// Errors:   of the device: `failed()`.
+template <class Element, class Node> class device_tensors {
+  public:
+    static constexpr bool on_device = true;
+    using span = device_span<Element>;
+    using stream = typename Node::stream_handle;
+    static constexpr char const* wait_call = "wait(stream)";
+
+    static std::size_t make_node(herring::detail::manual_lifetime<Node>& node, world& ranks, plan const& made,
+                                 memory_map const& map, std::size_t tensors, bool parts_on_device) {
+        node.emplace(ranks, map.region_bytes,
+                     device_needs{.tensor_bytes = map.device_bytes,
+                                  .bucket_bytes = map.device_bucket,
+                                  .wide_bytes = made.partial_bytes / sizeof(Element),
+                                  .executions = map.executions,
+                                  .loads = map.device_loads,
+                                  .taken_apart = map.bounce_slots,
+                                  .tensors = tensors,
+                                  .nodes = made.nodes,
+                                  .parts_on_device = parts_on_device});
+        return node->memory_bytes();
+    }
+
+    device_tensors(Node& node, plan const& made, memory_map const& map, int)
+        : node_(node), plan_(made), map_(map), external_(made.tensors.size()), listed_(made.tensors.size()),
+          copies_(made.tensors.size()) {}
+
+    span tensor(std::size_t i) const noexcept {
+        return {memory() + plan_.tensors[i].offset, plan_.tensors[i].elements};
+    }
+
+    char const* check_memory(Element const* of) const noexcept { return node_.device().check_tensor(of); }
+    char const* check_stream(stream given) const noexcept { return node_.device().check_stream(given); }
+    /// What is gathered from now on comes after what is in this stream now. The node is told once a bucket, and when the
+    /// stream changes.
+    void order_after(stream given) noexcept {
+        if (unrecorded_ && !(given == stream_)) node_.after(stream_);
+        stream_ = given;
+        unrecorded_ = true;
+    }
+    failure const* failed() const noexcept { return node_.failed(); }
+
+    // ---- external tensors of the step under way -----------------------------------------------------------------------
+
+    void lend(std::size_t i, span tensor) noexcept {
+        if (tensor.empty()) return;
+        external_[i] = tensor;
+        listed_.push(i);
+    }
+    bool any_lent() const noexcept { return !listed_.empty(); }
+    bool is_lent(std::size_t i) const noexcept { return !external_[i].empty(); }
+    Element* origin(std::size_t i, std::size_t from) const noexcept {
+        return is_lent(i) ? external_[i].data() + from : memory() + plan_.tensors[i].offset + from;
+    }
+
+    /// Has the device bring bucket `label`, which is execution `number`; returns where it will lie on the host.
+    std::byte* gather(bucket const& of, std::size_t label, std::uint64_t number) noexcept {
+        record_stream();
+        node_.pack(static_cast<std::uint32_t>(label), of.first_tensor,
+                   copies(of.first_tensor, of.first_tensor + of.tensors, false));
+        return node_.load(number, static_cast<std::uint32_t>(label), of.offset * sizeof(Element),
+                          of.elements * sizeof(Element), of.tensors == 0);
+    }
+    /// After the first `released` executions, in the stream.
+    void scatter(stream read_in, std::uint64_t released) noexcept {
+        node_.results(read_in, released);
+        node_.template inspect<Element>(read_in, plan_.elements);
+        // Not by calls: their order may change, and the list with it.
+        node_.unpack(read_in, copies(0, plan_.tensors.size(), true));
+        node_.taken(read_in);
+        for (std::size_t const i : listed_) external_[i] = {};
+        listed_.clear();
+    }
+
+    // ---- bounce slots ---------------------------------------------------------------------------------------------------
+
+    herring::detail::piece_place copy_in(std::size_t slot, std::span<herring::detail::segment const> segments,
+                                         std::size_t elements, std::uint64_t number) noexcept {
+        record_stream();
+        for (auto const& part : segments)
+            if (part.from != nullptr)
+                node_.copy_in({slot_of(slot) + part.offset, part.from, part.elements * sizeof(Element)});
+        return {.own = node_.load(number, no_bucket,
+                                  map_.bounce_offset + slot * map_.slot_elements * sizeof(Element),
+                                  elements * sizeof(Element))};
+    }
+    void copy_out(std::size_t slot, std::span<herring::detail::segment const> segments, execution const&,
+                  std::uint64_t released) noexcept {
+        node_.results(stream_, released);
+        for (auto const& part : segments)
+            if (part.to != nullptr)
+                node_.copy_out(stream_,
+                               {part.to, slot_of(slot) + part.offset, part.elements * sizeof(Element)});
+        node_.taken(stream_); // before the next piece is copied in there
+    }
+
+  private:
+    Element* memory() const noexcept { return reinterpret_cast<Element*>(node_.tensors()); }
+    Element* slot_of(std::size_t slot) const noexcept {
+        return memory() + map_.bounce_offset / sizeof(Element) + slot * map_.slot_elements;
+    }
+    void record_stream() noexcept {
+        if (std::exchange(unrecorded_, false)) node_.after(stream_);
+    }
+    // Between the caller's tensors in [first, end) and the reducer's, back or forth.
+    std::span<copy_item const> copies(std::size_t first, std::size_t end, bool back) noexcept {
+        std::size_t count = 0;
+        for (std::size_t i = first; i < end; ++i) {
+            if (!is_lent(i)) continue;
+            void* const own = memory() + plan_.tensors[i].offset;
+            void* const callers = external_[i].data();
+            copies_[count++] = {back ? callers : own, back ? own : callers, external_[i].size_bytes()};
+        }
+        return {copies_.data(), count};
+    }
+
+    Node& node_;
+    plan const& plan_;
+    memory_map const& map_;
+    herring::detail::fixed_array<span> external_;
+    herring::detail::append_buffer<std::size_t> listed_; // whose external_ is not empty
+    herring::detail::fixed_array<copy_item> copies_;
+    stream stream_{};         // of tensors that are ready and whose bucket has not left; of a buffer
+    bool unrecorded_ = false; // the node has not been told of it
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP

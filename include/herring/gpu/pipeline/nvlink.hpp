@@ -1,0 +1,340 @@
+// herring: the pipeline of `intra_node::nvlink`: devices sum their shares of each other's tensors.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_PIPELINE_NVLINK_HPP
+#define HERRING_GPU_PIPELINE_NVLINK_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/control/all_or_none.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/gpu/pipeline/device_tensors.hpp"
+#include "herring/gpu/pipeline/pipeline.hpp"
+#include "herring/gpu/runtime.hpp"
+#include "herring/gpu/tuning.hpp"
+#include "herring/intra_node/intra_node.hpp"
+#include "herring/policy/names.hpp"
+#include "herring/units.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// Tensors lie on devices that reach each other. Local rank l's device reads its chunks from all of the node's, sums them
+/// in rank order in one kernel, and writes the results to all. With several nodes the sum goes to pinned memory instead,
+/// only the 1/L that this rank handles, is exchanged by the transport, and goes from there to all devices.
+///
+/// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l; the bits of shared_memory.
+/// Cost:     one node: each device reads (L−1)/L of a bucket from others and writes as much to them. Several: 1/L of it over
+///           each rank's PCIe in each direction (twice in, of 16-bit types: sums travel in float), and (L−1)/L to others.
+///           Where the transport takes device memory, only the 1/N of that which this node serves passes the host.
+///           A process of P ranks opens P · (L − P) · (buckets, before any is cut, + 4) events of other processes; CUDA has
+///           been seen to refuse more than some 20 000.
+/// Order:    a rank arrives at e when its tensors' event is recorded: flags order the host's calls, events the devices.
+///           A sum waits for the events of all local ranks and, where it goes to slot e mod slots, for the copy out of
+///           e − slots. A rank finishes e when its last write is in its queue and its event recorded; the caller's stream
+///           waits for those events of all local ranks.
+/// Blocks:   never on the device; with one node the host does not wait for it at all. The destructor waits for what is in
+///           this rank's queues, and so for the caller's streams that they wait for: up to 30 s, or 2 s after a failure;
+///           then for the node's other ranks to close this rank's memory, up to 2 s. What did not end by then, the
+///           memory and the events are left to the end of the process, with a line on stderr.
+/// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
+/// Errors:   `unsupported` at construction when a device cannot reach another, naming the rank; of the device: `failed()`.
+template <class Runtime, peer_sums_tuning Tuning>
+class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
+    using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
+
+  public:
+    using typename base::stream_handle;
+    template <class Element> using tensor_store = device_tensors<Element, basic_nvlink>;
+    static constexpr char const* name = "nvlink";
+    /// One chunk a rank on one node: a kernel does all of it.
+    static constexpr intra_node_facts facts{.device_memory = true,
+                                            .host_staging = true,
+                                            .sums_on_device = true,
+                                            .leaves_parts = true,
+                                            .tuning = {.local_chunk_bytes = std::size_t{1} << 40,
+                                                       .mailbox_bytes = 0,
+                                                       .cut_bytes = Tuning.cut_bytes}};
+    static_assert(Tuning.slot_count >= 2);
+
+    basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
+    basic_nvlink(world& ranks, std::size_t bytes, device_needs const& needs)
+        : base(ranks, needs, closed_at(bytes) + 64, needs.nodes == 1 ? 0 : slot_bytes(needs),
+               needs.nodes == 1 || needs.bucket_bytes == 0 ? 0 : Tuning.slot_count, true),
+          ranks_(ranks), local_(ranks.local_rank()), size_(ranks.local_size()), alone_(needs.nodes == 1),
+          wide_bytes_(needs.wide_bytes), bucket_bytes_(whole_lines(needs.bucket_bytes)),
+          closed_at_(closed_at(bytes)), device_(base::device()),
+          parts_(device_, needs.parts_on_device ? region_.slots() * region_.slot_stride() : 0),
+          sums_(base::for_slots()), spreads_(base::for_slots()), work_(std::in_place, device_),
+          out_(std::in_place, device_) {
+        for (std::size_t i = 0; i < region_.slots(); ++i) summed_.emplace_back(device_, false);
+        meet();
+    }
+    ~basic_nvlink() { close(); }
+
+    bool loaded(std::uint64_t, std::uint64_t) noexcept { return true; }
+
+    /// Whether this rank's chunks of execution e are summed: on one node, whether the kernel is in its queue. Asked in
+    /// order; puts there what all local ranks have arrived at, of the `arrived` executions that this rank has.
+    template <class Update, class Element, class At>
+    bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
+        for (; launched_ < arrived && free(launched_) && base::first_not_arrived(launched_) < 0; ++launched_)
+            launch<Update, Element>(launched_, at(launched_), ranks);
+        bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slot_count]));
+        region_.busy = e < launched_ && !here;
+        if (here) region_.awake();
+        return here;
+    }
+
+    /// Whose device execution e waits for, as a local rank.
+    int behind(std::uint64_t e) noexcept {
+        if (device_.done(base::produced(e)))
+            for (neighbour& n : others_)
+                if (!device_.done(n.produced[base::job_of(e).load])) return n.local;
+        return local_;
+    }
+
+    /// Where this rank's sum of the place `own` of a result lies.
+    std::byte* part(std::byte* own) noexcept {
+        if (wide_bytes_ == 1) return own;
+        std::size_t const from_first = static_cast<std::size_t>(own - region_.slot(0));
+        std::size_t const inside = from_first % region_.slot_stride();
+        return own - inside + bucket_bytes_ + inside * wide_bytes_;
+    }
+
+    /// What the transport takes in place of memory of the host, for chunks that another node serves: the slots' twins on the
+    /// device. `on_device`: the place there that corresponds to one in a slot.
+    std::span<std::byte> parts() const noexcept {
+        return {parts_.data(), parts_.data() == nullptr ? 0 : region_.slots() * region_.slot_stride()};
+    }
+    template <class Byte> std::span<Byte> on_device(std::span<Byte> on_host) noexcept {
+        return {parts_.data() + (on_host.data() - region_.slot(0)), on_host.size()};
+    }
+
+    /// This rank's chunks of execution e are done, on the host or (one node) in its queue. Asked in order.
+    template <class Element> void spread(std::uint64_t e, execution const& x) noexcept {
+        if (alone_) return;
+        if (parts_.data() != nullptr) device_.flush();
+        stream_handle const queue = out_->handle();
+        base::repeat(spreads_, base::place_of(e), queue, true, [&] {
+            for (std::uint32_t s = 0; s < x.shard_count; ++s) {
+                fold_args work = to_all(e, x.shards[s]);
+                work.sources[0] = seen_slot(e, x, x.shards[s]);
+                work.source_count = 1;
+                device_.template fold<herring::update::sum, Element>(queue, work);
+            }
+        });
+        device_.record(base::done(e), queue);
+        stored_count_ = e + 1;
+    }
+
+    /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
+    void results(stream_handle stream, std::uint64_t count) noexcept {
+        if (count == 0) return;
+        device_.wait(stream, base::done(count - 1));
+        for (neighbour& n : others_) device_.wait(stream, n.done[(count - 1) % n.done.size()]);
+    }
+
+  private:
+    using base::region_;
+    using typename base::event;
+
+    /// Another local rank, as this one's device sees it.
+    struct neighbour {
+        int local;
+        typename Runtime::imported_memory tensors;
+        std::vector<typename Runtime::imported_event> done, produced; // as this rank's own
+    };
+
+    static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
+    static std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    static std::size_t closed_at(std::size_t bytes) noexcept { return whole_lines(bytes); }
+    static std::size_t slot_bytes(device_needs const& needs) noexcept {
+        return whole_lines(needs.bucket_bytes) * (1 + (needs.wide_bytes == 1 ? 0 : needs.wide_bytes));
+    }
+
+    // Whether the slot of execution e may be written to, once what lies in its queues is done.
+    bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slot_count; }
+
+    template <class Update, class Element>
+    void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
+        stream_handle const queue = work_->handle();
+        if (base::job_of(e).first) {
+            device_.wait(queue, base::produced(e));
+            for (neighbour& n : others_) device_.wait(queue, n.produced[base::job_of(e).load]);
+        }
+        if (!alone_ && e >= Tuning.slot_count) device_.wait(queue, base::done(e - Tuning.slot_count));
+        base::repeat(sums_, base::place_of(e), queue, true, [&] {
+            for (std::uint32_t s = 0; s < x.shard_count; ++s) {
+                fold_args work = to_all(e, x.shards[s]);
+                for (int l = 0; l < size_; ++l) work.sources[l] = work.targets[l];
+                work.source_count = size_;
+                if (alone_) {
+                    work.ranks = ranks;
+                } else {
+                    work.targets[0] = part_in(seen_slot(e, x, x.shards[s]));
+                    work.target_count = 1;
+                    work.wide = wide_bytes_ != 1;
+                }
+                device_.template fold<Update, Element>(queue, work);
+            }
+        });
+        device_.record(alone_ ? base::done(e) : summed_[e % Tuning.slot_count], queue);
+    }
+
+    // This rank's chunks of a shard, into the tensors of all.
+    fold_args to_all(std::uint64_t e, shard const& of) const noexcept {
+        fold_args work;
+        for (int l = 0; l < size_; ++l) work.targets[l] = bases_[at(l)] + base::job_of(e).offset;
+        work.target_count = size_;
+        work.where = {of.offset, of.elements, of.chunk_elements, static_cast<std::uint32_t>(local_),
+                      static_cast<std::uint32_t>(size_)};
+        return work;
+    }
+
+    // The slot of execution e as the device sees it: the one on the device where the transport takes that from there, and the
+    // chunks of this shard go to another node's server and come back. What this node serves is summed by the host.
+    std::byte* seen_slot(std::uint64_t e, execution const& x, shard const& of) const noexcept {
+        std::byte* const on_host = region_.slot(e);
+        if (parts_.data() != nullptr && x.path == route::two_hop && of.server.value != ranks_.node())
+            return parts_.data() + (on_host - region_.slot(0));
+        return region_.on_device(on_host);
+    }
+    // Where the sum lies in a slot that begins there.
+    std::byte* part_in(std::byte* slot) const noexcept {
+        return wide_bytes_ == 1 ? slot : slot + bucket_bytes_;
+    }
+
+    // ---- the others -------------------------------------------------------------------------------------------------
+
+    using memory_export = typename Runtime::export_of_memory;
+    using event_export = typename Runtime::export_of_event;
+
+    // Collective. Nobody leaves before all have opened what the others export, or before all know that one could not.
+    HERRING_SETUP void meet() {
+        std::vector<std::byte> mine;
+        put(mine, device_.exported(base::owned_tensors()));
+        for (event const& e : base::all_done()) put(mine, device_.exported(e));
+        for (event const& e : base::all_produced()) put(mine, device_.exported(e));
+        gather_result const all = ranks_.all_gather(mine);
+        try {
+            (void)herring::detail::all_or_none(
+                ranks_.rank(), "construction",
+                herring::detail::failure_of(ranks_.rank(), "construction", [&] { open(all); }), {},
+                [this](std::span<std::byte const> how) { return ranks_.all_gather(how); });
+        } catch (...) {
+            close();
+            throw;
+        }
+    }
+
+    HERRING_SETUP void open(gather_result const& all) {
+        if (size_ > most_buffers)
+            throw error(errc::unsupported, ranks_.rank(), -1, "construction",
+                        {size_, " ranks on this node: a kernel sums at most ", most_buffers,
+                         "; use fewer a node, or intra_node::pcie_staging"});
+        bases_ = herring::detail::fixed_array<std::byte*>(at(size_));
+        bases_[at(local_)] = base::tensors();
+        others_.reserve(at(size_));
+        for (int l = 0; l < size_; ++l) {
+            if (l == local_) continue;
+            int const rank = ranks_.topology().rank_of(ranks_.node(), l);
+            std::byte const* from = all[at(rank)].data();
+            std::size_t const due =
+                sizeof(memory_export) +
+                sizeof(event_export) * (base::all_done().size() + base::all_produced().size());
+            if (all[at(rank)].size() != due)
+                throw error(errc::mismatch, ranks_.rank(), rank, "construction",
+                            "it has other buckets; let every rank make the same reducer");
+            auto const tensors = take<memory_export>(from);
+            others_.push_back({l, {device_, tensors, rank}, {}, {}});
+            auto const fetch = [&](auto& to, std::size_t count) {
+                to.reserve(count);
+                while (to.size() < count) to.emplace_back(device_, take<event_export>(from), rank);
+            };
+            fetch(others_.back().done, base::all_done().size());
+            fetch(others_.back().produced, base::all_produced().size());
+            bases_[at(l)] = others_.back().tensors.data();
+        }
+    }
+
+    template <class Value> static void put(std::vector<std::byte>& to, Value const& value) {
+        static_assert(std::is_trivially_copyable_v<Value>);
+        auto const* const from = reinterpret_cast<std::byte const*>(&value);
+        to.insert(to.end(), from, from + sizeof value);
+    }
+    template <class Value> static Value take(std::byte const*& from) noexcept {
+        Value made;
+        std::memcpy(static_cast<void*>(&made), from, sizeof made);
+        from += sizeof made;
+        return made;
+    }
+
+    // ---- the end ----------------------------------------------------------------------------------------------------
+
+    static constexpr std::chrono::seconds patience{2};
+
+    std::atomic<std::uint32_t>& closed(int local) noexcept {
+        return *reinterpret_cast<std::atomic<std::uint32_t>*>(base::peer(local, base::memory() + closed_at_));
+    }
+
+    // Ends this rank's queues, closes what the others exported, and waits until they have done the same: memory that is
+    // open elsewhere must not be freed.
+    HERRING_SETUP void close() noexcept {
+        base::end_loading();
+        work_.reset();
+        out_.reset();
+        others_.clear();
+        if (!device_.stuck()) // else its queues may still be in the others' memory
+            closed(local_).store(1, std::memory_order_release);
+        base::wake();
+        time_point const deadline = clock::now() + patience;
+        for (int l = 0; l < size_; ++l)
+            while (l != local_ && closed(l).load(std::memory_order_acquire) == 0) {
+                if (clock::now() >= deadline) return leave(l);
+                std::uint32_t const heard = base::listen();
+                bool const now = closed(l).load(std::memory_order_acquire) != 0;
+                base::sleep(heard, now ? time_point{} : clock::now() + std::chrono::milliseconds(20));
+            }
+    }
+
+    HERRING_SETUP void leave(int not_closed) noexcept {
+        std::fprintf(
+            stderr,
+            "herring: rank %d: nvlink: local rank %d has not closed this rank's tensors within %d s: "
+            "their memory is left to the end of this process\n",
+            ranks_.rank(), not_closed, static_cast<int>(patience.count()));
+        base::leave_tensors();
+        for (event& e : base::all_done()) e.leave();
+        for (event& e : base::all_produced()) e.leave();
+    }
+
+    world& ranks_;
+    int local_, size_;
+    bool alone_; // one node: results do not pass the host
+    std::size_t wide_bytes_;
+    std::size_t bucket_bytes_;
+    std::size_t closed_at_; // of the region: a flag, for the others
+    Runtime& device_;
+    typename Runtime::memory parts_; // slots on the device
+    typename base::graph_caches sums_, spreads_;
+    std::vector<event> summed_; // of execution e: number e mod slots
+    std::optional<typename Runtime::stream> work_, out_;
+    std::vector<neighbour> others_;
+    herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
+
+    std::uint64_t launched_ = 0;     // executions whose sums are in the queue
+    std::uint64_t stored_count_ = 0; // executions whose results are
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_PIPELINE_NVLINK_HPP

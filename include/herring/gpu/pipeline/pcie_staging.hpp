@@ -1,0 +1,109 @@
+// herring: the pipeline of `intra_node::pcie_staging`: device to host, the node's sum there, and back.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
+#define HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/gpu/pipeline/device_tensors.hpp"
+#include "herring/gpu/pipeline/pipeline.hpp"
+#include "herring/gpu/runtime.hpp"
+#include "herring/gpu/tuning.hpp"
+#include "herring/intra_node/intra_node.hpp"
+#include "herring/policy/names.hpp"
+#include "herring/units.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// Tensors lie on devices; buckets are copied to pinned memory that the node shares, summed by the host, and copied back.
+/// No device needs to reach another.
+///
+/// Shape:    L local ranks → 1 contributor, as with shared_memory, and the same bits.
+/// Cost:     a bucket's bytes over PCIe in each direction; `slot_count` times the largest bucket of pinned memory.
+/// Order:    execution e uses slot e mod slots. The copy in waits for the tensors (an event of the caller's stream), and,
+///           on the device, for the copy out of e − slots, which has been put into its queue. A rank arrives at e when
+///           its copy in is done, which the host sees; the copy out follows when all local ranks have finished e.
+/// Blocks:   never, but the destructor: it waits for what is in this rank's queues, and so for the caller's streams that they
+///           wait for, up to 30 s, or 2 s after a failure; then what they use is left to the end of the process, with a
+///           line on stderr.
+/// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
+/// Errors:   of the device: kept, `failed()`; the engine ends with them.
+template <class Runtime, staging_tuning Tuning>
+class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
+    using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
+
+  public:
+    using typename base::stream_handle;
+    template <class Element> using tensor_store = device_tensors<Element, basic_pcie_staging>;
+    static constexpr char const* name = "pcie_staging";
+    /// The engine sums local ranks' parts; a transport that reaches host memory will do.
+    static constexpr intra_node_facts facts{.device_memory = true,
+                                            .host_staging = true,
+                                            .tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
+                                                       .mailbox_bytes = Tuning.mailbox_bytes,
+                                                       .cut_bytes = Tuning.cut_bytes}};
+    static_assert(Tuning.slot_count >= 2);
+
+    basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
+    basic_pcie_staging(world& ranks, std::size_t bytes, device_needs const& needs)
+        : base(ranks, needs, bytes, needs.bucket_bytes, needs.bucket_bytes > 0 ? Tuning.slot_count : 0,
+               false),
+          device_(base::device()), copies_(base::for_slots()), in_(device_), out_(device_) {
+        for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
+    }
+
+    /// Whether execution e lies on the host; `submitted` are loaded or to be loaded. Asked in order.
+    bool loaded(std::uint64_t e, std::uint64_t submitted) noexcept {
+        for (; started_ < submitted && started_ < stored_count_ + Tuning.slot_count; ++started_)
+            start(started_);
+        bool const here = e < started_ && device_.done(loaded_[e % Tuning.slot_count]);
+        region_.busy = !here;
+        if (here) region_.awake();
+        return here;
+    }
+
+    /// Execution e is finished by all local ranks: its result goes back. Asked in order.
+    void store(std::uint64_t e) noexcept {
+        auto const& what = base::job_of(e);
+        device_.to_device(out_.handle(), base::tensors() + what.offset, region_.slot(e), what.bytes);
+        device_.record(base::done(e), out_.handle());
+        stored_count_ = e + 1;
+    }
+
+    /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
+    void results(stream_handle stream, std::uint64_t count) noexcept {
+        if (count > 0) device_.wait(stream, base::done(count - 1));
+    }
+
+  private:
+    using base::region_;
+    using typename base::event;
+
+    void start(std::uint64_t e) noexcept {
+        stream_handle const queue = in_.handle();
+        if (base::job_of(e).first) device_.wait(queue, base::produced(e));
+        if (e >= Tuning.slot_count) device_.wait(queue, base::done(e - Tuning.slot_count));
+        auto const& what = base::job_of(e);
+        base::repeat(copies_, base::place_of(e), queue, true, [&] {
+            device_.to_host(queue, region_.slot(e), base::tensors() + what.offset, what.bytes);
+        });
+        device_.record(loaded_[e % Tuning.slot_count], queue);
+    }
+
+    // In this order: queues end before what they use goes.
+    Runtime& device_;
+    typename base::graph_caches copies_;
+    std::vector<event> loaded_; // of execution e: number e mod slots
+    typename Runtime::stream in_, out_;
+
+    std::uint64_t started_ = 0;      // executions whose copy in is in its queue
+    std::uint64_t stored_count_ = 0; // executions whose copy out is
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_PIPELINE_PCIE_STAGING_HPP
