@@ -103,7 +103,7 @@ struct join_findings {
 template <class Element>
 __global__ void __launch_bounds__(threads_of_block)
     inspect_kernel(Element const* from, std::size_t count, inspection_result* of_block) {
-    using reduce = cub::BlockReduce<findings, threads_of_block>;
+    using reduce = cub::BlockReduce<inspection_result, threads_of_block>;
     __shared__ typename reduce::TempStorage room;
     std::size_t const thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
     inspection_result const found = reduce(room).Reduce(
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(threads_of_block)
 
 /// All blocks' findings, by one block: counts add up over launches, squares are those of the last.
 template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(inspection_scratch* all) {
-    using reduce = cub::BlockReduce<findings, Blocks>;
+    using reduce = cub::BlockReduce<inspection_result, Blocks>;
     __shared__ typename reduce::TempStorage room;
     inspection_result const found = reduce(room).Reduce(all->of_block[threadIdx.x], detail::join_findings{});
     if (threadIdx.x != 0) return;

@@ -20,7 +20,7 @@ namespace {
 
 // As a device that flushes subnormal numbers to zero: what goes in and what comes out.
 struct flushing {
-    static constexpr update_facts facts{.associative = true};
+    static constexpr update_facts facts{};
     template <class Acc> static constexpr Acc flushed(Acc a) noexcept {
         return a < std::numeric_limits<Acc>::min() && a > -std::numeric_limits<Acc>::min() ? a * Acc(0) : a;
     }
