@@ -7,7 +7,7 @@
 #   tests/floors/check.py --self-test  small trees with one fault each must fail, and say which
 #
 # Fails on: an include of a higher floor; an include of a neighbour on the same floor (`a/ | b/`); a cycle of includes; a file
-# that no floor claims; a claim of a file that does not exist; a file of impl/ with no header, or with two; an exception that
+# that no floor claims; a claim of a file that does not exist; a file of impl/ with no header, or with two, or that src.hpp leaves out; an exception that
 # no include needs any more.
 import pathlib
 import re
@@ -77,6 +77,10 @@ def check(root):
             place[f] = claims[max(fitting, key=len)]
         elif not f.startswith("impl/"):
             wrong.append(f"{f}: no floor claims it")
+
+    if "src.hpp" in includes:
+        compiled = {t for _, t in includes["src.hpp"]}
+        wrong += [f"src.hpp does not include {f}" for f in files if f.startswith("impl/") and f not in compiled]
 
     exceptions = read_exceptions(root / "tests/floors/exceptions.txt")
     needed, arrows = set(), 0
@@ -156,6 +160,7 @@ def self_test():
         ("a file before its folder", {"mid/x/low.hpp": [], "base/a.hpp": ["mid/x/low.hpp"]}, floors.replace("base/", "base/ mid/x/low.hpp"), "", None),
         ("cycle", {"base/a.hpp": ["base/b.hpp"], "base/b.hpp": ["base/a.hpp"]}, floors, "", "a cycle of includes: base/a.hpp -> base/b.hpp -> base/a.hpp"),
         ("impl of nothing", {"impl/z.hpp": []}, floors, "", "impl/z.hpp is included by no header"),
+        ("not compiled", {"src.hpp": ["base/a.hpp"]}, floors.replace("top.hpp", "top.hpp src.hpp"), "", "src.hpp does not include impl/x.hpp"),
         ("does not exist", {"base/a.hpp": ["base/gone.hpp"]}, floors, "", "base/a.hpp:1 includes base/gone.hpp, which does not exist"),
     ]
     failed = 0
