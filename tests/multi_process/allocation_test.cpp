@@ -1,5 +1,8 @@
 // herring: nothing is allocated between a reducer's construction and its destruction, also not in a blocked wait.
 // SPDX-License-Identifier: Apache-2.0
+#include "herring/collectives/all_gather.hpp"
+#include "herring/collectives/broadcast.hpp"
+#include "herring/collectives/reduce_scatter.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
@@ -51,6 +54,14 @@ template <class Reducer> int work(world& ranks) {
         reduce.wait();
         reduce.all_reduce(std::span<float>(buffer).first(10));
         reduce.all_reduce(buffer);
+        for (std::size_t const n : {std::size_t{10}, buffer.size()}) {
+            range const mine = reduce.owned(n, ranks.rank());
+            std::span<float> const all = std::span(buffer).first(n),
+                                   part = all.subspan(mine.offset, mine.elements);
+            reduce_scatter(reduce, all, part);
+            all_gather(reduce, part, all);
+            broadcast(reduce, all, ranks.size() - 1);
+        }
     };
     turn();
     long const before = allocations.load();

@@ -33,8 +33,8 @@ inline std::vector<float> filled(int rank, std::size_t n, std::size_t from = 0) 
     return made;
 }
 
-// Nothing, less than a rank each, a mailbox, a piece, several pieces, one element more.
-inline std::vector<std::size_t> const sizes{0, 1, 5, 64, 1000, 1025, 5000, 40'000, 300'001};
+// Nothing, less than a rank each, a mailbox, a piece, a piece and one of three ranks' that is tiny, several, one element more.
+inline std::vector<std::size_t> const sizes{0, 1, 5, 64, 1000, 1025, 5000, 40'000, 65'523, 300'001};
 
 // Runs f(world) on ranks of these nodes, as threads; 0: it returned 0 everywhere.
 template <class Function> int run(std::vector<std::string> const& on, Function&& f) {
