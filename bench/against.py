@@ -223,7 +223,7 @@ def print_rows(points):
     last = None
     for point in points:
         if "pairs" not in point:
-            print(f"{name_of(point):34}  FAILED in every round")
+            print(f"{name_of(point):34}  {'FAILED in every round' if point.get('failed') else 'not measured'}")
             continue
         if last not in (None, (point["suite"], point["ranks"], point["memory"])):
             print()
@@ -275,16 +275,19 @@ def main():
             points = points_of(given.only.split(","), sizes, f"{here}/data")
             if any(p["hosts"] for p in points) and not both.start_hosts():
                 points = [p for p in points if not p["hosts"]]
-            for turn in range(rounds):
-                print(f"  round {turn + 1} of {rounds}: {len(points)} points", flush=True)
-                for number, point in enumerate(points):
-                    measure(both, point, options, turn + number)
-            again = [p for p in points if "slower" in (verdict(ratios_of(p, "call")), verdict(ratios_of(p, "row")))]
-            if again:
-                print(f"  {len(again)} points came out slower: {rounds} rounds more of them", flush=True)
+            try:
                 for turn in range(rounds):
+                    print(f"  round {turn + 1} of {rounds}: {len(points)} points", flush=True)
+                    for number, point in enumerate(points):
+                        measure(both, point, options, turn + number)
+                again = [p for p in points if "slower" in (verdict(ratios_of(p, "call")), verdict(ratios_of(p, "row")))]
+                if again:
+                    print(f"  {len(again)} points came out slower: {rounds} rounds more of them", flush=True)
+                for turn in range(rounds if again else 0):
                     for number, point in enumerate(again):
                         measure(both, point, options, rounds + turn + number)
+            except KeyboardInterrupt:
+                print("INTERRUPTED: what was measured until here follows", flush=True)
             different, compared = compare_counters(both) if counts else (None, 0)
         finally:
             both.stop_hosts()
