@@ -268,7 +268,8 @@ findings calls_that_differ(std::vector<std::string> const& nodes, settings const
     }
     findings found;
     for (std::size_t i = 0; i < pairs.size(); i += every) {
-        auto const& [most, one] = pairs[i];
+        collective_call const& most = pairs[i].first;
+        collective_call const& one = pairs[i].second;
         std::string const name = "call " + std::to_string(static_cast<int>(most.what)) + " of " +
                                  std::to_string(most.elements) + " against " +
                                  std::to_string(static_cast<int>(one.what)) + " of " +

@@ -76,7 +76,8 @@ class all_gather {
                 std::size_t const begin = state_.owned_by_node(e, c, p.node).offset;
                 for (int const rank : state_.who.map.members(p.node)) {
                     range const own = state_.owned_by(e, c, rank);
-                    spread(e, own, p.data + (own.offset - begin) * state_.element_bytes);
+                    if (own.elements > 0) // an empty one may begin before what the node sent
+                        spread(e, own, p.data + (own.offset - begin) * state_.element_bytes);
                 }
             }
         for (int l = 0; l < state_.who.local_size; ++l) {
