@@ -148,7 +148,7 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
         }
         if (gathered < ledger.submitted())
             consider_local(node.first_not_arrived(gathered), gathered, "it has not submitted this operation");
-        for (arrivals const& of : {pushes_in, parts_in})
+        for (arrivals const& of : {pushes_in, parts_in, passed_in})
             consider(of.missing, of.missing_in, "its part has not come");
         for (peer const& p : peers)
             if (p.pushes.any_unanswered()) {
@@ -189,6 +189,7 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
             messages_sent.add(1);
             bytes_sent.add(done.bytes);
             if (about.what == message::part) --unsent[about.slot];
+            if (about.what == message::dissemination) --passed_unsent[about.slot];
             ledger.done(about.execution);
             --peers[about.peer].sends;
         }
@@ -203,7 +204,11 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
         case message::result:
             results[results_in++] = {about.peer, about.slot, what};
             break;
-        default:
+        case message::dissemination:
+            passed[about.slot] = what;
+            passed_in.news = true;
+            break;
+        case message::part:
             p.parts.arrives(about.slot, what);
             parts_in.news = true;
         }

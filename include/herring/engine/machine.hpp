@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/engine/core.hpp"
 #include "herring/engine/operation.hpp"
+#include "herring/engine/routes/dissemination.hpp"
 #include "herring/engine/routes/local.hpp"
 #include "herring/engine/routes/mailbox.hpp"
 #include "herring/engine/routes/one_hop.hpp"
@@ -49,7 +50,7 @@ struct traffic_core : engine_core<Transport, IntraNode> {
         traffic.with(e.operation, [&](auto const& of) { of.take_result(e, c); });
     }
 
-    /// All parts of a chunk are here; `data(peer)` is where that of a peer's node lies.
+    /// All parts of a chunk are here; `data(node)` is where that of another node lies.
     template <class Data>
     void want_combined(wanted_work& wanted, std::uint64_t number, chunk const& c, Data const& data) noexcept {
         std::size_t count = 0, before = 0;
@@ -57,7 +58,7 @@ struct traffic_core : engine_core<Transport, IntraNode> {
             if (n == this->who.node)
                 before = count;
             else
-                this->node_parts[count++] = {n, data(this->peers[this->who.handler(n, c)])};
+                this->node_parts[count++] = {n, data(n)};
         }
         std::span<node_part const> const parts(this->node_parts.data(), count);
         wanted = {.what = wanted_work::kind::combine,
@@ -84,7 +85,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
           networked_(map.nodes() > 1), local_(core, local_memory),
           mailbox_(core, from.tuning.mailbox_bytes,
                    local_memory == nullptr ? nullptr : local_memory + local_type::memory_bytes(executions)),
-          one_hop_(core), two_hop_(core) {}
+          one_hop_(core), two_hop_(core), dissemination_(core, from) {}
 
     static constexpr std::size_t local_bytes(std::size_t executions, std::size_t mailbox_bytes) noexcept {
         return local_type::memory_bytes(executions) + mailbox_type::memory_bytes(mailbox_bytes);
@@ -93,6 +94,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     HERRING_SETUP void open() noexcept {
         two_hop_.open();
         one_hop_.open();
+        dissemination_.open();
     }
 
     bool is_failing() const noexcept { return core.failures.is_failing(); }
@@ -120,6 +122,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
         if (!networked_) return progress;
         if (!wanted.any() && !is_failing()) progress += two_hop_.step(wanted);
         if (!wanted.any() && !is_failing()) progress += one_hop_.step(wanted);
+        if (!wanted.any() && !is_failing()) progress += dissemination_.step(wanted);
         return progress;
     }
 
@@ -165,6 +168,8 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
             return one_hop_.cursors();
         case route::two_hop:
             return two_hop_.cursors();
+        case route::dissemination:
+            return dissemination_.cursors();
         }
         return 0;
     }
@@ -196,6 +201,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     mailbox_type mailbox_;
     one_hop_route<core_type> one_hop_;
     two_hop_route<core_type> two_hop_;
+    dissemination_route<core_type> dissemination_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -157,6 +157,7 @@ struct engine_state {
     };
     arrivals pushes_in; ///< by two hops
     arrivals parts_in;  ///< by one hop
+    arrivals passed_in; ///< by dissemination
     /// Results of pushes that have come and are to be taken; no more than pushes are in flight.
     struct result_arrival {
         std::size_t peer = 0;
@@ -166,6 +167,12 @@ struct engine_state {
     fixed_array<result_arrival> results;
     std::size_t results_in = 0;
     std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
+
+    /// By dissemination: buffer and round → what has come; buffer → messages that are sent from it.
+    fixed_array<arrival> passed;
+    std::uint32_t passed_unsent[plan::dissemination_window()] = {};
+    std::byte* pass_buffers = nullptr; ///< plan::dissemination_window() of them
+    std::size_t pass_buffer_bytes = 0;
 
     tally messages_sent, messages_received, bytes_sent, bytes_received;
 

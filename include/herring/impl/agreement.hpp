@@ -88,9 +88,9 @@ HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy
     for (policy_fact const& policy : policies)
         if (policy.must_agree) mine.add({policy.axis}, {policy.name});
     mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
-    mine.add({"tuning"},
-             {made.tuning.chunk_bytes, ",", made.tuning.window_bytes, ",", made.one_hop_limit(), ",",
-              made.tuning.local_chunk_bytes, ",", made.tuning.mailbox_bytes, ",", made.tuning.cut_bytes});
+    mine.add({"tuning"}, {made.tuning.chunk_bytes, ",", made.tuning.window_bytes, ",", made.one_hop_limit(),
+                          ",", made.dissemination_limit(), ",", made.tuning.local_chunk_bytes, ",",
+                          made.tuning.mailbox_bytes, ",", made.tuning.cut_bytes});
     mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
         mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});

@@ -23,12 +23,16 @@ HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topolo
       wide(partial_bytes != element_bytes), staged(wide || who.local_size > 1), window(from.window()),
       contributing_ranks(from.roles.contributing_ranks(map)), ledger(executions), failures(sink),
       peers(with.size()), node_parts(static_cast<std::size_t>(map.nodes())), results(with.size() * window),
+      passed(plan::dissemination_window() * from.dissemination_rounds()),
       local_offsets_(ledger.size() * static_cast<std::size_t>(who.local_size)),
       waited_for_ns_(static_cast<std::size_t>(map.size())) {
     ledger.handles(who.own_chunks(), who.contributes, who.server);
     for (std::size_t i = 0; i < with.size(); ++i)
         peers[i] = peer(with[i], who.contributes ? who.chunks_with(with[i]) : chunk_stream{},
                         from.roles.server(map.node(with[i])), from, staged, staging);
+    pass_buffers = staging.data();
+    pass_buffer_bytes = from.dissemination_buffer_bytes();
+    if (pass_buffer_bytes > 0) staging = staging.subspan(plan::dissemination_window() * pass_buffer_bytes);
     part_stages_ = staging.data();
     part_stage_size_ = from.hop_slot_elements() * from.partial_bytes;
 }

@@ -37,7 +37,7 @@ HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what) {
 
 HERRING_SEPARABLE std::string to_string(plan const& p) {
     std::size_t chunks = 0;
-    std::size_t by_route[4] = {};
+    std::size_t by_route[5] = {};
     for (bucket const& b : p.buckets) {
         chunks += b.chunks;
         ++by_route[static_cast<std::size_t>(b.path)];
@@ -47,7 +47,7 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
                        std::to_string(p.shards.size()) + " shards, " + std::to_string(chunks) + " chunks; " +
                        std::to_string(p.nodes) + " nodes of at most " + std::to_string(p.largest_node) +
                        " ranks";
-    for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop})
+    for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
     if (p.nodes > 1)

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace HERRING_NAMESPACE {
 
@@ -13,7 +14,7 @@ namespace HERRING_NAMESPACE {
 ///
 /// The defaults make a plan that works over any transport, with two hops for every bucket.
 ///
-/// Units: bytes.
+/// Units: bytes, unless the name says otherwise.
 struct exchange_tuning {
     /// Part of a large bucket that is pushed, summed and returned at a time.
     std::size_t chunk_bytes = 64 << 10;
@@ -23,6 +24,11 @@ struct exchange_tuning {
     std::size_t one_hop_bytes = 0;
     /// The same where there are two nodes: one hop then moves no more bytes than two.
     std::size_t pair_bytes = 0;
+    /// What a message costs both its ends together, and what it takes longer than that to arrive: buckets up to
+    /// `dissemination_bytes` are passed on by few ranks in place of sent to all where that is cheaper. Nanoseconds.
+    std::uint32_t message_ns = 0;
+    std::uint32_t latency_ns = 0;
+    std::size_t dissemination_bytes = 0;
     /// Part of a bucket that a local rank sums at a time on one node.
     std::size_t local_chunk_bytes = 64 << 10;
     /// Buckets up to this size go through mailboxes on one node of 3 ranks or more.

@@ -16,6 +16,7 @@
 #include "herring/sharding/sharding.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -29,10 +30,11 @@ namespace HERRING_NAMESPACE {
 
 /// How a bucket travels; decided from sizes when the plan is made.
 enum class route : std::uint8_t {
-    mailbox, ///< one node, small: everyone copies into a mailbox, everyone sums all of them
-    local,   ///< one node: every local rank sums its own chunks for all
-    one_hop, ///< several nodes, small: everyone sends to everyone, each sums in rank order
-    two_hop  ///< several nodes: push to the chunk's server, which sums and returns the result
+    mailbox,      ///< one node, small: everyone copies into a mailbox, everyone sums all of them
+    local,        ///< one node: every local rank sums its own chunks for all
+    one_hop,      ///< several nodes, small: everyone sends to everyone, each sums in rank order
+    two_hop,      ///< several nodes: push to the chunk's server, which sums and returns the result
+    dissemination ///< many nodes, tiny: each passes on what it has, to twice as many; each sums in rank order
 };
 
 constexpr char const* to_string(route r) noexcept {
@@ -45,6 +47,8 @@ constexpr char const* to_string(route r) noexcept {
         return "one hop";
     case route::two_hop:
         return "two hops";
+    case route::dissemination:
+        return "dissemination";
     }
     return "unknown";
 }
@@ -128,6 +132,7 @@ struct plan {
     int largest_node = 1;
     herring::roles roles;       ///< of the nodes
     int contributing_ranks = 1; ///< ranks of all contributors
+    bool even = true;           ///< all nodes have as many ranks
     std::uint64_t digest = 0;   ///< of all of the above, compared between ranks at construction
 
     /// Chunks that may be on their way to one server rank, per peer.
@@ -150,6 +155,27 @@ struct plan {
                                                                       : tuning.one_hop_bytes;
     }
 
+    /// Chunks of a rank's own whose parts may be on their way by dissemination at once: half its window.
+    static constexpr std::uint32_t dissemination_stages() noexcept { return 2; }
+    static constexpr std::uint32_t dissemination_window() noexcept { return 2 * dissemination_stages(); }
+    /// Messages that a rank sends of a chunk by dissemination: ⌈log2 nodes⌉.
+    constexpr std::uint32_t dissemination_rounds() const noexcept {
+        return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(nodes - 1)));
+    }
+    /// Buckets up to this many bytes take it: where messages saved cost more than the rounds that come on top. Each rank passes
+    /// on to the rank of its own number on other nodes, which they need to have.
+    constexpr std::size_t dissemination_limit() const noexcept {
+        if (nodes < 3 || !even) return 0;
+        auto const messages = static_cast<std::uint64_t>(nodes - 1),
+                   rounds = std::uint64_t{dissemination_rounds()};
+        bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
+        return pays ? tuning.dissemination_bytes : 0;
+    }
+    /// Of the parts of all nodes: one buffer of the window.
+    constexpr std::size_t dissemination_buffer_bytes() const noexcept {
+        return static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes) * partial_bytes;
+    }
+
     /// Bytes of one rank's tensor memory.
     constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
 
@@ -161,12 +187,13 @@ struct plan {
 
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
     /// peers · (window · chunk + one-hop window · one-hop chunk); where the node's sum needs staging too, also
-    /// peers · window · chunk + half a one-hop window · one-hop chunk.
+    /// peers · window · chunk + half a one-hop window · one-hop chunk. By dissemination window · nodes · its largest bucket more.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2 || peers == 0) return 0;
         std::size_t const chunks = window() * slot_elements() * partial_bytes;
         std::size_t const hop = hop_slot_elements() * partial_bytes;
-        std::size_t const held = peers * (chunks + one_hop_window() * hop);
+        std::size_t const held =
+            peers * (chunks + one_hop_window() * hop) + dissemination_window() * dissemination_buffer_bytes();
         return largest_node > 1 ? held + peers * chunks + one_hop_stages() * hop : held;
     }
 };
@@ -273,7 +300,9 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
         made.path =
             bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
     else
-        made.path = bytes <= facts.one_hop_limit() ? route::one_hop : route::two_hop;
+        made.path = bytes <= facts.dissemination_limit() ? route::dissemination
+                    : bytes <= facts.one_hop_limit()     ? route::one_hop
+                                                         : route::two_hop;
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
                  std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
@@ -330,6 +359,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     made.element_bytes = element_bytes;
     made.nodes = map.nodes();
     made.largest_node = map.largest_node();
+    made.even = map.largest_node() == map.smallest_node();
     made.roles = Placement::assign(map);
     if (detail::roles_defect const defect =
             detail::defect_of(made.roles, map, Placement::facts.dedicated_servers);

@@ -102,7 +102,7 @@ template <class Session, class Bounce> class collective {
                 tail_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
             session_.divide_owned(tail_.made, elements_, tail_.owned, tail_.shards);
         } else {
-            session_.divide(elements_, tail_.made, tail_.shards);
+            divide_whole(elements_, tail_);
         }
         if (path == memory_path::mailbox)
             tail_.made.path = route::mailbox; // memory that the others do not see
@@ -194,9 +194,15 @@ template <class Session, class Bounce> class collective {
         return session_.finish(submitted_, deadline);
     }
 
+    /// One rank alone contributes: there is nothing to be passed on by all.
+    void divide_whole(std::size_t elements, table& of) {
+        session_.divide(elements, of.made, of.shards);
+        if (of.made.path == route::dissemination) of.made.path = route::one_hop;
+    }
+
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
     void divide(table& of, std::size_t size, std::size_t n, std::size_t most) {
-        if (!program_.has_owners()) return session_.divide(most, of.made, of.shards);
+        if (!program_.has_owners()) return divide_whole(most, of);
         std::size_t const stride = std::min(size, round_up(most, session_.plan().grain));
         for (int r = 0; r < ranks_; ++r) {
             std::size_t const owns = owned_range(elements_, r, ranks_).elements, before = n * size;

@@ -113,8 +113,10 @@ template <class Core> class one_hop_route {
                     return progress;
             }
             combining_now_ = true;
-            shared_.want_combined(wanted, combining_.at, c,
-                                  [](peer& p) { return p.part_slot(p.parts.next_in()); });
+            shared_.want_combined(wanted, combining_.at, c, [&](int n) {
+                peer& p = shared_.peers[shared_.who.handler(n, c)];
+                return p.part_slot(p.parts.next_in());
+            });
             return progress;
         }
         find_stale();

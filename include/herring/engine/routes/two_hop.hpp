@@ -54,8 +54,10 @@ template <class Core> class two_hop_route {
             if (!combined_) {
                 if (!is_complete(e, c)) return progress;
                 combined_ = true; // when this comes back
-                shared_.want_combined(wanted, serving_.at, c,
-                                      [](peer& p) { return p.slot(p.served.next()); });
+                shared_.want_combined(wanted, serving_.at, c, [&](int n) {
+                    peer& p = shared_.peers[shared_.who.handler(n, c)];
+                    return p.slot(p.served.next());
+                });
                 return progress + 1;
             }
             // Results leave one after the other from behind this rank on, so that servers do not gang up on one.

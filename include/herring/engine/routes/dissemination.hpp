@@ -1,0 +1,235 @@
+// herring: the route of a tiny bucket over many nodes: what a rank has it passes on, to twice as many in each round.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_ROUTES_DISSEMINATION_HPP
+#define HERRING_ENGINE_ROUTES_DISSEMINATION_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/engine/core.hpp"
+#include "herring/engine/operation.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Before round r a rank has the parts of 2^r nodes, its own and those behind it. It sends them to the node 2^r before it,
+/// and gets as many from the node 2^r behind it: after ⌈log2 nodes⌉ rounds it has all, and combines them in the order of
+/// the nodes. Between the ranks of one number on nodes that all have as many; for operations whose parts are as large and go to
+/// all.
+///
+/// A rank begins its n-th chunk only when it has combined its (n − window/2)-th, for which it needs everyone's part. So whoever
+/// gets something of chunk n knows that the buffer of chunk n − window is free there, as by one hop.
+///
+/// Cost:   ⌈log2 nodes⌉ messages out and in, where one hop has nodes − 1; the same bytes; as many times the latency.
+/// Memory: window · nodes parts.
+/// Source: Bruck et al., IEEE TPDS 1997.
+template <class Core> class dissemination_route {
+  public:
+    dissemination_route(Core& core, plan const& from) noexcept
+        : shared_(core), beginning_(core.who.own_chunks(), server_id{}),
+          combining_(core.who.own_chunks(), server_id{}),
+          nodes_(static_cast<std::uint32_t>(core.who.nodes())),
+          rounds_(core.pass_buffer_bytes > 0 ? from.dissemination_rounds() : 0),
+          slot_bytes_(core.pass_buffer_bytes / nodes_) {}
+
+    /// Posts the receives of the first window; what is refused now is posted by `step`.
+    void open() noexcept { post_receives(); }
+
+    /// What is pending for an execution of this route besides messages: the cursors that have to pass.
+    static constexpr std::uint32_t cursors() noexcept { return 2; }
+
+    std::size_t step(wanted_work& wanted) noexcept {
+        std::size_t progress = receives_owed_ ? post_receives() : 0;
+        progress += begin(wanted);
+        if (wanted.any() || shared_.failures.is_failing()) return progress;
+        progress += pass_on();
+        return shared_.failures.is_failing() ? progress : progress + combine(wanted);
+    }
+
+  private:
+    static constexpr std::uint32_t window = plan::dissemination_window();
+    static constexpr std::uint32_t stages = plan::dissemination_stages();
+
+    // A chunk whose parts are on their way.
+    struct flight {
+        std::uint64_t execution = 0;
+        std::size_t part_bytes = 0;
+        std::uint32_t sent = 0;   // rounds
+        std::uint32_t packed = 0; // rounds whose parts have come and lie behind the others
+    };
+
+    flight& at(std::uint64_t number) noexcept { return flights_[number % stages]; }
+    std::byte* buffer(std::uint64_t number) const noexcept {
+        return shared_.pass_buffers + number % window * shared_.pass_buffer_bytes;
+    }
+    arrival& arrived(std::uint64_t number, std::uint32_t round) noexcept {
+        return shared_.passed[number % window * rounds_ + round];
+    }
+    // Nodes whose parts a message of this round has.
+    std::uint32_t count(std::uint32_t round) const noexcept {
+        std::uint32_t const distance = 1u << round;
+        return distance < nodes_ - distance ? distance : nodes_ - distance;
+    }
+    std::size_t peer_before(std::uint32_t steps) const noexcept { return peer_behind(nodes_ - steps); }
+    std::size_t peer_behind(std::uint32_t steps) const noexcept {
+        auto const node = (static_cast<std::uint32_t>(shared_.who.node) + steps) % nodes_;
+        return shared_.who.peer_of(shared_.who.map.rank_of(static_cast<int>(node), shared_.who.local));
+    }
+
+    // This rank's part of the next chunks comes first in its buffers.
+    std::size_t begin(wanted_work& wanted) noexcept {
+        std::size_t progress = 0;
+        // Others may go on with a later chunk as soon as they have this part: first the receives for that.
+        while (!receives_owed_ && shared_.next_chunk(beginning_, route::dissemination) &&
+               begun_ - combined_ < stages) {
+            execution const& e = shared_.ledger.at(beginning_.at);
+            chunk const c = beginning_.here(e);
+            if (!std::exchange(part_made_, true)) {
+                wanted = {.what = wanted_work::kind::make_part,
+                          .number = beginning_.at,
+                          .of = c,
+                          .stage = buffer(begun_)};
+                return progress;
+            }
+            part_made_ = false;
+            std::span<std::byte const> const part = shared_.part(e, c, shared_.who.node, buffer(begun_));
+            if (part.data() != buffer(begun_)) std::memcpy(buffer(begun_), part.data(), part.size());
+            at(begun_) = {.execution = beginning_.at, .part_bytes = part.size()};
+            ++begun_;
+            ++progress;
+            beginning_.next_chunk();
+        }
+        return progress;
+    }
+
+    std::size_t pass_on() noexcept {
+        std::size_t progress = 0;
+        shared_.passed_in.missing = -1;
+        for (std::uint64_t n = combined_; n < begun_; ++n) {
+            flight& f = at(n);
+            for (;;) {
+                if (f.sent < rounds_ && f.sent <= f.packed) {
+                    if (!send(n, f)) return progress;
+                } else if (f.packed < rounds_ && arrived(n, f.packed).here) {
+                    if (!pack(n, f)) return progress;
+                } else {
+                    break;
+                }
+                ++progress;
+            }
+            if (f.packed < rounds_ && shared_.passed_in.missing < 0) {
+                peer const& p = shared_.peers[peer_behind(1u << f.packed)];
+                shared_.passed_in.missing = p.rank;
+                shared_.passed_in.missing_in = f.execution;
+                shared_.require_peer(p);
+            }
+        }
+        find_stale();
+        return progress;
+    }
+
+    bool send(std::uint64_t number, flight& f) noexcept {
+        std::size_t const slot = number % window;
+        ++shared_.passed_unsent[slot];
+        if (!shared_.send(peer_before(1u << f.sent), message::dissemination, number * rounds_ + f.sent,
+                          {buffer(number), count(f.sent) * f.part_bytes}, slot, f.execution)) {
+            --shared_.passed_unsent[slot];
+            return false;
+        }
+        ++f.sent;
+        return true;
+    }
+
+    // Brings the parts of a round from where they were received to behind those that are here. False: they are of another
+    // operation, which ends the engine before anything of it is passed on.
+    bool pack(std::uint64_t number, flight& f) noexcept {
+        arrival& got = arrived(number, f.packed);
+        std::size_t const distance = std::size_t{1} << f.packed, bytes = count(f.packed) * f.part_bytes;
+        if (!shared_.matches(shared_.peers[peer_behind(1u << f.packed)].rank, got,
+                             shared_.ledger.at(f.execution), bytes))
+            return false;
+        std::memmove(buffer(number) + distance * f.part_bytes, buffer(number) + distance * slot_bytes_,
+                     bytes);
+        got.here = false;
+        ++f.packed;
+        return true;
+    }
+
+    std::size_t combine(wanted_work& wanted) noexcept {
+        std::size_t progress = 0;
+        while (shared_.next_chunk(combining_, route::dissemination)) {
+            if (combined_ >= begun_) return progress;
+            flight const& f = at(combined_);
+            // The buffer takes other parts after this: what is sent from it must be out first.
+            if (f.packed < rounds_ || f.sent < rounds_ || shared_.passed_unsent[combined_ % window] > 0)
+                return progress;
+            if (!std::exchange(combining_now_, true)) {
+                auto const own = static_cast<std::uint32_t>(shared_.who.node);
+                shared_.want_combined(
+                    wanted, combining_.at, combining_.here(shared_.ledger.at(combining_.at)), [&](int n) {
+                        std::uint32_t const behind = (static_cast<std::uint32_t>(n) + nodes_ - own) % nodes_;
+                        return buffer(combined_) + behind * f.part_bytes;
+                    });
+                return progress;
+            }
+            combining_now_ = false; // it was wanted, and is done
+            ++combined_;
+            post_receives();
+            shared_.ledger.handled(combining_.at);
+            ++progress;
+            combining_.next_chunk();
+        }
+        return progress;
+    }
+
+    // A message may lie here for an execution that took another route on this rank.
+    void find_stale() noexcept {
+        if (looked_at_ == beginning_.at && !shared_.passed_in.news) return;
+        looked_at_ = beginning_.at;
+        shared_.passed_in.news = false;
+        if (begun_ - combined_ == stages) return; // it may be of a chunk that has not begun
+        for (std::uint32_t r = 0; r < rounds_; ++r)
+            if (shared_.is_stale(shared_.peers[peer_behind(1u << r)], arrived(begun_, r), looked_at_)) return;
+    }
+
+    // A buffer that was combined takes the parts of a later chunk. Those of each round have a place of their own.
+    std::size_t post_receives() noexcept {
+        std::size_t progress = 0;
+        receives_owed_ = false;
+        for (; rounds_ > 0 && posted_ < (combined_ + window) * rounds_; ++posted_, ++progress) {
+            std::uint64_t const number = posted_ / rounds_;
+            auto const round = static_cast<std::uint32_t>(posted_ % rounds_);
+            if (!shared_.receive(
+                    peer_behind(1u << round), message::dissemination, posted_,
+                    {buffer(number) + (std::size_t{1} << round) * slot_bytes_, count(round) * slot_bytes_},
+                    number % window * rounds_ + round)) {
+                receives_owed_ = true;
+                break;
+            }
+        }
+        return progress;
+    }
+
+    Core& shared_;
+    chunk_cursor beginning_;
+    chunk_cursor combining_;
+    std::uint32_t const nodes_;
+    std::uint32_t const rounds_;   // of a chunk; 0: no bucket takes this route
+    std::size_t const slot_bytes_; // room for a part
+    flight flights_[stages];
+    std::uint64_t begun_ = 0;    // chunks
+    std::uint64_t combined_ = 0; // chunks
+    std::uint64_t posted_ = 0;   // receives, of all rounds
+    bool part_made_ = false;     // of the chunk under the first cursor
+    bool combining_now_ = false; // the chunk under the second
+    bool receives_owed_ = false; // a receive could not be posted yet
+    std::uint64_t looked_at_ =
+        0; // where the first cursor was when messages that nobody will take were looked for
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_ROUTES_DISSEMINATION_HPP
