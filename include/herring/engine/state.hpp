@@ -58,6 +58,10 @@ struct engine_state {
             if (l != who.local) std::memcpy(result_of(e, l, c.offset), own.data(), own.size());
     }
 
+    /// Ranks that contribute to an execution: of the world, or of a node that runs it alone.
+    int ranks_in(execution const& e) const noexcept {
+        return is_networked(e.path) ? contributing_ranks : who.local_size;
+    }
     /// Whether what a node sends are sums; else it is the contribution of its one rank, as stored.
     bool is_summed(int of_node) const noexcept { return wide || who.map.local_size(of_node) > 1; }
 

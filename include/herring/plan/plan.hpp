@@ -149,8 +149,13 @@ struct plan {
     /// number, of which a message carries 12 bits, tells which of two is ahead.
     constexpr std::size_t most_cuts() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
 
+    /// Whether every node contributes and serves. Else every bucket goes to its server and back.
+    constexpr bool all_have_both_roles() const noexcept {
+        return roles.contributor_count() == nodes && roles.server_count() == nodes;
+    }
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
+        if (!all_have_both_roles()) return 0;
         return nodes == 2 && tuning.pair_bytes > tuning.one_hop_bytes ? tuning.pair_bytes
                                                                       : tuning.one_hop_bytes;
     }
@@ -165,7 +170,7 @@ struct plan {
     /// Buckets up to this many bytes take it: where messages saved cost more than the rounds that come on top. Each rank passes
     /// on to the rank of its own number on other nodes, which they need to have.
     constexpr std::size_t dissemination_limit() const noexcept {
-        if (nodes < 3 || !even) return 0;
+        if (nodes < 3 || !even || !all_have_both_roles()) return 0;
         auto const messages = static_cast<std::uint64_t>(nodes - 1),
                    rounds = std::uint64_t{dissemination_rounds()};
         bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;

@@ -11,6 +11,7 @@
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/launch.hpp"
+#include "herring/placement/colocated.hpp"
 #include "herring/plan/owned.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/trace/off.hpp"
@@ -246,7 +247,9 @@ inline herring::exchange_tuning small_tuning() {
 }
 
 /// A world of engines, and a run of it.
-template <class T, class Update = herring::update::sum, class... More> class world_of {
+template <class T, class Update = herring::update::sum, class Placement = herring::placement::colocated,
+          class... More>
+class world_of {
   public:
     using engine =
         herring::engine<endpoint, local_end, herring::trace::off, herring::operations::reduce<T, Update>,
@@ -258,7 +261,7 @@ template <class T, class Update = herring::update::sum, class... More> class wor
     world_of(std::vector<int> const& nodes, std::vector<std::size_t> const& tensors,
              herring::exchange_tuning const& tuning, std::uint32_t seed, int refusals_in_100)
         : net(total(nodes), seed), worlds(make_worlds(nodes)), map(worlds[0].topology()),
-          made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced>(
+          made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced, Placement>(
               tensors, map, sizeof(T), sizeof(herring::accumulator<T>), tuning)) {
         std::size_t const tensor_bytes = made.tensor_bytes();
         std::size_t const local = engine::local_bytes(outstanding, tuning.mailbox_bytes);

@@ -46,7 +46,7 @@ template <class Element, class Update> class combiner {
         std::span<source const> const all(remote_.data(), count);
         kernel::fold<Update, Element>(all.first(parts.before.size()), local_sources(e, what.offset),
                                       all.subspan(parts.before.size()), targets, what.elements,
-                                      state_.contributing_ranks);
+                                      state_.ranks_in(e));
     }
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
                  std::byte* target) noexcept {
@@ -61,7 +61,7 @@ template <class Element, class Update> class combiner {
             group_[static_cast<std::size_t>(l)] = {place_of(l), false};
         Element* const to = element_at(target);
         kernel::fold<Update, Element>(std::span<source const>(group_.data(), group_.size()),
-                                      std::span<Element* const>(&to, 1), count, state_.contributing_ranks);
+                                      std::span<Element* const>(&to, 1), count, state_.who.local_size);
     }
 
     /// Where this node's ranks take the results of a chunk; where devices spread them, or nobody takes any but for its server,

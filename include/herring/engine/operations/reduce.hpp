@@ -80,7 +80,7 @@ template <class Element, class Update> class reduce {
             kernel::source const own{part.from}, theirs{copy};
             kernel::source const sources[] = {other == 1 ? own : theirs, other == 1 ? theirs : own};
             kernel::fold_exchanging<Update, Element>(
-                sources, all_.element_at(part.to), part.elements, state_.contributing_ranks, copy,
+                sources, all_.element_at(part.to), part.elements, state_.ranks_in(e), copy,
                 {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
             next = {};
         }
