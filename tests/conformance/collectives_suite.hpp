@@ -19,7 +19,9 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace herring::conformance {
@@ -210,6 +212,23 @@ template <class Reducer> void all_collectives(stage& on) {
         detail::run_step(on, reduce, turn);
         order.shuffle(sizes);
     }
+}
+
+/// Two reducers of one world, each used by a thread of its own, or both by one thread in turn.
+template <class Reducer> void two_at_once(stage& on) {
+    Reducer first(on.ranks), second(on.ranks);
+    detail::collectives_case<Reducer> one(on, first), other(on, second);
+    for (std::size_t const n : {513u, 5121u}) {
+        one.run(n, 1);
+        other.run(n, 2);
+    }
+    std::thread beside([&] {
+        for (int turn = 0; turn < 3; ++turn)
+            for (std::size_t const n : {7u, 1025u, 65'523u}) one.run(n, turn);
+    });
+    for (int turn = 0; turn < 3; ++turn)
+        for (std::size_t const n : {131'101u, 3u, 2049u}) other.run(n, turn);
+    beside.join();
 }
 
 template <class Reducer>

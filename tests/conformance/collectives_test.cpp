@@ -73,6 +73,12 @@ TEST_CASE("collectives: messages in any order, refused and late") {
 }
 #endif
 
+TEST_CASE("collectives: of two reducers at once") {
+    for (auto const& nodes : std::vector<std::vector<std::string>>{{"a", "a", "b"}, {"a", "a"}})
+        CHECK(text(run_case("two at once", static_cast<int>(nodes.size()), nodes, processes,
+                            two_at_once<reducer<float, small_tcp, shared, update::sum>>)) == "");
+}
+
 TEST_CASE("collectives: ranks in calls that differ are told, on every rank") {
     for (auto const& nodes : std::vector<std::vector<std::string>>{
              {"a", "b"}, {"a", "b", "c"}, {"a", "a"}, {"a", "a", "a"}, {"a", "b", "b"}})

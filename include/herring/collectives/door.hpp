@@ -1,4 +1,4 @@
-// herring: the way of a collective's header into a reducer: what every collective call checks, and how it is run.
+// herring: what the collectives' headers share: the checks of a call, and its run by a reducer's private members.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_COLLECTIVES_DOOR_HPP
 #define HERRING_COLLECTIVES_DOOR_HPP
@@ -31,7 +31,7 @@ template <bool Named> struct collective_rule {
                          "said; a common slip is to leave update::sum out; name it, or update::average");
 };
 
-/// Calls of a reducer's that are functions beside it. One at a time, between steps, like its own.
+/// A friend of the reducer: runs collectives that are free functions. One call at a time, between steps.
 struct door {
     using share = collective_program::share;
 
@@ -39,8 +39,9 @@ struct door {
         return reduce.default_timeout();
     }
 
-    /// `whole`: the buffer that the program is about; `part`: this rank's range of it, if it has owners. Returns a failure;
-    /// throws a misuse.
+    /// `whole`: the buffer of all elements; `part`: the memory of this rank's range, for a program with owners.
+    ///
+    /// Errors: a misuse is thrown, a failure returned.
     template <class Pack>
     static status run(basic_reducer<Pack>& reduce, collective_program const& program,
                       std::span<std::byte const> whole, std::span<std::byte const> part,
