@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/base/time.hpp"
+#include "herring/device_span.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -25,6 +26,7 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace HERRING_NAMESPACE {
@@ -34,8 +36,20 @@ template <class Element, class... Policies>
 using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Policies...>>::type>;
 
 namespace detail {
+/// What runs over a session, the same for all types of elements.
+template <class Store, class Trace, class Sharding> struct parts {
+    template <class Node>
+    parts(session_base& session, Node& node, Trace& trace, calls& checks)
+        : steps(session, node, trace, checks), buffers(session, steps.tensors(), steps.bounce()),
+          collectives(session, steps.bounce()) {}
+
+    step<Store, Trace> steps;
+    buffer<Store, Sharding> buffers;
+    collective<Store, Sharding> collectives;
+};
+
 struct door; // herring/collectives/: the way of a collective's header into a reducer
-}
+} // namespace detail
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
 ///
@@ -66,7 +80,7 @@ class basic_reducer
     using element_type = element;
     using pack = Pack;
     /// Of `tensor(i)`: std::span, or device_span where the intra_node policy keeps tensors on devices.
-    using tensor_span = typename store::span;
+    using tensor_span = std::conditional_t<on_device, device_span<element>, std::span<element>>;
     /// What orders work on a device: cudaStream_t.
     using stream = typename store::stream;
 
@@ -81,10 +95,8 @@ class basic_reducer
         : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {
         try {
             session_.connect(std::forward<TransportArguments>(arguments)...);
-            step_.emplace(session_, calls_);
-            buffer_.emplace(session_, step_->tensors(), step_->bounce());
-            collective_.emplace(session_, step_->bounce());
-            session_.open(step_->ledger().ready());
+            parts_.emplace(session_, session_.node(), session_.trace(), calls_);
+            session_.open(parts_->steps.ledger().ready());
         } catch (...) {
             detail::announce_and_rethrow(ranks);
         }
@@ -98,12 +110,12 @@ class basic_reducer
     /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
     ~basic_reducer() {
         if (session_.failed() == nullptr &&
-            (step_->ledger().under_way() || session_.released() != session_.requested()))
+            (parts_->steps.ledger().under_way() || session_.released() != session_.requested()))
             calls_.announce_abandoned_step();
     }
 
     /// Number of tensors.
-    std::size_t size() const noexcept { return step_->ledger().size(); }
+    std::size_t size() const noexcept { return parts_->steps.ledger().size(); }
 
     /// Where tensor i lies: write the gradient here, and find the result here after `wait()`. No copy is made, unless the
     /// bucket has a tensor of the caller's too.
@@ -111,7 +123,9 @@ class basic_reducer
     /// Shape:    layout[i].elements elements, 64-byte aligned.
     /// Lifetime: as the reducer; not to be touched between `ready(i)` and the end of `wait()`.
     /// Errors:   `bad_argument` when i is out of range.
-    tensor_span tensor(std::size_t i) { return step_->tensor(i); }
+    tensor_span tensor(std::size_t i) {
+        return {reinterpret_cast<element*>(parts_->steps.tensor(i)), plan().tensors[i].elements};
+    }
 
     /// Tensor i is complete on this rank.
     ///
@@ -119,18 +133,14 @@ class basic_reducer
     /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already; neither changes anything.
     void ready(std::size_t i) {
         (void)holds<detail::only_on_host<on_device>>;
-        detail::call const here(calls_, "ready");
-        step_->ready(i, {});
+        make_ready(i, {});
     }
     /// Of tensors on a device: tensor i is complete when what is in `written_in` now is. The host does not wait for it.
     ///
     /// Cost:     an event a bucket and stream.
     /// Lifetime: the stream, until `wait` is called.
     /// Errors:   as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
-    void ready(std::size_t i, stream written_in) requires(on_device) {
-        detail::call const here(calls_, "ready");
-        step_->ready(i, written_in);
-    }
+    void ready(std::size_t i, stream written_in) requires(on_device) { make_ready(i, written_in); }
 
     /// The same for memory of the caller's: it is packed, now or when its turn comes, and the result is copied back into it
     /// by the time that `wait()` returns.
@@ -141,8 +151,7 @@ class basic_reducer
     /// Lifetime: until `wait()` has returned, and not to be touched; after an error its content is undefined.
     void ready(std::size_t i, std::span<element> inout) {
         (void)holds<detail::only_on_host<on_device>>;
-        detail::call const here(calls_, "ready");
-        step_->ready(i, inout, {});
+        make_ready(i, inout.data(), inout.size(), {});
     }
     /// Of tensors on a device: packed with the rest of its bucket, and `wait(stream)` copies the result back, both on the
     /// device.
@@ -151,8 +160,7 @@ class basic_reducer
     ///           still busy with both.
     /// Lifetime: until what is put into that stream then is done.
     void ready(std::size_t i, device_span<element> inout, stream written_in) requires(on_device) {
-        detail::call const here(calls_, "ready");
-        step_->ready(i, inout, written_in);
+        make_ready(i, inout.data(), inout.size(), written_in);
     }
 
     /// Ends the step: returns when every tensor holds its result.
@@ -183,7 +191,7 @@ class basic_reducer
     /// Errors: as `wait`.
     void poll() {
         detail::call const here(calls_, "poll");
-        step_->advance();
+        parts_->steps.advance(session_);
         if (failure const* const why = session_.failed()) throw error(*why);
     }
     /// Whether `wait()` would return at once; moves what can be moved now, like `poll`.
@@ -192,7 +200,7 @@ class basic_reducer
     /// Errors: as `wait`.
     bool done() {
         poll();
-        return step_->done();
+        return parts_->steps.done();
     }
 
     /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack has to name the
@@ -231,7 +239,7 @@ class basic_reducer
         (void)holds<detail::only_on_host<on_device>>;
         detail::call const here(calls_, "all_reduce");
         if (failure const* const why = session_.failed()) return status(*why);
-        step_->check_between_steps("all_reduce");
+        parts_->steps.check_between_steps("all_reduce");
         detail::check_apart(calls_, "all_reduce", std::as_bytes(in), std::as_bytes(out), sizeof(element));
         return reduce_buffer(in.data(), out.data(), out.size(), deadline);
     }
@@ -270,8 +278,8 @@ class basic_reducer
                       time_point deadline) requires(rule_is_named&& on_device) {
         detail::call const here(calls_, "all_reduce");
         if (failure const* const why = session_.failed()) return status(*why);
-        step_->check_between_steps("all_reduce");
-        if (!inout.empty()) step_->order_after(inout, in, "all_reduce");
+        parts_->steps.check_between_steps("all_reduce");
+        if (!inout.empty()) parts_->steps.order_after(inout.data(), in, "all_reduce");
         return reduce_buffer(inout.data(), inout.data(), inout.size(), deadline);
     }
 
@@ -295,27 +303,36 @@ class basic_reducer
 
   private:
     friend struct detail::door;
-    using step = detail::step<session>;
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
 
+    void make_ready(std::size_t i, stream written_in) {
+        detail::call const here(calls_, "ready");
+        parts_->steps.check_ready(i, written_in);
+        parts_->steps.ready(session_, i, nullptr, written_in);
+    }
+    void make_ready(std::size_t i, element* inout, std::size_t elements, stream written_in) {
+        auto const at = reinterpret_cast<typename store::pointer>(inout);
+        detail::call const here(calls_, "ready");
+        parts_->steps.check_ready(i, at, elements, written_in);
+        parts_->steps.ready(session_, i, at, written_in);
+    }
     status end_step(stream read_in, time_point deadline) {
         detail::call const here(calls_, "wait");
-        status ended = step_->end(read_in, deadline);
+        status ended = parts_->steps.end(session_, read_in, deadline);
         session_.rethrow_of_handlers();
         return ended;
     }
 
     status reduce_buffer(element const* in, element* out, std::size_t count, time_point deadline) {
         if (count == 0) return {};
-        status ended = buffer_->reduce(in, out, count, deadline);
+        status ended = parts_->buffers.reduce(session_, in, out, count, deadline);
         session_.rethrow_of_handlers();
         return ended;
     }
 
-    detail::manual_lifetime<step> step_; // the last to go: the session's registration looks at its ledger
-    detail::manual_lifetime<detail::buffer<session, typename step::bounce_type>> buffer_;
-    detail::manual_lifetime<detail::collective<session, typename step::bounce_type>> collective_;
+    // The last to go: the session's registration looks at the step's ledger.
+    detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding>> parts_;
     session session_;
     detail::calls calls_;
 };

@@ -29,6 +29,7 @@
 #include "herring/impl/plan.hpp"
 #include "herring/impl/private_memory.hpp"
 #include "herring/impl/roles.hpp"
+#include "herring/impl/session_base.hpp"
 #include "herring/impl/shared_mapping.hpp"
 #include "herring/impl/tcp_connections.hpp"
 #include "herring/impl/text.hpp"

@@ -50,7 +50,7 @@ struct door {
         char const* const operation = program.name + program.article();
         call const here(reduce.calls_, operation);
         if (failure const* const why = reduce.session_.failed()) return status(*why);
-        reduce.step_->check_between_steps(operation);
+        reduce.parts_->steps.check_between_steps(operation);
         std::size_t const elements = whole.size() / sizeof(element);
         world& ranks = reduce.session_.ranks();
         if (program.has_owners())
@@ -61,7 +61,8 @@ struct door {
         if (elements == 0) return {};
         void const* const in = program.gives == share::owned ? part.data() : whole.data();
         void const* const out = program.takes == share::owned ? part.data() : whole.data();
-        status ended = reduce.collective_->run(program, in, const_cast<void*>(out), elements, deadline);
+        status ended = reduce.parts_->collectives.run(reduce.session_, program, in, const_cast<void*>(out),
+                                                      elements, deadline);
         reduce.session_.rethrow_of_handlers();
         return ended;
     }

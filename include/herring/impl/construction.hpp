@@ -7,15 +7,12 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
-#include "herring/plan/plan.hpp"
-#include "herring/plan/topology.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
 #include <exception>
 #include <new>
-#include <vector>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -43,19 +40,6 @@ HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
     }
 }
 
-HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, int rank) {
-    int const node = map.node(rank);
-    std::vector<int> peers;
-    for (int other = 0; other < map.size(); ++other) {
-        int const there = map.node(other);
-        if (there != node && chunk_stream::between(map.local_rank(rank), map.local_size(node),
-                                                   map.local_rank(other), map.local_size(there))
-                                 .any())
-            peers.push_back(other);
-    }
-    return peers;
-}
-
 HERRING_SEPARABLE fixed_array<std::size_t> element_counts(layout const& tensors, std::size_t most, int rank) {
     fixed_array<std::size_t> counts(tensors.size());
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -67,13 +51,6 @@ HERRING_SEPARABLE fixed_array<std::size_t> element_counts(layout const& tensors,
         most -= counts[i];
     }
     return counts;
-}
-
-HERRING_SEPARABLE void throw_too_many(std::size_t buckets, std::size_t peers, std::size_t most, int rank) {
-    throw error(errc::bad_argument, rank, -1, "construction",
-                {buckets, " buckets and ", peers, " peers: at most ", most,
-                 " of each; use larger buckets (herring::fusion::balanced_buffer), or a larger cut_bytes "
-                 "of the intra_node policy's tuning"});
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -44,6 +44,11 @@ HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result c
     }
 }
 
+HERRING_SEPARABLE bool share_cores(world& ranks, int threads) {
+    auto const mine = cores_of_rank::here(threads);
+    return oversubscribed(mine, ranks.all_gather(mine.bytes()));
+}
+
 } // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_IMPL_CORES_HPP

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/gather_result.hpp"
+#include "herring/world.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -44,6 +45,10 @@ struct cores_of_rank {
 ///
 /// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
 HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result const& ranks) noexcept;
+
+/// Collective: tells all ranks of this one's cores; whether `threads` of its threads, which wait for messages, may have to
+/// share one.
+HERRING_SEPARABLE bool share_cores(world& ranks, int threads);
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -11,8 +11,10 @@
 #include "herring/plan/owned.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/range.hpp"
+#include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/piece.hpp"
+#include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <algorithm>
@@ -54,12 +56,12 @@ HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root
 /// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on one node a rank
 ///           reads what it takes from the others' copies, and does not copy in what it alone reads.
 /// Memory:   O(ranks), at construction.
-/// Lifetime: refers to the session and its bounce buffers.
-template <class Session, class Bounce> class collective {
+/// Lifetime: refers to the session's values and its bounce buffers.
+template <class Store, class Sharding> class collective {
     using share = collective_program::share;
 
   public:
-    collective(Session& session, Bounce& bounce)
+    collective(session_base& session, bounce_buffers<Store>& bounce)
         : session_(session), bounce_(bounce), rank_(session.ranks().rank()), ranks_(session.ranks().size()),
           element_bytes_(session.plan().element_bytes), piece_(session.memory().piece_elements),
           owned_piece_(piece_elements()) {
@@ -71,15 +73,17 @@ template <class Session, class Bounce> class collective {
     }
 
     /// `in`, `out`: of what the program gives and takes, a range or the buffer of `elements`, not 0.
-    status run(collective_program const& program, void const* in, void* out, std::size_t elements,
-               time_point deadline) {
+    template <class Session>
+    status run(Session& session, collective_program const& program, void const* in, void* out,
+               std::size_t elements, time_point deadline) {
         program_ = program;
         in_ = static_cast<std::byte const*>(in);
         out_ = static_cast<std::byte*>(out);
         elements_ = elements;
         own_ = owned_range(elements, rank_, ranks_);
         memory_path const path = session_.memory().path_of_buffer(elements * element_bytes_);
-        return path == memory_path::bounced ? run_pieces(deadline) : run_in_place(path, deadline);
+        return path == memory_path::bounced ? run_pieces(session, deadline)
+                                            : run_in_place(session, path, deadline);
     }
 
   private:
@@ -96,7 +100,7 @@ template <class Session, class Bounce> class collective {
         return each > grain ? each / grain * grain : std::max(each, std::size_t{1});
     }
 
-    status run_in_place(memory_path path, time_point deadline) {
+    template <class Session> status run_in_place(Session& session, memory_path path, time_point deadline) {
         if (program_.has_owners()) {
             for (int r = 0; r < ranks_; ++r)
                 tail_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
@@ -111,7 +115,7 @@ template <class Session, class Bounce> class collective {
         e.out = out_;
         e.own_begin = program_.gives == share::owned ? own_.offset : 0;
         e.out_begin = program_.takes == share::owned ? own_.offset : 0;
-        return session_.finish(session_.submit(e), deadline);
+        return session.finish(session.submit(e), deadline);
     }
 
     execution execution_of(table const& of, std::size_t piece) const noexcept {
@@ -138,7 +142,7 @@ template <class Session, class Bounce> class collective {
         std::size_t available() const noexcept { return count; }
         std::size_t elements(std::size_t n) const noexcept { return of.table_of(n, *this).made.elements; }
         bool bounced(std::size_t) const noexcept { return true; }
-        std::byte* gather(std::size_t) const noexcept { return nullptr; }
+        std::byte* gather(std::size_t, std::uint64_t) const noexcept { return nullptr; }
         std::span<std::byte const> next_in_slot(std::size_t, std::size_t) const noexcept { return {}; }
 
         template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
@@ -162,13 +166,14 @@ template <class Session, class Bounce> class collective {
                             here.elements, own && of.reads_own_ && divided.made.path == route::local});
             }
         }
-        void submit(std::size_t n, piece_place const& at) noexcept {
+        template <class Session>
+        void submit(Session& session, std::size_t n, piece_place const& at) noexcept {
             execution e = of.execution_of(of.table_of(n, *this), n);
             e.own = at.own;
             e.home = at.home;
             e.lent = at.lent.data();
             e.lent_parts = static_cast<std::uint32_t>(at.lent.size());
-            of.submitted_ = of.session_.submit(e);
+            of.submitted_ = session.submit(e);
         }
     };
 
@@ -178,7 +183,7 @@ template <class Session, class Bounce> class collective {
     bool gives() const noexcept { return program_.gives != share::root || rank_ == program_.root; }
     bool takes() const noexcept { return program_.takes != share::not_root || rank_ != program_.root; }
 
-    status run_pieces(time_point deadline) {
+    template <class Session> status run_pieces(Session& session, time_point deadline) {
         pieces list{*this, program_.has_owners() ? owned_piece_ : piece_, 0};
         // Rank 0 owns most; the others own as much, or one element less.
         std::size_t const most =
@@ -189,14 +194,14 @@ template <class Session, class Bounce> class collective {
         reads_own_ = session_.plan().nodes == 1 && program_.gives == share::all;
         if (list.count > 1) divide(whole_, list.size, 0, list.size);
         divide(tail_, list.size, list.count - 1, most - (list.count - 1) * list.size);
-        bounce_.begin();
-        bounce_.drain(list, list.count, deadline);
-        return session_.finish(submitted_, deadline);
+        bounce_.begin(session_.requested());
+        bounce_.drain(session, list, list.count, deadline);
+        return session.finish(submitted_, deadline);
     }
 
     /// One rank alone contributes: there is nothing to be passed on by all.
     void divide_whole(std::size_t elements, table& of) {
-        session_.divide(elements, of.made, of.shards);
+        session_.template divide<Sharding>(elements, of.made, of.shards);
         if (of.made.path == route::dissemination) of.made.path = route::one_hop;
     }
 
@@ -212,8 +217,8 @@ template <class Session, class Bounce> class collective {
         session_.divide_owned(of.made, static_cast<std::size_t>(ranks_) * stride, of.owned, of.shards);
     }
 
-    Session& session_;
-    Bounce& bounce_;
+    session_base& session_;
+    bounce_buffers<Store>& bounce_;
     int const rank_, ranks_;
     std::size_t const element_bytes_;
     std::size_t const piece_;       // elements that a bounce slot has room for

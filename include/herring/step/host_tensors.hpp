@@ -13,7 +13,6 @@
 #include "herring/step/piece.hpp"
 #include "herring/world.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,12 +41,13 @@ class unordered_memory {
 /// Where the tensors of a reducer lie: its own in the rank's region, external ones in the caller's memory.
 ///
 /// A tensor store brings a bucket to where it is reduced (`gather`), and results to external tensors (`scatter`); it copies
-/// the pieces of a list to bounce slots and out of them. gpu/pipeline/device_tensors.hpp is the other one.
+/// the pieces of a list to bounce slots and out of them. gpu/pipeline/device_tensors.hpp is the other one. This one moves bytes: a
+/// program has it once, whatever its reducers' elements are.
 ///
 /// Lifetime: refers to the plan, the memory map and the node's memory.
-template <class Element> class host_tensors : public unordered_memory {
+class host_tensors : public unordered_memory {
   public:
-    using span = std::span<Element>;
+    using pointer = std::byte*;
 
     /// Makes the node's memory; returns its bytes.
     template <class Node>
@@ -59,45 +59,42 @@ template <class Element> class host_tensors : public unordered_memory {
 
     template <class Node>
     host_tensors(Node& node, plan const& made, memory_map const& map, int local_rank)
-        : memory_(reinterpret_cast<Element*>(node.memory())), plan_(made),
+        : memory_(node.memory()), plan_(made), element_bytes_(made.element_bytes),
           copies_(map.tensors == memory_path::copied), external_(made.tensors.size()),
           listed_(made.tensors.size()) {
         for (std::size_t i = 0; i < map.bounce_slots; ++i)
-            slots_[i] = {node.memory() + map.bounce_offset + i * map.slot_elements * sizeof(Element),
-                         local_rank};
+            slots_[i] = {memory_ + map.bounce_offset + i * map.slot_elements * element_bytes_, local_rank};
     }
 
-    span tensor(std::size_t i) const noexcept {
-        return {memory_ + plan_.tensors[i].offset, plan_.tensors[i].elements};
+    /// The reducer's own tensor i.
+    std::byte* tensor(std::size_t i) const noexcept {
+        return memory_ + plan_.tensors[i].offset * element_bytes_;
     }
 
     // ---- external tensors of the step under way -----------------------------------------------------------------------
 
     /// Tensor i of the step lies in the caller's memory.
-    void lend(std::size_t i, span tensor) noexcept {
-        if (tensor.empty()) return;
-        if (copies_) std::memcpy(memory_ + plan_.tensors[i].offset, tensor.data(), tensor.size_bytes());
-        external_[i] = tensor;
+    void lend(std::size_t i, std::byte* at) noexcept {
+        if (copies_) std::memcpy(tensor(i), at, plan_.tensors[i].elements * element_bytes_);
+        external_[i] = at;
         listed_.push(i);
     }
     bool any_lent() const noexcept { return !listed_.empty(); }
-    bool is_lent(std::size_t i) const noexcept { return !external_[i].empty(); }
+    bool is_lent(std::size_t i) const noexcept { return external_[i] != nullptr; }
     /// Element `from` of tensor i, wherever it lies.
-    Element* origin(std::size_t i, std::size_t from) const noexcept {
-        return is_lent(i) ? external_[i].data() + from : memory_ + plan_.tensors[i].offset + from;
+    std::byte* origin(std::size_t i, std::size_t from) const noexcept {
+        return (is_lent(i) ? external_[i] : tensor(i)) + from * element_bytes_;
     }
 
     /// Where a bucket that is not bounced lies. It is execution `number`.
     std::byte* gather(bucket const& of, std::size_t, std::uint64_t) const noexcept {
-        return reinterpret_cast<std::byte*>(memory_ + of.offset);
+        return memory_ + of.offset * element_bytes_;
     }
     /// The step is over: external tensors get their results, those that were bounced have them. None is external any more.
     void scatter(stream, std::uint64_t) noexcept {
         for (std::size_t const i : listed_) {
-            if (copies_)
-                std::memcpy(external_[i].data(), memory_ + plan_.tensors[i].offset,
-                            external_[i].size_bytes());
-            external_[i] = {};
+            if (copies_) std::memcpy(external_[i], tensor(i), plan_.tensors[i].elements * element_bytes_);
+            external_[i] = nullptr;
         }
         listed_.clear();
     }
@@ -108,14 +105,15 @@ template <class Element> class host_tensors : public unordered_memory {
                         std::uint64_t) noexcept {
         slot_place& here = slots_[slot];
         bool const filled = std::exchange(here.filled, false);
-        auto* const to = reinterpret_cast<Element*>(here.own);
         for (std::size_t i = 0; i < segments.size(); ++i) {
             segment const& part = segments[i];
             std::size_t const end = part.offset + part.elements;
             std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : elements;
             if (part.from != nullptr && !part.stays && !filled)
-                std::memcpy(to + part.offset, part.from, part.elements * sizeof(Element));
-            std::fill(to + end, to + next, Element{}); // up to the next tensor's cache line
+                std::memcpy(here.own + part.offset * element_bytes_, part.from,
+                            part.elements * element_bytes_);
+            if (end < next) // up to the next tensor's cache line
+                std::memset(here.own + end * element_bytes_, 0, (next - end) * element_bytes_);
         }
         return {here.own, here.home, segments};
     }
@@ -129,9 +127,10 @@ template <class Element> class host_tensors : public unordered_memory {
             return;
         }
         if (ended.how == lending::read) return; // the results are in the caller's memory
-        auto const* const from = reinterpret_cast<Element const*>(slots_[slot].own);
         for (segment const& part : segments)
-            if (part.to != nullptr) std::memcpy(part.to, from + part.offset, part.elements * sizeof(Element));
+            if (part.to != nullptr)
+                std::memcpy(part.to, slots_[slot].own + part.offset * element_bytes_,
+                            part.elements * element_bytes_);
     }
 
   private:
@@ -141,16 +140,17 @@ template <class Element> class host_tensors : public unordered_memory {
         bool filled = false; // by the exchange that left it to this rank
     };
 
-    Element* const memory_;
+    std::byte* const memory_;
     plan const& plan_;
+    std::size_t const element_bytes_;
     bool const copies_; // external tensors, to the reducer's own and back
-    fixed_array<span> external_;
-    append_buffer<std::size_t> listed_; // whose external_ is not empty
+    fixed_array<std::byte*> external_;
+    append_buffer<std::size_t> listed_; // whose external_ is not nullptr
     slot_place slots_[memory_map::bounce_slots];
 };
 
 /// The tensor store of elements under an intra_node policy: the policy's own, if its tensors lie on devices.
-template <class Element, class IntraNode> struct tensor_store { using type = host_tensors<Element>; };
+template <class Element, class IntraNode> struct tensor_store { using type = host_tensors; };
 template <class Element, class IntraNode>
 requires(IntraNode::facts.device_memory) struct tensor_store<Element, IntraNode> {
     using type = typename IntraNode::template tensor_store<Element>;

@@ -5,9 +5,11 @@
 
 #include "herring/base/config.hpp"
 #include "herring/engine/execution.hpp"
+#include "herring/plan/plan.hpp"
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
@@ -27,6 +29,22 @@ struct piece_place {
     std::span<std::byte const> next{}; ///< what is copied to the same slot after it, if that is known
 };
 
+/// A bucket that lies at `at`. `shards`: all that `of` counts its own in; `label`: its number, or no_bucket.
+inline execution execution_of(bucket const& of, shard const* shards, piece_place const& at, std::size_t label,
+                              std::uint32_t fingerprint) noexcept {
+    return {.shards = shards + of.first_shard,
+            .shard_count = of.shards,
+            .path = of.path,
+            .own = at.own,
+            .home = at.home,
+            .elements = of.elements,
+            .fingerprint = fingerprint,
+            .label = static_cast<std::uint32_t>(label),
+            .lent_parts = static_cast<std::uint32_t>(at.lent.size()),
+            .lent = at.lent.data(),
+            .next = at.next};
+}
+
 // Not a lambda: nvcc takes none in a concept.
 struct segment_sink {
     void operator()(segment const&) const noexcept {}
@@ -34,20 +52,21 @@ struct segment_sink {
 
 /// A list of pieces, numbered from 0, that becomes available in order.
 /// - `available()`: pieces [0, available()) may be submitted. `elements(n)`: a piece without elements is never submitted.
-/// - `bounced(n)`: whether the piece passes a bounce slot; else it lies at `gather(n)`, with its caller's elements in it.
+/// - `bounced(n)`: whether the piece passes a bounce slot; else it lies at `gather(n, number)`, with its
+///   caller's elements in it; it will be execution `number`.
 /// - `for_each_segment(n, add)`: calls `add(segment)` for each of a bounced piece's, in order.
 /// - `next_in_slot(n, most)`: the elements of the piece that will follow n in its slot, if it is known now, is one segment of
 ///   at most `most` elements, and every piece between is bounced; else nothing.
-/// - `submit(n, place)`: one execution, with the shards and the operation that the list is of.
-template <class Pieces>
-concept piece_list = requires(Pieces& pieces, std::size_t n, piece_place const& place) {
+/// - `submit(session, n, place)`: one execution, with the shards and the operation that the list is of.
+template <class Pieces, class Session>
+concept piece_list = requires(Pieces& pieces, Session& session, std::size_t n, piece_place const& place) {
     { pieces.available() } -> std::same_as<std::size_t>;
     { pieces.elements(n) } -> std::same_as<std::size_t>;
     { pieces.bounced(n) } -> std::same_as<bool>;
-    { pieces.gather(n) } -> std::same_as<std::byte*>;
+    { pieces.gather(n, n) } -> std::same_as<std::byte*>;
     pieces.for_each_segment(n, segment_sink{});
     { pieces.next_in_slot(n, n) } -> std::same_as<std::span<std::byte const>>;
-    pieces.submit(n, place);
+    pieces.submit(session, n, place);
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -13,6 +13,7 @@
 #include "herring/step/calls.hpp"
 #include "herring/step/ledger.hpp"
 #include "herring/step/piece.hpp"
+#include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <algorithm>
@@ -26,55 +27,61 @@ namespace HERRING_NAMESPACE::detail {
 /// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it lies, the bounce
 /// buffers when it is submitted.
 ///
-/// Lifetime: refers to the session, whose registration looks at the ledger: it is constructed before the session is open,
-///           and destroyed after it.
-template <class Session> class step {
+/// A session runs what leaves. It is an argument of the calls that move something, so that the rest is the same for all
+/// types of elements.
+///
+/// Lifetime: refers to the session's values, and its registration looks at the ledger: a step is constructed before the session
+///           is open, and destroyed after it.
+template <class Store, class Trace> class step {
   public:
-    using store = typename Session::store;
-    using span = typename store::span;
-    using stream = typename store::stream;
-    using bounce_type = bounce_buffers<Session, store>;
+    using pointer = typename Store::pointer; // of the caller's elements
+    using stream = typename Store::stream;
+    using bounce_type = bounce_buffers<Store>;
 
-    step(Session& session, calls& checks)
-        : session_(session), plan_(session.plan()), checks_(checks),
+    template <class Node>
+    step(session_base& session, Node& node, Trace& trace, calls& checks)
+        : session_(session), plan_(session.plan()), trace_(trace), checks_(checks),
           bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_),
-          store_(session.node(), plan_, session.memory(), session.local_rank()),
-          bounce_(
-              session, store_,
-              std::max(session.memory().bucket_segments, static_cast<std::size_t>(session.ranks().size()))) {}
+          store_(node, plan_, session.memory(), session.local_rank()),
+          bounce_(store_, std::max(session.memory().bucket_segments,
+                                   static_cast<std::size_t>(session.ranks().size()))) {}
 
     step_ledger const& ledger() const noexcept { return ledger_; }
-    store& tensors() noexcept { return store_; }
+    Store& tensors() noexcept { return store_; }
     bounce_type& bounce() noexcept { return bounce_; }
 
-    span tensor(std::size_t i) {
+    pointer tensor(std::size_t i) {
         check_index(i, "tensor");
         return store_.tensor(i);
     }
 
-    /// Tensor i is complete, in the reducer's memory.
-    void ready(std::size_t i, stream written_in) {
-        check_ready(i);
+    /// Tensor i may be made ready, in the reducer's memory.
+    void check_ready(std::size_t i, stream written_in) {
+        check_tensor(i);
         check_stream(written_in, "ready");
-        mark_ready(i, {}, written_in);
     }
     /// The same in the caller's memory.
-    void ready(std::size_t i, span inout, stream written_in) {
-        check_ready(i);
-        if (inout.size() != plan_.tensors[i].elements) [[unlikely]]
-            checks_.throw_other_size(i, name(i), plan_.tensors[i].elements, inout.size());
+    void check_ready(std::size_t i, pointer inout, std::size_t elements, stream written_in) {
+        check_tensor(i);
+        if (elements != plan_.tensors[i].elements) [[unlikely]]
+            checks_.throw_other_size(i, name(i), plan_.tensors[i].elements, elements);
         check_stream(written_in, "ready");
-        if (!inout.empty())
-            if (char const* const wrong = store_.check_memory(inout.data())) [[unlikely]]
+        if (elements > 0)
+            if (char const* const wrong = store_.check_memory(inout)) [[unlikely]]
                 checks_.throw_misuse(errc::bad_argument, "ready",
                                      {"tensor ", i, " ('", name(i), "'): ", wrong});
-        mark_ready(i, inout, written_in);
+    }
+    /// Tensor i is complete, in the reducer's memory or, if it has elements, at `external`.
+    template <class Session>
+    void ready(Session& session, std::size_t i, pointer external, stream written_in) noexcept {
+        if (mark_ready(i, external, written_in)) bounce_.submit(session, *this);
+        if (bounced_ && bounce_.full()) advance(session);
     }
 
     /// Does what can be done now.
-    void advance() noexcept {
-        session_.poll();
-        if (bounced_ && session_.failed() == nullptr) bounce_.advance(*this);
+    template <class Session> void advance(Session& session) noexcept {
+        session.poll();
+        if (bounced_ && session.failed() == nullptr) bounce_.advance(session, *this);
     }
 
     /// Whether `end` would return at once.
@@ -85,29 +92,29 @@ template <class Session> class step {
     }
 
     /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins.
-    status end(stream read_in, time_point deadline) {
-        if (failure const* const why = session_.failed()) return status(*why);
+    template <class Session> status end(Session& session, stream read_in, time_point deadline) {
+        if (failure const* const why = session.failed()) return status(*why);
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
             checks_.throw_not_ready(ledger_.first_unready(), name(ledger_.first_unready()));
-        session_.trace()(trace_event::wait_begin, 0);
-        if (bounced_ && store_.any_lent()) bounce_.drain(*this, ledger_.buckets(), deadline);
-        if (status ended = session_.finish(end_, deadline); !ended.ok()) return ended;
+        trace_(trace_event::wait_begin, 0);
+        if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, ledger_.buckets(), deadline);
+        if (status ended = session.finish(end_, deadline); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
         ledger_.begin_step();
-        session_.trace()(trace_event::wait_end, 0);
-        return session_.fail_with(store_.failed());
+        trace_(trace_event::wait_end, 0);
+        return session.fail_with(store_.failed());
     }
 
     /// Nothing is outstanding, and no tensor is ready: a buffer may be reduced.
     void check_between_steps(char const* operation) {
         if (ledger_.under_way()) [[unlikely]]
-            checks_.throw_step_under_way(operation, ledger_.ready(), ledger_.size(), store::wait_call);
+            checks_.throw_step_under_way(operation, ledger_.ready(), ledger_.size(), Store::wait_call);
     }
     /// What is bounced from now on lies in the caller's memory of a device, and is ordered by this stream.
-    void order_after(span inout, stream in, char const* operation) {
+    void order_after(pointer inout, stream in, char const* operation) {
         check_stream(in, operation);
-        if (char const* const wrong = store_.check_memory(inout.data())) [[unlikely]]
+        if (char const* const wrong = store_.check_memory(inout)) [[unlikely]]
             checks_.throw_misuse(errc::bad_argument, operation, {wrong});
         store_.order_after(in);
     }
@@ -121,8 +128,8 @@ template <class Session> class step {
     std::size_t available() const noexcept { return ledger_.full_buckets(); }
     std::size_t elements(std::size_t b) const noexcept { return plan_.buckets[b].elements; }
     bool bounced(std::size_t b) const noexcept { return bounced_ && any_lent(plan_.buckets[b]); }
-    std::byte* gather(std::size_t b) noexcept {
-        return store_.gather(plan_.buckets[b], b, session_.requested());
+    std::byte* gather(std::size_t b, std::uint64_t number) noexcept {
+        return store_.gather(plan_.buckets[b], b, number);
     }
     template <class Add> void for_each_segment(std::size_t b, Add const& add) const noexcept {
         bucket const& of = plan_.buckets[b];
@@ -139,14 +146,16 @@ template <class Session> class step {
         std::span<std::byte const> found;
         for_each_tensor_in(plan_, next, [&](std::size_t i, std::size_t from, std::size_t count) {
             if (count == next.elements && count <= most && store_.is_lent(i))
-                found = std::as_bytes(std::span(store_.origin(i, from), count));
+                found = {reinterpret_cast<std::byte const*>(store_.origin(i, from)),
+                         count * plan_.element_bytes};
         });
         return found;
     }
-    void submit(std::size_t b, piece_place const& at) noexcept {
+    template <class Session> void submit(Session& session, std::size_t b, piece_place const& at) noexcept {
         bucket const& full = plan_.buckets[b];
-        session_.trace()(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
-        end_ = session_.submit(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b));
+        trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
+        end_ =
+            session.submit(execution_of(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b)));
     }
 
   private:
@@ -156,19 +165,19 @@ template <class Session> class step {
         if (i >= ledger_.size()) [[unlikely]]
             checks_.throw_no_such_tensor(operation, i, ledger_.size());
     }
-    void check_ready(std::size_t i) {
+    void check_tensor(std::size_t i) {
         check_index(i, "ready");
         if (ledger_.is_ready(i)) [[unlikely]]
             checks_.throw_ready_already(i, name(i));
         if (failure const* const why = session_.failed()) throw error(*why);
     }
-    void mark_ready(std::size_t i, span external, stream written_in) noexcept {
-        if (!ledger_.under_way()) bounce_.begin();
+    // Returns whether more buckets may leave.
+    bool mark_ready(std::size_t i, pointer external, stream written_in) noexcept {
+        if (!ledger_.under_way()) bounce_.begin(session_.requested());
         store_.order_after(written_in);
-        store_.lend(i, external);
-        session_.trace()(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
-        if (ledger_.mark_ready(i)) bounce_.submit(*this);
-        if (bounced_ && bounce_.full()) advance();
+        if (external != nullptr && plan_.tensors[i].elements > 0) store_.lend(i, external);
+        trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
+        return ledger_.mark_ready(i);
     }
 
     bool any_lent(bucket const& of) const noexcept {
@@ -178,12 +187,13 @@ template <class Session> class step {
         return any;
     }
 
-    Session& session_;
+    session_base& session_;
     plan const& plan_;
+    Trace& trace_;
     calls& checks_;
     bool const bounced_; // the caller's tensors pass bounce slots
     step_ledger ledger_;
-    store store_;
+    Store store_;
     bounce_type bounce_;
     std::uint64_t end_ = 0; // executions up to the last bucket of the step
 };

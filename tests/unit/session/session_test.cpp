@@ -43,8 +43,8 @@ template <class Session> void sums(world& ranks) {
     bucket const& first = session.plan().buckets[0];
     for (int round = 1; round <= 2; ++round) {
         std::fill(memory, memory + first.elements, static_cast<float>(ranks.rank() + round));
-        std::uint64_t const count =
-            session.submit(first, session.plan().shards.data(), {.own = session.node().memory()}, 0, 1);
+        std::uint64_t const count = session.submit(detail::execution_of(
+            first, session.plan().shards.data(), {.own = session.node().memory()}, 0, 1));
         require(count == static_cast<std::uint64_t>(round), "executions are counted");
         session.finish(count, clock::now() + std::chrono::seconds(20)).value();
         require(session.released() == count && session.requested() == count, "released");

@@ -51,7 +51,7 @@ struct region {
     std::byte* memory() noexcept { return bytes.data(); }
 };
 constexpr std::size_t slot_elements = 32;
-using store = detail::host_tensors<int>;
+using store = detail::host_tensors;
 
 struct one_piece {
     std::vector<segment> segments;
@@ -60,7 +60,6 @@ struct one_piece {
     std::byte* at = nullptr; // if it is not
 };
 struct list {
-    fake_session& session;
     std::vector<one_piece> all;
     std::size_t ready = 0;
     std::vector<std::size_t> submitted{};
@@ -68,25 +67,25 @@ struct list {
     std::size_t available() const { return ready; }
     std::size_t elements(std::size_t n) const { return all[n].elements; }
     bool bounced(std::size_t n) const { return all[n].bounced; }
-    std::byte* gather(std::size_t n) const { return all[n].at; }
+    std::byte* gather(std::size_t n, std::uint64_t) const { return all[n].at; }
     template <class Add> void for_each_segment(std::size_t n, Add const& add) const {
         for (segment const& part : all[n].segments) add(part);
     }
     std::span<std::byte const> next_in_slot(std::size_t, std::size_t) const { return {}; }
-    void submit(std::size_t n, piece_place const& at) {
+    void submit(fake_session& session, std::size_t n, piece_place const& at) {
         submitted.push_back(n);
         session.submit(at, elements(n));
     }
 };
 
 struct scene {
-    plan made{};
+    plan made{.element_bytes = sizeof(int)};
     memory_map map{.slot_elements = slot_elements};
     region memory{std::vector<std::byte>(4 * slot_elements * sizeof(int))};
     fake_session session{};
     store tensors{memory, made, map, 0};
-    detail::bounce_buffers<fake_session, store> bounce{session, tensors, 8};
-    list pieces{session, {}};
+    detail::bounce_buffers<store> bounce{tensors, 8};
+    list pieces{};
 
     int* slot(std::size_t n) { return reinterpret_cast<int*>(memory.memory()) + n % 4 * slot_elements; }
 };
@@ -116,8 +115,8 @@ TEST_CASE("bounce_buffers: pieces come back in order, whatever their number") {
         on.pieces.ready = count;
         for (int again = 0; again < 2; ++again) {
             std::fill(to.begin(), to.end(), 0);
-            on.bounce.begin();
-            on.bounce.drain(on.pieces, count, no_deadline);
+            on.bounce.begin(on.session.requested());
+            on.bounce.drain(on.session, on.pieces, count, no_deadline);
             for (std::size_t i = 0; i < to.size(); ++i) CHECK(to[i] == 2 * static_cast<int>(i));
         }
         CHECK(on.session.all.size() == 2 * count);
@@ -130,25 +129,25 @@ TEST_CASE("bounce_buffers: no more pieces are under way than there are slots; a 
     for (std::size_t n = 0; n < 10; ++n)
         on.pieces.all.push_back(
             {{{in(&from[n * slot_elements]), out(&to[n * slot_elements]), 0, slot_elements}}});
-    on.bounce.begin();
-    on.bounce.advance(on.pieces);
+    on.bounce.begin(on.session.requested());
+    on.bounce.advance(on.session, on.pieces);
     CHECK(on.bounce.submitted() == 0); // none is available yet
     on.pieces.ready = 2;
-    on.bounce.submit(on.pieces);
+    on.bounce.submit(on.session, on.pieces);
     CHECK(on.bounce.submitted() == 2);
     CHECK_FALSE(on.bounce.full());
     on.pieces.ready = 10;
-    on.bounce.submit(on.pieces);
+    on.bounce.submit(on.session, on.pieces);
     CHECK(on.bounce.submitted() == 4);
     CHECK(on.bounce.full());
-    on.bounce.advance(on.pieces); // nothing is released
+    on.bounce.advance(on.session, on.pieces); // nothing is released
     CHECK(on.bounce.done() == 0);
     on.session.release_one();
     on.session.release_one();
-    on.bounce.advance(on.pieces);
+    on.bounce.advance(on.session, on.pieces);
     CHECK(on.bounce.done() == 2);
     CHECK(on.bounce.submitted() == 6);
-    on.bounce.drain(on.pieces, 10, no_deadline);
+    on.bounce.drain(on.session, on.pieces, 10, no_deadline);
     CHECK(on.bounce.done() == 10);
     CHECK(on.pieces.submitted == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
@@ -168,8 +167,8 @@ TEST_CASE(
     }
     on.pieces.ready = 12;
     on.session.run = twice;
-    on.bounce.begin();
-    on.bounce.drain(on.pieces, 12, no_deadline);
+    on.bounce.begin(on.session.requested());
+    on.bounce.drain(on.session, on.pieces, 12, no_deadline);
     CHECK(on.pieces.submitted == due);
     CHECK(on.session.all.size() == 8);
     for (std::size_t n = 0; n < 12; ++n) CHECK(buffer[n * slot_elements] == (n % 3 == 0 ? 2 : 1));
@@ -185,9 +184,9 @@ TEST_CASE("bounce_buffers: a segment is read, written, both or neither; between 
                        {nullptr, out(written.data()), 8, 8},
                        {in(both.data()), out(both.data()), 16, 7}}}};
     on.pieces.ready = 1;
-    on.bounce.begin();
+    on.bounce.begin(on.session.requested());
     for (std::size_t i = 0; i < slot_elements; ++i) on.slot(0)[i] = 100;
-    on.bounce.submit(on.pieces);
+    on.bounce.submit(on.session, on.pieces);
     int const* const slot = on.slot(0);
     CHECK(slot[5] == 5);
     CHECK(slot[6] == 0);   // padding
@@ -197,7 +196,7 @@ TEST_CASE("bounce_buffers: a segment is read, written, both or neither; between 
     CHECK(slot[31] == 0);
     CHECK(on.session.all[0].lent == nullptr); // two ranks may exchange what is read and written alone
     on.session.run = twice;
-    on.bounce.drain(on.pieces, 1, no_deadline);
+    on.bounce.drain(on.session, on.pieces, 1, no_deadline);
     CHECK(read == std::vector<int>(8, 5));
     CHECK(written == std::vector<int>(8, 200));
     CHECK(both == std::vector<int>{6, 6, 6, 6, 6, 6, 6, 3});
@@ -220,8 +219,8 @@ TEST_CASE("bounce_buffers: a slot that was exchanged changes its place, and noth
         e.home = 1;
         e.how = herring::lending::swap;
     };
-    on.bounce.begin();
-    on.bounce.drain(on.pieces, 9, no_deadline);
+    on.bounce.begin(on.session.requested());
+    on.bounce.drain(on.session, on.pieces, 9, no_deadline);
     CHECK(buffer[slot_elements] == 77);
     CHECK(buffer[slot_elements + 1] == 1);
     CHECK(on.session.all[5].own == out(others.data())); // the same slot's next
@@ -240,8 +239,8 @@ TEST_CASE("bounce_buffers: a failure ends a wait") {
     on.session.run = [&](execution&) {
         if (on.session.released_count == 2) on.session.why = &lost;
     };
-    on.bounce.begin();
-    on.bounce.drain(on.pieces, 6, no_deadline);
+    on.bounce.begin(on.session.requested());
+    on.bounce.drain(on.session, on.pieces, 6, no_deadline);
     CHECK(on.bounce.done() < 6);
     CHECK(on.session.waits == 2);
 }

@@ -7,7 +7,6 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
-#include "herring/device_span.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/error.hpp"
 #include "herring/gpu/runtime.hpp"
@@ -32,7 +31,7 @@ namespace HERRING_NAMESPACE::gpu {
 template <class Element, class Node> class device_tensors {
   public:
     static constexpr bool on_device = true;
-    using span = device_span<Element>;
+    using pointer = Element*;
     using stream = typename Node::stream_handle;
     static constexpr char const* wait_call = "wait(stream)";
 
@@ -55,9 +54,7 @@ template <class Element, class Node> class device_tensors {
         : node_(node), plan_(made), map_(map), external_(made.tensors.size()), listed_(made.tensors.size()),
           copies_(made.tensors.size()) {}
 
-    span tensor(std::size_t i) const noexcept {
-        return {memory() + plan_.tensors[i].offset, plan_.tensors[i].elements};
-    }
+    Element* tensor(std::size_t i) const noexcept { return memory() + plan_.tensors[i].offset; }
 
     char const* check_memory(Element const* of) const noexcept { return node_.device().check_tensor(of); }
     char const* check_stream(stream given) const noexcept { return node_.device().check_stream(given); }
@@ -72,15 +69,14 @@ template <class Element, class Node> class device_tensors {
 
     // ---- external tensors of the step under way -----------------------------------------------------------------------
 
-    void lend(std::size_t i, span tensor) noexcept {
-        if (tensor.empty()) return;
-        external_[i] = tensor;
+    void lend(std::size_t i, Element* at) noexcept {
+        external_[i] = at;
         listed_.push(i);
     }
     bool any_lent() const noexcept { return !listed_.empty(); }
-    bool is_lent(std::size_t i) const noexcept { return !external_[i].empty(); }
+    bool is_lent(std::size_t i) const noexcept { return external_[i] != nullptr; }
     Element* origin(std::size_t i, std::size_t from) const noexcept {
-        return is_lent(i) ? external_[i].data() + from : memory() + plan_.tensors[i].offset + from;
+        return (is_lent(i) ? external_[i] : tensor(i)) + from;
     }
 
     /// Has the device bring bucket `label`, which is execution `number`; returns where it will lie on the host.
@@ -98,7 +94,7 @@ template <class Element, class Node> class device_tensors {
         // Not by calls: their order may change, and the list with it.
         node_.unpack(read_in, copies(0, plan_.tensors.size(), true));
         node_.taken(read_in);
-        for (std::size_t const i : listed_) external_[i] = {};
+        for (std::size_t const i : listed_) external_[i] = nullptr;
         listed_.clear();
     }
 
@@ -137,9 +133,10 @@ template <class Element, class Node> class device_tensors {
         std::size_t count = 0;
         for (std::size_t i = first; i < end; ++i) {
             if (!is_lent(i)) continue;
-            void* const own = memory() + plan_.tensors[i].offset;
-            void* const callers = external_[i].data();
-            copies_[count++] = {back ? callers : own, back ? own : callers, external_[i].size_bytes()};
+            void* const own = tensor(i);
+            void* const callers = external_[i];
+            copies_[count++] = {back ? callers : own, back ? own : callers,
+                                plan_.tensors[i].elements * sizeof(Element)};
         }
         return {copies_.data(), count};
     }
@@ -147,8 +144,8 @@ template <class Element, class Node> class device_tensors {
     Node& node_;
     plan const& plan_;
     memory_map const& map_;
-    herring::detail::fixed_array<span> external_;
-    herring::detail::append_buffer<std::size_t> listed_; // whose external_ is not empty
+    herring::detail::fixed_array<Element*> external_;
+    herring::detail::append_buffer<std::size_t> listed_; // whose external_ is not nullptr
     herring::detail::fixed_array<copy_item> copies_;
     stream stream_{};         // of tensors that are ready and whose bucket has not left; of a buffer
     bool unrecorded_ = false; // the node has not been told of it
