@@ -79,7 +79,11 @@ struct list {
 };
 
 struct scene {
-    plan made{.element_bytes = sizeof(int)};
+    plan made = [] {
+        plan of_ints;
+        of_ints.element_bytes = sizeof(int);
+        return of_ints;
+    }();
     memory_map map{.slot_elements = slot_elements};
     region memory{std::vector<std::byte>(4 * slot_elements * sizeof(int))};
     fake_session session{};
