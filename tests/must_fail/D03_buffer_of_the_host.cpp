@@ -1,8 +1,8 @@
 // herring: must not compile: all_gather by a reducer whose tensors lie on devices.
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu_model/host_runtime.hpp"
 #include "herring/collectives/all_gather.hpp"
-#include "herring/gpu/host_runtime.hpp"
-#include "herring/gpu/peer_sums.hpp"
+#include "herring/gpu/pipeline/nvlink.hpp"
 #include "herring/herring.hpp"
 #include "herring/transport/inproc.hpp"
 
