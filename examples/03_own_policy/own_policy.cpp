@@ -14,7 +14,7 @@ namespace mine {
 /// Cuts every bucket in proportion to the speed of each node's link.
 ///
 /// Shape:  bucket of B elements, speeds s0, s1, ... -> B * s0 / (s0 + s1 + ...) elements for server 0, and so
-///         on, cut at multiples of the grain. Nodes beyond the list take its speeds from the start again.
+///         on, cut at multiples of a cache line. Nodes beyond the list take its speeds from the start again.
 /// Why:    sharding::balanced gives every server the same; where links differ, the slowest sets the pace.
 template <std::size_t... Speeds> struct in_proportion {
     static_assert(sizeof...(Speeds) > 0 && ((Speeds > 0) && ...), "give each node a speed above 0");
@@ -33,7 +33,8 @@ template <std::size_t... Speeds> struct in_proportion {
         for (int server = 0; server < servers; ++server) {
             so_far += speed(server);
             std::size_t const exact = bucket.elements / all * so_far + bucket.elements % all * so_far / all;
-            std::size_t const end = so_far == all ? bucket.elements : exact / bucket.grain * bucket.grain;
+            std::size_t const end =
+                so_far == all ? bucket.elements : exact / bucket.line_elements * bucket.line_elements;
             if (end > at) assign(at, end - at, herring::server_id{server});
             at = end;
         }

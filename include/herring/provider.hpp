@@ -69,8 +69,10 @@ struct provider_facts {
     /// Largest message, in bytes.
     std::size_t max_message = std::size_t{1} << 40;
     /// The sizes that suit it.
-    exchange_tuning tuning{
-        .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 256_KiB};
+    exchange_tuning tuning{.chunk_bytes = 256_KiB,
+                           .window_bytes = 512_KiB,
+                           .one_hop_bytes = 16_KiB,
+                           .one_hop_bytes_two_nodes = 256_KiB};
     /// Why a version of libfabric (major << 16 | minor) will not do, or nullptr. Without a function any will do.
     char const* (*unusable)(std::uint32_t version) noexcept = nullptr;
 };
@@ -88,13 +90,14 @@ namespace HERRING_NAMESPACE::provider {
 struct tcp {
     static constexpr char const* name = "ofi<tcp>";
     static constexpr char const* libfabric = "tcp;ofi_rxm";
-    static constexpr provider_facts facts{
-        .keeps_order = true,
-        .waits_on_descriptor = true,
-        .registers_memory = false,
-        .closes_in_flight = false,
-        .tuning = {
-            .chunk_bytes = 512_KiB, .window_bytes = 1_MiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB}};
+    static constexpr provider_facts facts{.keeps_order = true,
+                                          .waits_on_descriptor = true,
+                                          .registers_memory = false,
+                                          .closes_in_flight = false,
+                                          .tuning = {.chunk_bytes = 512_KiB,
+                                                     .window_bytes = 1_MiB,
+                                                     .one_hop_bytes = 16_KiB,
+                                                     .one_hop_bytes_two_nodes = 1_MiB}};
 };
 
 /// Shared memory and process_vm_readv between processes of one machine.
@@ -107,17 +110,18 @@ struct tcp {
 struct shm {
     static constexpr char const* name = "ofi<shm>";
     static constexpr char const* libfabric = "shm";
-    static constexpr provider_facts facts{
-        .where = located_by::name,
-        .keeps_order = true,
-        .registers_memory = false,
-        .one_machine = true,
-        .tells_truncation = false, // 1.17: from 4 KiB on it reads for ever
-        .always_returns = false,
-        .withdraws = false,
-        .most_receives = 1000,
-        .tuning = {
-            .chunk_bytes = 256_KiB, .window_bytes = 512_KiB, .one_hop_bytes = 16_KiB, .pair_bytes = 1_MiB}};
+    static constexpr provider_facts facts{.where = located_by::name,
+                                          .keeps_order = true,
+                                          .registers_memory = false,
+                                          .one_machine = true,
+                                          .tells_truncation = false, // 1.17: from 4 KiB on it reads for ever
+                                          .always_returns = false,
+                                          .withdraws = false,
+                                          .most_receives = 1000,
+                                          .tuning = {.chunk_bytes = 256_KiB,
+                                                     .window_bytes = 512_KiB,
+                                                     .one_hop_bytes = 16_KiB,
+                                                     .one_hop_bytes_two_nodes = 1_MiB}};
 };
 
 /// InfiniBand, RoCE and iWARP adapters.

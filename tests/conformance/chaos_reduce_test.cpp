@@ -38,17 +38,19 @@ namespace {
 struct small_inproc : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "small_inproc";
-    static constexpr transport_facts facts{
-        .keeps_order = true,
-        .abandons = true,
-        .tuning = {.chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000}};
+    static constexpr transport_facts facts{.keeps_order = true,
+                                           .abandons = true,
+                                           .tuning = {.chunk_bytes = 4096,
+                                                      .window_bytes = 12288,
+                                                      .one_hop_bytes = 2048,
+                                                      .one_hop_bytes_two_nodes = 9000}};
 };
 using small_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 4096,
                                                              .window_bytes = 12288,
                                                              .loopback_chunk_bytes = 4096,
                                                              .loopback_window_bytes = 12288,
                                                              .one_hop_bytes = 2048,
-                                                             .pair_bytes = 9000}>;
+                                                             .one_hop_bytes_two_nodes = 9000}>;
 inline constexpr chaos_tuning fierce{
     .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25};
 using rough = chaos<small_inproc, fierce>;

@@ -65,7 +65,7 @@ inline std::vector<std::size_t> const sizes_of_collectives{
     0, 1, 2, 3, 5, 17, 511, 512, 513, 1024, 1025, 2049, 5121, 65'523, 65'569, 8'191, 131'101};
 /// Thresholds so low that small buffers take every route, in many chunks.
 inline constexpr exchange_tuning small_chunks{
-    .chunk_bytes = 4096, .window_bytes = 12'288, .one_hop_bytes = 2048, .pair_bytes = 9000};
+    .chunk_bytes = 4096, .window_bytes = 12'288, .one_hop_bytes = 2048, .one_hop_bytes_two_nodes = 9000};
 
 /// Ranks by their nodes; uneven ones, and such whose ranges alternate.
 inline std::vector<std::vector<std::string>> const shapes_of_collectives{

@@ -30,13 +30,13 @@ struct small_inproc : transport::inproc {
     static constexpr herring::transport_facts facts{
         .keeps_order = true, .abandons = true, .tuning = small_chunks};
 };
-using small_tcp =
-    transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = small_chunks.chunk_bytes,
-                                               .window_bytes = small_chunks.window_bytes,
-                                               .loopback_chunk_bytes = small_chunks.chunk_bytes,
-                                               .loopback_window_bytes = small_chunks.window_bytes,
-                                               .one_hop_bytes = small_chunks.one_hop_bytes,
-                                               .pair_bytes = small_chunks.pair_bytes}>;
+using small_tcp = transport::basic_tcp<transport::tcp_tuning{
+    .chunk_bytes = small_chunks.chunk_bytes,
+    .window_bytes = small_chunks.window_bytes,
+    .loopback_chunk_bytes = small_chunks.chunk_bytes,
+    .loopback_window_bytes = small_chunks.window_bytes,
+    .one_hop_bytes = small_chunks.one_hop_bytes,
+    .one_hop_bytes_two_nodes = small_chunks.one_hop_bytes_two_nodes}>;
 using rough = transport::chaos<small_inproc, transport::chaos_tuning{.not_now_per_1000 = 250,
                                                                      .delay_per_1000 = 500,
                                                                      .hold_back_per_1000 = 400,

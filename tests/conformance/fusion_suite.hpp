@@ -46,7 +46,7 @@ template <class P> findings fusion_suite() {
             exchange_tuning const tuning{.chunk_bytes = 4096,
                                          .window_bytes = 8192,
                                          .one_hop_bytes = 1024,
-                                         .pair_bytes = 0,
+                                         .one_hop_bytes_two_nodes = 0,
                                          .local_chunk_bytes = 4096};
             plan one, two;
             try {

@@ -29,9 +29,9 @@ namespace {
 
 // Few slots, and buckets that are cut; by graphs, as they come.
 using staging =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .cut_bytes = 4_KiB}>;
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
 using peer_sums =
-    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .cut_bytes = 4_KiB}>;
+    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
 using staging_by_graphs =
     gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .graphs = true}>;
 using sums_by_graphs =
@@ -444,10 +444,11 @@ std::size_t through_before_the_rest(names const& nodes, Staged const& staged) {
 }
 
 TEST_CASE("gpu: one large tensor: the devices, the host and the network are at work on it at the same time") {
-    using cut_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.cut_bytes = 20_KiB}>;
-    using cut_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.cut_bytes = 20_KiB}>;
-    using whole_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.cut_bytes = 0}>;
-    using whole_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.cut_bytes = 0}>;
+    using cut_staging =
+        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.split_bytes = 20_KiB}>;
+    using cut_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 20_KiB}>;
+    using whole_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.split_bytes = 0}>;
+    using whole_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 0}>;
     auto const received = [](auto& reduce) { return reduce.counters().bytes_received; };
     auto const released = [](auto& reduce) { return reduce.counters().operations; };
     // Sums of the first parts have been exchanged while there are parts that no device has summed.

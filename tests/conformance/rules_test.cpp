@@ -18,10 +18,12 @@ namespace {
 struct small_inproc : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "small_inproc";
-    static constexpr transport_facts facts{
-        .keeps_order = true,
-        .abandons = true,
-        .tuning = {.chunk_bytes = 4096, .window_bytes = 12288, .one_hop_bytes = 2048, .pair_bytes = 9000}};
+    static constexpr transport_facts facts{.keeps_order = true,
+                                           .abandons = true,
+                                           .tuning = {.chunk_bytes = 4096,
+                                                      .window_bytes = 12288,
+                                                      .one_hop_bytes = 2048,
+                                                      .one_hop_bytes_two_nodes = 9000}};
 };
 
 // Under a sanitizer those that reach every route: what it looks for does not depend on who is on which node.

@@ -24,9 +24,9 @@ template <class P> findings sharding_suite() {
     if (P::name == nullptr || P::name[0] == 0) find("facts", "name is empty");
 
     dice random(11);
-    auto const check = [&](std::vector<std::size_t> const& sizes, std::size_t grain, std::size_t first,
-                           roles const& nodes) {
-        // Tensors as a plan places them: padded to the grain, one behind the other. A buffer of all_reduce's is one
+    auto const check = [&](std::vector<std::size_t> const& sizes, std::size_t line_elements,
+                           std::size_t first, roles const& nodes) {
+        // Tensors as a plan places them: padded to a cache line, one behind the other. A buffer of all_reduce's is one
         // "tensor" of any length.
         std::vector<bucket_tensor> tensors;
         std::size_t end = 0;
@@ -34,9 +34,9 @@ template <class P> findings sharding_suite() {
             tensors.push_back({first + i, end, sizes[i]});
             end += sizes[i];
         }
-        bucket_view const bucket{end, grain, tensors};
+        bucket_view const bucket{end, line_elements, tensors};
         std::string const about = std::to_string(end) + " elements in " + std::to_string(sizes.size()) +
-                                  " tensors, grain " + std::to_string(grain) + ", " +
+                                  " tensors, line_elements " + std::to_string(line_elements) + ", " +
                                   std::to_string(nodes.server_count()) + " servers" +
                                   (nodes.shares.empty() ? ": " : " with shares: ");
         std::vector<range> made, again;
@@ -59,8 +59,9 @@ template <class P> findings sharding_suite() {
                 return find("covers", about + "a range ends behind the bucket");
             if (r.server.value < 0 || r.server.value >= nodes.server_count())
                 find("servers", about + "server " + std::to_string(r.server.value));
-            if (r.elements > 0 && r.offset % grain != 0)
-                find("grain", about + "a cut at " + std::to_string(r.offset) + ", within a cache line");
+            if (r.elements > 0 && r.offset % line_elements != 0)
+                find("line_elements",
+                     about + "a cut at " + std::to_string(r.offset) + ", within a cache line");
             at = r.offset + r.elements;
         }
         if (at != end) find("covers", about + "elements from " + std::to_string(at) + " on have no server");
@@ -72,16 +73,16 @@ template <class P> findings sharding_suite() {
         for (int s = 0; s < servers; ++s) worlds.back().shares.push_back(1 + static_cast<int>(random(9)));
     }
     for (roles const& servers : worlds)
-        for (std::size_t const grain : {1u, 8u, 16u, 32u}) {
-            check({}, grain, 0, servers);
-            check({0}, grain, 0, servers);
-            check({0, 0, 0}, grain, 3, servers);
+        for (std::size_t const line_elements : {1u, 8u, 16u, 32u}) {
+            check({}, line_elements, 0, servers);
+            check({0}, line_elements, 0, servers);
+            check({0, 0, 0}, line_elements, 3, servers);
             for (std::size_t const whole : {1u, 2u, 7u, 15u, 16u, 17u, 100u, 1023u, 4096u, 1'000'003u})
-                check({whole}, grain, 0, servers);
+                check({whole}, line_elements, 0, servers);
             for (int i = 0; i < 20; ++i) {
                 std::vector<std::size_t> sizes(1 + random(12));
-                for (std::size_t& s : sizes) s = random(4) == 0 ? 0 : random(200) * grain;
-                check(sizes, grain, random(1000), servers);
+                for (std::size_t& s : sizes) s = random(4) == 0 ? 0 : random(200) * line_elements;
+                check(sizes, line_elements, random(1000), servers);
             }
         }
     return all;

@@ -21,7 +21,8 @@ struct faulty {
 struct forgets_the_rest : faulty { // B/S for everyone
     template <class Assign>
     static void shard(bucket_view const& bucket, roles const& nodes, Assign&& assign) {
-        std::size_t const each = bucket.elements / nodes.servers.size() / bucket.grain * bucket.grain;
+        std::size_t const each =
+            bucket.elements / nodes.servers.size() / bucket.line_elements * bucket.line_elements;
         for (int s = 0; s < nodes.server_count() && each > 0; ++s)
             assign(static_cast<std::size_t>(s) * each, each, server_id{s});
     }
@@ -29,13 +30,14 @@ struct forgets_the_rest : faulty { // B/S for everyone
 struct overlaps : faulty {
     template <class Assign> static void shard(bucket_view const& bucket, roles const&, Assign&& assign) {
         assign(std::size_t{0}, bucket.elements, server_id{0});
-        if (bucket.elements > bucket.grain)
-            assign(bucket.grain, bucket.elements - bucket.grain, server_id{0});
+        if (bucket.elements > bucket.line_elements)
+            assign(bucket.line_elements, bucket.elements - bucket.line_elements, server_id{0});
     }
 };
 struct runs_over : faulty {
     template <class Assign> static void shard(bucket_view const& bucket, roles const&, Assign&& assign) {
-        assign(std::size_t{0}, (bucket.elements / bucket.grain + 1) * bucket.grain, server_id{0});
+        assign(std::size_t{0}, (bucket.elements / bucket.line_elements + 1) * bucket.line_elements,
+               server_id{0});
     }
 };
 struct counts_from_one : faulty {
@@ -61,9 +63,9 @@ struct takes_turns : faulty {
 };
 struct backwards : faulty {
     template <class Assign> static void shard(bucket_view const& bucket, roles const&, Assign&& assign) {
-        if (bucket.elements > bucket.grain)
-            assign(bucket.grain, bucket.elements - bucket.grain, server_id{0});
-        assign(std::size_t{0}, std::min(bucket.elements, bucket.grain), server_id{0});
+        if (bucket.elements > bucket.line_elements)
+            assign(bucket.line_elements, bucket.elements - bucket.line_elements, server_id{0});
+        assign(std::size_t{0}, std::min(bucket.elements, bucket.line_elements), server_id{0});
     }
 };
 
@@ -84,7 +86,7 @@ TEST_CASE("sharding: what is wrong is found") {
     caught_by<overlaps>("covers");
     caught_by<runs_over>("covers");
     caught_by<counts_from_one>("servers");
-    caught_by<cuts_lines>("grain");
+    caught_by<cuts_lines>("line_elements");
     caught_by<takes_turns>("pure");
     caught_by<backwards>("covers");
 }

@@ -160,7 +160,7 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
         work.targets[0] = to;
         work.source_count = k;
         work.target_count = 1;
-        work.wide = wide;
+        work.in_accumulator = wide;
         work.ranks = wide ? 0 : static_cast<int>(roll(9));
         work.where = {0, count, 1 + roll(count), 0, 1};
         T* const into = want.data();
@@ -217,9 +217,9 @@ constexpr int steps = 4;
 
 // Large tensors are cut into eight parts.
 using staging_by_graphs =
-    gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.cut_bytes = 256_KiB, .graphs = true}>;
+    gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.split_bytes = 256_KiB, .graphs = true}>;
 using sums_by_graphs =
-    gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.cut_bytes = 256_KiB, .graphs = true}>;
+    gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.split_bytes = 256_KiB, .graphs = true}>;
 using staging_with_all =
     gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.inspect = true, .graphs = true}>;
 using sums_with_all =

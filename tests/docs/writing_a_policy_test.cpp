@@ -86,7 +86,7 @@ class local_socket {
                                                     .tuning = {.chunk_bytes = 16 << 10,
                                                                .window_bytes = 64 << 10,
                                                                .one_hop_bytes = 4 << 10,
-                                                               .pair_bytes = 4 << 10}};
+                                                               .one_hop_bytes_two_nodes = 4 << 10}};
     // [end]
 
     // [snippet constructor]

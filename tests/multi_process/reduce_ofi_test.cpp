@@ -21,7 +21,7 @@ namespace {
 
 using names = std::vector<std::string>;
 constexpr exchange_tuning small{
-    .chunk_bytes = 8_KiB, .window_bytes = 16_KiB, .one_hop_bytes = 2_KiB, .pair_bytes = 20_KiB};
+    .chunk_bytes = 8_KiB, .window_bytes = 16_KiB, .one_hop_bytes = 2_KiB, .one_hop_bytes_two_nodes = 20_KiB};
 
 constexpr provider_facts small_chunks(provider_facts facts) {
     facts.tuning = small;

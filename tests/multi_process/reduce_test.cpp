@@ -28,15 +28,17 @@ using quick_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 8_Ki
                                                              .loopback_chunk_bytes = 8_KiB,
                                                              .loopback_window_bytes = 16_KiB,
                                                              .one_hop_bytes = 2_KiB,
-                                                             .pair_bytes = 20_KiB}>;
+                                                             .one_hop_bytes_two_nodes = 20_KiB}>;
 using two_lanes = transport::basic_tcp<transport::tcp_tuning{.loopback_chunk_bytes = 64_KiB,
                                                              .loopback_window_bytes = 128_KiB,
                                                              .connections = 2,
                                                              .control = transport::congestion::system}>;
 
 // One server for all, and connections that end at different times.
-using three_lanes = transport::basic_tcp<transport::tcp_tuning{
-    .loopback_chunk_bytes = 64_KiB, .one_hop_bytes = 4_KiB, .pair_bytes = 4_KiB, .connections = 3}>;
+using three_lanes = transport::basic_tcp<transport::tcp_tuning{.loopback_chunk_bytes = 64_KiB,
+                                                               .one_hop_bytes = 4_KiB,
+                                                               .one_hop_bytes_two_nodes = 4_KiB,
+                                                               .connections = 3}>;
 
 launch_options on(names nodes) {
     launch_options options;
@@ -295,7 +297,7 @@ TEST_CASE("two ranks of one node: tensors of the caller's and of the reducer's, 
               2,
               [](world& w) {
                   using small_cuts =
-                      intra_node::basic_shared_memory<intra_node::shared_memory_tuning{.cut_bytes = 8_KiB}>;
+                      intra_node::basic_shared_memory<intra_node::shared_memory_tuning{.split_bytes = 8_KiB}>;
                   std::vector<std::size_t> const sizes = {5000, 3, 40'000, 700, 1, 9001, 0, 12'345};
                   std::vector<tensor_spec> specs;
                   for (std::size_t i = 0; i < sizes.size(); ++i)

@@ -20,10 +20,10 @@ using small_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 4096
                                                              .loopback_chunk_bytes = 4096,
                                                              .loopback_window_bytes = 12288,
                                                              .one_hop_bytes = 2048,
-                                                             .pair_bytes = 9000}>;
+                                                             .one_hop_bytes_two_nodes = 9000}>;
 
 /// One to four processes: alone, on one node, on even and uneven nodes, one a node. With two nodes and more, values up to
-/// pair_bytes take one hop and all others two.
+/// one_hop_bytes_two_nodes take one hop and all others two.
 template <class T, class Update, class... Policies> void every_route() {
     for (names const& nodes : {names{"a"}, names{"a", "b"}, names{"a", "a", "a"}, names{"a", "a", "b"},
                                names{"a", "b", "b", "c"}, names{"a", "a", "b", "b"}}) {

@@ -40,11 +40,11 @@ std::vector<std::size_t> bytes_sent(plan const& p, topology const& map) {
                         static_cast<std::size_t>(map.rank_of(n, static_cast<int>(k) % map.local_size(n)));
                     std::size_t const others = static_cast<std::size_t>(map.nodes()) - 1;
                     if (b.path == route::one_hop)
-                        sent[handler] += others * size * p.partial_bytes;
+                        sent[handler] += others * size * p.part_element_bytes;
                     else if (n == p.roles.node_of(s.server))
                         sent[handler] += others * size * p.element_bytes; // results
                     else
-                        sent[handler] += size * p.partial_bytes; // a push
+                        sent[handler] += size * p.part_element_bytes; // a push
                 }
             }
         }
@@ -54,7 +54,8 @@ std::vector<std::size_t> bytes_sent(plan const& p, topology const& map) {
 
 } // namespace
 
-TEST_CASE("plan: servers are balanced, whatever the tensors: within a grain, so that max/mean < 1 + S/B") {
+TEST_CASE(
+    "plan: servers are balanced, whatever the tensors: within a cache line, so that max/mean < 1 + S/B") {
     for (int const nodes : {2, 3, 4, 7, 16, 64})
         for (sizes const& tensors : layouts()) {
             plan const p = make_plan<fusion::whole_model, sharding::balanced>(
@@ -65,10 +66,10 @@ TEST_CASE("plan: servers are balanced, whatever the tensors: within a grain, so 
                 for (std::uint32_t i = 0; i < b.shards; ++i)
                     load[p.shards[b.first_shard + i].server.place()] += p.shards[b.first_shard + i].elements;
                 auto const [least, most] = std::minmax_element(load.begin(), load.end());
-                CHECK(*most - *least <= p.grain);
-                std::size_t const grains = b.elements / p.grain;
-                CHECK(*most / p.grain * static_cast<std::size_t>(nodes) <
-                      grains + static_cast<std::size_t>(nodes));
+                CHECK(*most - *least <= p.line_elements);
+                std::size_t const lines = b.elements / p.line_elements;
+                CHECK(*most / p.line_elements * static_cast<std::size_t>(nodes) <
+                      lines + static_cast<std::size_t>(nodes));
             }
         }
     // The baseline is not: a tensor's server carries all of it, and they take turns.
@@ -92,8 +93,8 @@ TEST_CASE("plan: every local rank has work where the size allows it, none more t
                             std::min(s.chunk_elements, s.elements - k * s.chunk_elements);
                     auto const [least, most] = std::minmax_element(work.begin(), work.end());
                     // Chunks are whole cache lines: below a line or two for each rank, some have none.
-                    if (s.elements >=
-                        2 * p.grain * static_cast<std::size_t>(local) * static_cast<std::size_t>(local)) {
+                    if (s.elements >= 2 * p.line_elements * static_cast<std::size_t>(local) *
+                                          static_cast<std::size_t>(local)) {
                         CHECK(*least > 0);
                         CHECK(*most - *least <= s.chunk_elements);
                     }

@@ -55,18 +55,18 @@ class inspection {
         std::size_t next = 0;
         std::size_t covered = 0;
         std::size_t const most =
-            p_.tuning.cut_bytes == 0 ? p_.elements : p_.tuning.cut_bytes / p_.element_bytes;
+            p_.tuning.split_bytes == 0 ? p_.elements : p_.tuning.split_bytes / p_.element_bytes;
         for (std::size_t b = 0; b < p_.buckets.size(); ++b) {
             bucket const& it = p_.buckets[b];
             if (it.offset != covered) say("a gap between buckets");
-            if (it.elements > most && p_.buckets.size() < p_.most_cuts()) say("a bucket that is not cut");
+            if (it.elements > most && p_.buckets.size() < p_.max_splits()) say("a bucket that is not cut");
             covered += it.elements;
             if (it.tensors > 0 && it.first_tensor != next) say("tensors out of order");
             if (it.tensors == 0 && (it.elements == 0 || covered > end)) say("a bucket of no tensor's");
             if (it.tensors == 0) {
                 herring::placed_tensor const& t = p_.tensors[it.first_tensor];
-                if (t.offset > it.offset ||
-                    it.offset >= (t.offset + t.elements + p_.grain - 1) / p_.grain * p_.grain)
+                if (t.offset > it.offset || it.offset >= (t.offset + t.elements + p_.line_elements - 1) /
+                                                             p_.line_elements * p_.line_elements)
                     say("another first tensor");
             }
             if (it.tensors > 0 && it.offset != end) say("a bucket that begins within another's tensors");
@@ -75,9 +75,9 @@ class inspection {
                 if (t.offset != end) say("a gap between tensors");
                 if (t.offset * p_.element_bytes % 64 != 0) say("a tensor that is not on a cache line");
                 if (t.elements != tensors_[next] || t.bucket != b) say("a tensor of another size or bucket");
-                end += (t.elements + p_.grain - 1) / p_.grain * p_.grain;
+                end += (t.elements + p_.line_elements - 1) / p_.line_elements * p_.line_elements;
             }
-            if (p_.tuning.cut_bytes == 0 && covered != end) say("a bucket of another size");
+            if (p_.tuning.split_bytes == 0 && covered != end) say("a bucket of another size");
         }
         if (next != tensors_.size() || p_.elements != end || covered != end) say("tensors in no bucket");
     }
@@ -100,7 +100,7 @@ class inspection {
             shard const& s = p_.shards[b.first_shard + i];
             if (s.offset != at) say("a gap or an overlap between shards");
             if (s.elements == 0 || s.chunks == 0) say("an empty shard");
-            if (s.offset % p_.grain != 0 || s.chunk_elements % p_.grain != 0)
+            if (s.offset % p_.line_elements != 0 || s.chunk_elements % p_.line_elements != 0)
                 say("a cut within a cache line");
             if (s.first_chunk != chunks) say("chunk ids with a gap");
             if (b.path == route::two_hop ? s.server.value < 0 || s.server.value >= p_.roles.server_count()
@@ -147,7 +147,7 @@ template <class Fusion, class Sharding> void sweep() {
                      {std::pair<std::size_t, std::size_t>{4, 4}, {8, 8}, {2, 4}}) {
                     if (tensors.size() > 50 && element != 4) continue;
                     exchange_tuning tuning = nodes % 2 == 0 ? small_tuning() : usual_tuning();
-                    if (local % 3 == 0) tuning.cut_bytes = nodes % 2 == 0 ? 10'000 : 262144;
+                    if (local % 3 == 0) tuning.split_bytes = nodes % 2 == 0 ? 10'000 : 262144;
                     std::string const found =
                         inspect<Fusion, Sharding>(tensors, map, element, accumulator, tuning);
                     if (!found.empty() && wrong.size() < 2000)
@@ -190,10 +190,10 @@ TEST_CASE("plan: uneven nodes") {
             exchange_tuning const odd{.chunk_bytes = 1001,
                                       .window_bytes = 3000,
                                       .one_hop_bytes = 333,
-                                      .pair_bytes = 0,
+                                      .one_hop_bytes_two_nodes = 0,
                                       .local_chunk_bytes = 130,
                                       .mailbox_bytes = 77,
-                                      .cut_bytes = 7001};
+                                      .split_bytes = 7001};
             wrong += inspect<fusion::per_tensor, sharding::balanced>(tensors, uneven(nodes), 4, 4, odd);
         }
     CHECK(wrong == "");

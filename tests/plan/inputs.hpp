@@ -18,7 +18,7 @@ inline exchange_tuning small_tuning() {
     return {.chunk_bytes = 4096,
             .window_bytes = 16384,
             .one_hop_bytes = 1024,
-            .pair_bytes = 8192,
+            .one_hop_bytes_two_nodes = 8192,
             .local_chunk_bytes = 2048,
             .mailbox_bytes = 512};
 }
@@ -27,7 +27,7 @@ inline exchange_tuning usual_tuning() {
     return {.chunk_bytes = 128_KiB,
             .window_bytes = 256_KiB,
             .one_hop_bytes = 16_KiB,
-            .pair_bytes = 1_MiB,
+            .one_hop_bytes_two_nodes = 1_MiB,
             .local_chunk_bytes = 64_KiB,
             .mailbox_bytes = 4_KiB};
 }

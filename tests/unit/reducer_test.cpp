@@ -364,7 +364,7 @@ TEST_CASE("reducer: some ranks lend some tensors in some steps, more than their 
           "are others") {
     auto const run = []<class Fusion, class... More>(Fusion, int ranks, std::uint32_t seed, More...) {
         using by_pieces = herring::intra_node::basic_shared_memory<herring::intra_node::shared_memory_tuning{
-            .local_chunk_bytes = 4096, .mailbox_bytes = 256, .cut_bytes = 4096}>;
+            .local_chunk_bytes = 4096, .mailbox_bytes = 256, .split_bytes = 4096}>;
         herring::launch_threads(ranks, [&](world& w) {
             std::vector<std::size_t> const sizes{5, 9000, 0, 700, 1025, 0, 16, 30'000, 3, 1000};
             reducer<std::int32_t, inproc, sum, by_pieces, Fusion, More...> reduce(w, layout::of(sizes));

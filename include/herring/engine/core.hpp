@@ -144,7 +144,7 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
             consider_local(who.local, ledger.arrived(), late_device);
             if constexpr (sums_on_device)
                 if (gathered < ledger.arrived() && node.first_not_arrived(gathered) < 0)
-                    consider_local(node.behind(gathered), gathered, late_device);
+                    consider_local(node.slowest_local_rank(gathered), gathered, late_device);
         }
         if (gathered < ledger.submitted())
             consider_local(node.first_not_arrived(gathered), gathered, "it has not submitted this operation");

@@ -63,7 +63,7 @@ struct engine_state {
         return is_networked(e.path) ? contributing_ranks : who.local_size;
     }
     /// Whether what a node sends are sums; else it is the contribution of its one rank, as stored.
-    bool is_summed(int of_node) const noexcept { return wide || who.map.local_size(of_node) > 1; }
+    bool is_summed(int of_node) const noexcept { return in_accumulator || who.map.local_size(of_node) > 1; }
 
     /// What the ranks of a node own of a chunk: the least range that has it all. `owned` of the execution is given.
     range owned_by_node(execution const& e, chunk const& c, int node) const noexcept {
@@ -87,9 +87,9 @@ struct engine_state {
     /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one contribution.
     std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
                                     std::byte* stage) const noexcept {
-        std::size_t const bytes = what.elements * partial_bytes;
-        if (e.device_sum != nullptr) return {e.device_sum + what.offset * partial_bytes, bytes};
-        if (staged) return {stage + (what.offset - c.offset) * partial_bytes, bytes};
+        std::size_t const bytes = what.elements * part_element_bytes;
+        if (e.device_sum != nullptr) return {e.device_sum + what.offset * part_element_bytes, bytes};
+        if (staged) return {stage + (what.offset - c.offset) * part_element_bytes, bytes};
         return {given_by(e, who.local, what.offset), bytes};
     }
 
@@ -141,9 +141,10 @@ struct engine_state {
     }
 
     neighbours who;
-    std::size_t const element_bytes; ///< as stored
-    std::size_t const partial_bytes; ///< of an element of a node's part, as it travels
-    bool const wide;   ///< parts of a node travel in the accumulator's type, so that they are rounded once
+    std::size_t const element_bytes;      ///< as stored
+    std::size_t const part_element_bytes; ///< of an element of a node's part, as it travels
+    bool const
+        in_accumulator; ///< parts of a node travel in the accumulator's type, so that they are rounded once
     bool const staged; ///< sums of a node are made in staging memory; else parts are sent from where they lie
     std::uint32_t const window;
     int const contributing_ranks;

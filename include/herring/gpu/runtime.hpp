@@ -141,10 +141,10 @@ concept runtime_policy = clauses::types<Runtime> && clauses::made<Runtime> && cl
 struct device_needs {
     std::size_t tensor_bytes = 0; ///< device memory of a rank
     std::size_t bucket_bytes = 0; ///< the largest bucket
-    std::size_t wide_bytes = 1;   ///< size of a partial sum for each size of an element
+    std::size_t part_ratio = 1;   ///< size of a partial sum for each size of an element
     std::size_t executions = 1;   ///< outstanding at once, at most
     std::size_t loads = 1;        ///< of them, at most, those that do not come in with the one before
-    std::size_t taken_apart =
+    std::size_t separate_results =
         1; ///< so many, whose results are taken by themselves, may follow one not yet taken
     std::size_t tensors = 0;
     int nodes = 1;

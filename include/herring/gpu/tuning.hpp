@@ -16,7 +16,7 @@ struct staging_tuning {
         4; ///< buckets of a rank's in pinned memory: one on its way in, one out, others being summed
     std::size_t local_chunk_bytes = 64_KiB; ///< as of shared_memory
     std::size_t mailbox_bytes = 4_KiB;
-    std::size_t cut_bytes =
+    std::size_t split_bytes =
         4_MiB; ///< of a larger bucket, parts are on their way in, summed and on their way out at once
     bool inspect =
         false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
@@ -28,7 +28,7 @@ struct staging_tuning {
 /// What may be tuned about sums on devices.
 struct peer_sums_tuning {
     std::size_t slot_count = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
-    std::size_t cut_bytes =
+    std::size_t split_bytes =
         8_MiB; ///< there, of a larger bucket, parts are summed, exchanged and written to all devices at once
     bool inspect =
         false; ///< results are read once more: what is infinite or NaN in them, and their squared norm

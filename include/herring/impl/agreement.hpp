@@ -90,7 +90,7 @@ HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy
     mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
     mine.add({"tuning"}, {made.tuning.chunk_bytes, ",", made.tuning.window_bytes, ",", made.one_hop_limit(),
                           ",", made.dissemination_limit(), ",", made.tuning.local_chunk_bytes, ",",
-                          made.tuning.mailbox_bytes, ",", made.tuning.cut_bytes});
+                          made.tuning.mailbox_bytes, ",", made.tuning.split_bytes});
     mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
         mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});

@@ -15,8 +15,8 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE peer::peer(int of, chunk_stream both, server_id server, plan const& from, bool staged,
                              std::span<std::byte>& memory)
     : rank(of), push_cursor(both, server), pushes(from.window()), served(from.window()),
-      window_(from.window()), slot_bytes_(from.slot_elements() * from.partial_bytes),
-      part_slot_bytes_(from.hop_slot_elements() * from.partial_bytes) {
+      window_(from.window()), slot_bytes_(from.slot_elements() * from.part_element_bytes),
+      part_slot_bytes_(from.hop_slot_elements() * from.part_element_bytes) {
     auto const take = [&memory](std::size_t bytes) {
         std::byte* const taken = memory.data();
         memory = memory.subspan(bytes);

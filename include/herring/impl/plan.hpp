@@ -25,8 +25,8 @@ HERRING_SEPARABLE void shard_check::refuse(std::string_view policy, division con
                            : text({"assign(", offset_, ", ", elements_, ", ", server_, ") ", defect_});
     throw error(errc::bad_argument, of.rank, -1, of.operation,
                 {"sharding policy '", policy, "', ", where, " of ", view_.elements, " elements: ", what,
-                 "; ranges must ascend from 0, cover the bucket once, begin at multiples of ", view_.grain,
-                 " and name a server of 0 to ", servers_ - 1});
+                 "; ranges must ascend from 0, cover the bucket once, begin at multiples of ",
+                 view_.line_elements, " and name a server of 0 to ", servers_ - 1});
 }
 
 HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what) {
@@ -54,9 +54,9 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
         text +=
             "; staging " + std::to_string(p.staging_bytes(2) - p.staging_bytes(1)) +
             " bytes a peer = " + std::to_string(p.largest_node > 1 ? 2 * p.window() : p.window()) + " x " +
-            std::to_string(p.slot_elements() * p.partial_bytes) + " + " +
+            std::to_string(p.slot_elements() * p.part_element_bytes) + " + " +
             std::to_string(plan::one_hop_window()) + " x " +
-            std::to_string(p.hop_slot_elements() * p.partial_bytes) +
+            std::to_string(p.hop_slot_elements() * p.part_element_bytes) +
             (p.largest_node > 1
                  ? ", and " +
                        std::to_string(p.staging_bytes(2) - 2 * (p.staging_bytes(2) - p.staging_bytes(1))) +

@@ -18,7 +18,8 @@ namespace HERRING_NAMESPACE {
 struct intra_node_tuning {
     std::size_t local_chunk_bytes = 64 << 10; ///< what one rank sums at a time, on one node
     std::size_t mailbox_bytes = 0;            ///< buckets up to this go through mailboxes; 0: none do
-    std::size_t cut_bytes = 0; ///< larger buckets are split into several; 0: they stay as the fusion has them
+    std::size_t split_bytes =
+        0; ///< larger buckets are split into several; 0: they stay as the fusion has them
 };
 
 /// What an intra-node reducer promises, as `static constexpr intra_node_facts facts{...};`.
@@ -111,7 +112,7 @@ concept sums = (Policy::facts.device_memory ||
                 requires(Policy & p, std::byte* own, std::uint64_t e) {
                     { p.part(own) }
                     noexcept->std::same_as<std::byte*>;
-                    { p.behind(e) }
+                    { p.slowest_local_rank(e) }
                     noexcept->std::same_as<int>;
                 }) &&
                (!Policy::facts.leaves_parts || requires(Policy & p, std::span<std::byte> part) {
@@ -183,7 +184,7 @@ template <class Policy> struct check<axes::intra_node, Policy> {
         "alone; start from herring::gpu::basic_pcie_staging");
     static_assert(
         broken != 7,
-        "[HRG-I08] intra_node: sums_on_device needs device_memory, 'part(own)' and 'behind(e)', "
+        "[HRG-I08] intra_node: sums_on_device needs device_memory, 'part(own)' and 'slowest_local_rank(e)', "
         "leaves_parts needs sums_on_device, 'parts()' and 'on_device(span)', and host_staging needs "
         "device_memory, all noexcept; a common slip is to copy the facts of another policy; start "
         "from herring::gpu::basic_nvlink");

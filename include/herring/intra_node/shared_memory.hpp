@@ -31,7 +31,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     static constexpr char const* name = "shared_memory";
     static constexpr intra_node_facts facts{.tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
                                                        .mailbox_bytes = Tuning.mailbox_bytes,
-                                                       .cut_bytes = Tuning.cut_bytes}};
+                                                       .split_bytes = Tuning.split_bytes}};
 
     basic_shared_memory(world& ranks, std::size_t bytes)
         : local_(ranks.local_rank()), size_(ranks.local_size()),

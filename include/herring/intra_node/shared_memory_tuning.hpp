@@ -15,7 +15,7 @@ struct shared_memory_tuning {
     std::size_t local_chunk_bytes = 64_KiB; ///< ranks sum interleaved pieces of this size
     std::size_t mailbox_bytes =
         4_KiB; ///< up to this is copied to a mailbox and summed by everyone: one turn, not two
-    std::size_t cut_bytes =
+    std::size_t split_bytes =
         256_KiB; ///< on one node, larger buckets are cut: of memory of the callers', so much is copied in at a time
 
     friend constexpr bool operator==(shared_memory_tuning const&, shared_memory_tuning const&) = default;

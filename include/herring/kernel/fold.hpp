@@ -15,11 +15,11 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// One contribution, at any alignment: elements of Element or, if `wide`, of accumulator<Element>: a partial, of contributions
+/// One contribution, at any alignment: elements of Element or, if `in_accumulator`, of accumulator<Element>: a partial, of contributions
 /// that are lifted already.
 struct source {
     void const* data;
-    bool wide = false;
+    bool in_accumulator = false;
 };
 
 namespace detail {
@@ -33,10 +33,10 @@ template <class Update, class Element> inline constexpr bool lifts = Update::fac
 template <class Update, class Element>
 HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index) noexcept {
     if constexpr (lifts<Update, Element>) {
-        if (!from.wide)
+        if (!from.in_accumulator)
             return block<Element>::load(static_cast<Element const*>(from.data) + index).lifted(Update{});
     } else if constexpr (!std::is_same_v<Element, accumulator<Element>>) {
-        if (!from.wide) return block<Element>::load(static_cast<Element const*>(from.data) + index);
+        if (!from.in_accumulator) return block<Element>::load(static_cast<Element const*>(from.data) + index);
     }
     return block<Element>::load_wide(static_cast<accumulator<Element> const*>(from.data) + index);
 }
@@ -44,10 +44,10 @@ HERRING_ALWAYS_INLINE block<Element> load(source const& from, std::size_t index)
 template <class Update, class Element>
 HERRING_ALWAYS_INLINE accumulator<Element> load_element(source const& from, std::size_t index) noexcept {
     if constexpr (lifts<Update, Element>) {
-        if (!from.wide)
+        if (!from.in_accumulator)
             return Update::lift(load_one<Element>(static_cast<Element const*>(from.data) + index));
     } else if constexpr (!std::is_same_v<Element, accumulator<Element>>) {
-        if (!from.wide) return load_one<Element>(static_cast<Element const*>(from.data) + index);
+        if (!from.in_accumulator) return load_one<Element>(static_cast<Element const*>(from.data) + index);
     }
     return load_one<accumulator<Element>>(static_cast<accumulator<Element> const*>(from.data) + index);
 }
@@ -242,8 +242,9 @@ template <class Update, class Element> struct tiling {
     void add(std::span<source const> sources, std::size_t base, std::size_t count,
              accumulator<Element>* spill) noexcept {
         for (auto const& from : sources) {
-            std::size_t const size = from.wide ? sizeof(accumulator<Element>) : sizeof(Element);
-            add(source{static_cast<std::byte const*>(from.data) + base * size, from.wide}, count, spill);
+            std::size_t const size = from.in_accumulator ? sizeof(accumulator<Element>) : sizeof(Element);
+            add(source{static_cast<std::byte const*>(from.data) + base * size, from.in_accumulator}, count,
+                spill);
         }
     }
 };
@@ -286,7 +287,7 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 /// Folds contributions from the left, a group of them as one operand, and writes the result to every target.
 ///
 /// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty. A rule that lifts
-///           lifts what is not wide.
+///           lifts what is no part.
 ///           Combined in accumulator<Element>, finished for `ranks` contributions (0: not finished), rounded to Element
 ///           once. Every NaN in a result is the one quiet NaN: the same bits, whoever computed them.
 /// Cost:     reads each source once and writes each target once: in registers up to 16 sources; beyond, and
@@ -318,7 +319,7 @@ void fold(std::span<source const> sources, std::span<Element* const> targets, st
 /// Folds the contributions of two ranks, one of them in another core's cache, and puts `refill` in its place.
 ///
 /// Shape:    target[i] = finish(sources[0] ∘ sources[1])[i], i < count; then place[i] = refill[i], i < refill.size() ≤ count.
-///           `place` is what one of the two sources names, and neither of them is wide. The same bits as `fold`.
+///           `place` is what one of the two sources names, and neither of them is in the accumulator's type. The same bits as `fold`.
 /// Cost:     reads each source and `refill` once, writes the target and `place` once. The lines of `place` have just been
 ///           read, so they are written in the first-level cache: a copy of `refill` in a pass of its own would fetch them again.
 /// Lifetime: `target` may be the other source, in place.
@@ -341,7 +342,7 @@ void fold_exchanging(source const (&sources)[2], Element* target, std::size_t co
 
 /// Folds contributions into a partial: neither finished nor rounded, in accumulator<Element>.
 ///
-/// Lifetime: `target` may be a wide source (in place) at the same index.
+/// Lifetime: `target` may be a source in the accumulator's type (in place) at the same index.
 template <class Update, element_type Element>
 void fold_partial(std::span<source const> before, std::span<source const> group,
                   std::span<source const> after, accumulator<Element>* target, std::size_t count) noexcept {

@@ -23,7 +23,7 @@ struct exchange_tuning {
     /// Buckets up to this size take one hop.
     std::size_t one_hop_bytes = 0;
     /// The same where there are two nodes: one hop then moves no more bytes than two.
-    std::size_t pair_bytes = 0;
+    std::size_t one_hop_bytes_two_nodes = 0;
     /// What a message costs both its ends together, and what it takes longer than that to arrive: buckets up to
     /// `dissemination_bytes` are passed on by few ranks in place of sent to all where that is cheaper. Nanoseconds.
     std::uint32_t message_ns = 0;
@@ -34,7 +34,7 @@ struct exchange_tuning {
     /// Buckets up to this size go through mailboxes on one node of 3 ranks or more.
     std::size_t mailbox_bytes = 0;
     /// Larger buckets are split into several, which pass the stages one after the other; 0: none is split.
-    std::size_t cut_bytes = 0;
+    std::size_t split_bytes = 0;
 
     friend constexpr bool operator==(exchange_tuning const&, exchange_tuning const&) = default;
 };

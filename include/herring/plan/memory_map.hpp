@@ -109,8 +109,8 @@ constexpr std::size_t piece_elements_of(plan const& made) noexcept {
         made.nodes == 1 ? (ranks <= 2 ? 64_KiB : 256_KiB)
                         : 2 * ranks * static_cast<std::size_t>(made.nodes) * made.tuning.chunk_bytes;
     // At least an element of each rank's, whatever the chunks are.
-    std::size_t const least = round_up(ranks * static_cast<std::size_t>(made.nodes), made.grain);
-    return std::max(bytes / made.element_bytes / made.grain * made.grain, least);
+    std::size_t const least = round_up(ranks * static_cast<std::size_t>(made.nodes), made.line_elements);
+    return std::max(bytes / made.element_bytes / made.line_elements * made.line_elements, least);
 }
 
 } // namespace detail
@@ -123,7 +123,7 @@ HERRING_SETUP constexpr memory_map
 make_memory_map(plan const& made, memory_traits const& traits, std::size_t peers,
                 std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept) {
     memory_map map;
-    bool const split = made.tuning.cut_bytes > 0;
+    bool const split = made.tuning.split_bytes > 0;
     std::size_t largest = 0; // elements of a bucket
     for (bucket const& b : made.buckets) {
         largest = std::max(largest, b.elements);

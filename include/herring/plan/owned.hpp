@@ -36,7 +36,7 @@ constexpr void divide_owned(bucket& made, std::size_t elements, std::span<range 
         (one_node ? of.tuning.local_chunk_bytes : of.tuning.chunk_bytes) / of.element_bytes, std::size_t{1});
     auto const add = [&](range const& what, server_id server, int owner, int dealt_to) {
         if (what.elements == 0) return;
-        shard part = cut(what.offset, what.elements, server, chunk, of.grain, dealt_to);
+        shard part = cut(what.offset, what.elements, server, chunk, of.line_elements, dealt_to);
         part.owner = owner;
         part.first_chunk = made.chunks;
         made.chunks += part.chunks;

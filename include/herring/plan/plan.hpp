@@ -124,9 +124,9 @@ struct plan {
     std::vector<shard> shards;
     std::size_t elements = 0;      ///< of a rank's tensor memory, padding included
     std::size_t element_bytes = 0; ///< as stored
-    std::size_t partial_bytes =
-        0;                 ///< of an element of a node's sum on the wire (wide where ranks share a node)
-    std::size_t grain = 1; ///< elements to a cache line
+    std::size_t part_element_bytes =
+        0; ///< of an element of a node's sum on the wire (wide where ranks share a node)
+    std::size_t line_elements = 1; ///< elements to a cache line
     exchange_tuning tuning;
     int nodes = 1;
     int largest_node = 1;
@@ -145,9 +145,9 @@ struct plan {
     /// One-hop chunks of a rank's own that may be on their way at once: half a window.
     static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
 
-    /// Of a larger model than this many times `cut_bytes`, parts are larger. Over the network few enough that an execution's
-    /// number, of which a message carries 12 bits, tells which of two is ahead.
-    constexpr std::size_t most_cuts() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
+    /// Upper bound on split buckets: the parts of a larger model are larger. Over the network it keeps the numbers of executions
+    /// within the 12 bits that a tag carries.
+    constexpr std::size_t max_splits() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
 
     /// Whether every node contributes and serves. Else every bucket goes to its server and back.
     constexpr bool all_have_both_roles() const noexcept {
@@ -156,8 +156,9 @@ struct plan {
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
         if (!all_have_both_roles()) return 0;
-        return nodes == 2 && tuning.pair_bytes > tuning.one_hop_bytes ? tuning.pair_bytes
-                                                                      : tuning.one_hop_bytes;
+        return nodes == 2 && tuning.one_hop_bytes_two_nodes > tuning.one_hop_bytes
+                   ? tuning.one_hop_bytes_two_nodes
+                   : tuning.one_hop_bytes;
     }
 
     /// Chunks of a rank's own whose parts may be on their way by dissemination at once: half its window.
@@ -178,7 +179,7 @@ struct plan {
     }
     /// Of the parts of all nodes: one buffer of the window.
     constexpr std::size_t dissemination_buffer_bytes() const noexcept {
-        return static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes) * partial_bytes;
+        return static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes) * part_element_bytes;
     }
 
     /// Bytes of one rank's tensor memory.
@@ -195,8 +196,8 @@ struct plan {
     /// peers · window · chunk + half a one-hop window · one-hop chunk. By dissemination window · nodes · its largest bucket more.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2 || peers == 0) return 0;
-        std::size_t const chunks = window() * slot_elements() * partial_bytes;
-        std::size_t const hop = hop_slot_elements() * partial_bytes;
+        std::size_t const chunks = window() * slot_elements() * part_element_bytes;
+        std::size_t const hop = hop_slot_elements() * part_element_bytes;
         std::size_t const held =
             peers * (chunks + one_hop_window() * hop) + dissemination_window() * dissemination_buffer_bytes();
         return largest_node > 1 ? held + peers * chunks + one_hop_stages() * hop : held;
@@ -213,26 +214,27 @@ constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { re
 /// Cuts one shard into chunks: at most `chunk_elements` each, and enough of them that every one of
 /// `local_ranks` has work where the size allows it.
 constexpr shard cut(std::size_t offset, std::size_t elements, server_id server, std::size_t chunk_elements,
-                    std::size_t grain, int local_ranks) noexcept {
+                    std::size_t line_elements, int local_ranks) noexcept {
     shard made{.offset = offset, .elements = elements, .server = server};
     if (elements == 0) return made;
     auto const ranks = static_cast<std::size_t>(local_ranks);
     std::size_t const fewest = round_up(divide_up(elements, chunk_elements), ranks);
-    made.chunk_elements = round_up(divide_up(elements, fewest), grain);
-    if (made.chunk_elements > chunk_elements && chunk_elements >= grain)
-        made.chunk_elements = chunk_elements / grain * grain;
+    made.chunk_elements = round_up(divide_up(elements, fewest), line_elements);
+    if (made.chunk_elements > chunk_elements && chunk_elements >= line_elements)
+        made.chunk_elements = chunk_elements / line_elements * line_elements;
     made.chunks = static_cast<std::uint32_t>(divide_up(elements, made.chunk_elements));
     return made;
 }
 
 /// Elements of a bucket's parts, the last of which may have fewer: all of it, or as little as makes even parts of at most
 /// `most`, if that is not 0.
-constexpr std::size_t cut_elements(std::size_t elements, std::size_t most, std::size_t grain) noexcept {
+constexpr std::size_t split_elements(std::size_t elements, std::size_t most,
+                                     std::size_t line_elements) noexcept {
     if (most == 0 || elements <= most) return elements;
-    return round_up(divide_up(elements, divide_up(elements, most)), grain);
+    return round_up(divide_up(elements, divide_up(elements, most)), line_elements);
 }
 
-/// What lies of these tensors in [offset, offset + elements) of their bucket, as from there.
+/// Intersects the tensors with a range of their bucket; offsets become relative to the range.
 constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offset, std::size_t elements,
                         std::vector<bucket_tensor>& made) {
     made.clear();
@@ -268,7 +270,7 @@ class shard_check {
             defect_ = "ends behind the bucket";
         else if (server.value < 0 || server.value >= servers_)
             defect_ = "goes to a server that does not exist";
-        else if (elements > 0 && offset % view_.grain != 0)
+        else if (elements > 0 && offset % view_.line_elements != 0)
             defect_ = "begins within a cache line";
         offset_ = offset, elements_ = elements, server_ = server.value;
         if (defect_ == nullptr) next_ += elements;
@@ -314,7 +316,7 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, server_id server) {
         if (elements == 0) return;
-        shard part = cut(offset, elements, server, chunk, facts.grain, facts.largest_node);
+        shard part = cut(offset, elements, server, chunk, facts.line_elements, facts.largest_node);
         part.first_chunk = chunks;
         chunks += part.chunks;
         shards.push_back(part);
@@ -371,29 +373,29 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         defect.what != nullptr)
         detail::refuse_roles(policy_name<Placement>(), defect, map);
     made.contributing_ranks = made.roles.contributing_ranks(map);
-    made.partial_bytes = made.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
-    made.grain = 64 / std::gcd(std::size_t{64}, element_bytes); // whole cache lines, of 24 bytes too
+    made.part_element_bytes = made.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
+    made.line_elements = 64 / std::gcd(std::size_t{64}, element_bytes); // whole cache lines, of 24 bytes too
     made.tuning = tuning;
     made.tensors.reserve(elements.size());
 
     std::size_t cut = 0;
-    if (tuning.cut_bytes > 0) {
-        cut = std::max({tuning.cut_bytes / element_bytes, all / made.most_cuts(), made.grain});
-        cut = cut / made.grain * made.grain;
+    if (tuning.split_bytes > 0) {
+        cut = std::max({tuning.split_bytes / element_bytes, all / made.max_splits(), made.line_elements});
+        cut = cut / made.line_elements * made.line_elements;
     }
     std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;
     std::size_t end = 0;
     auto const close = [&] {
         auto count = static_cast<std::uint32_t>(open.size());
-        std::size_t const most = detail::cut_elements(end - start, cut, made.grain);
+        std::size_t const most = detail::split_elements(end - start, cut, made.line_elements);
         for (std::size_t at = start; at < end || count > 0; at += most) {
             std::size_t const size = std::min(most, end - at);
             detail::range_of(open, at - start, size, in_part);
             bucket part{.offset = at,
                         .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
                         .tensors = count};
-            detail::divide<Sharding>(part, {size, made.grain, in_part}, made, made.shards,
+            detail::divide<Sharding>(part, {size, made.line_elements, in_part}, made, made.shards,
                                      {.bucket = made.buckets.size()});
             made.buckets.push_back(part);
             count = 0;
@@ -402,7 +404,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         start = end;
     };
     for (std::size_t i = 0; i < elements.size(); ++i) {
-        std::size_t const padded = detail::round_up(elements[i], made.grain);
+        std::size_t const padded = detail::round_up(elements[i], made.line_elements);
         made.tensors.push_back({end, elements[i], static_cast<std::uint32_t>(made.buckets.size())});
         open.push_back({i, end - start, padded});
         end += padded;
@@ -419,7 +421,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     if (!open.empty()) close();
     made.elements = end;
     detail::digest sum;
-    sum.add(made.elements).add(element_bytes).add(made.partial_bytes);
+    sum.add(made.elements).add(element_bytes).add(made.part_element_bytes);
     for (int const node : made.roles.contributors) sum.add(node);
     for (std::size_t s = 0; s < made.roles.servers.size(); ++s)
         sum.add(made.roles.servers[s]).add(made.roles.share(server_id::at(s)));

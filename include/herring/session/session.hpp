@@ -63,7 +63,7 @@ template <class Transport, class IntraNode> class session_links : public session
         exchange_tuning chosen = on_loopback() ? Transport::facts.same_host_tuning : Transport::facts.tuning;
         chosen.local_chunk_bytes = IntraNode::facts.tuning.local_chunk_bytes;
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
-        chosen.cut_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.cut_bytes : 0;
+        chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;
         return chosen;
     }
     /// Maps the memory that the map asks for, and connects.

@@ -24,7 +24,8 @@ constexpr transport_needs transport_needs_of(plan const& made, std::span<int con
     return {.peers = peers,
             .receives_per_peer = posts,
             .sends_per_peer = posts,
-            .largest_message = std::max(made.slot_elements(), made.hop_slot_elements()) * made.partial_bytes,
+            .largest_message =
+                std::max(made.slot_elements(), made.hop_slot_elements()) * made.part_element_bytes,
             .timeout = timeout};
 }
 

@@ -17,14 +17,14 @@ namespace HERRING_NAMESPACE {
 /// Where a tensor lies in its bucket, in elements from the bucket's start.
 struct bucket_tensor {
     std::size_t index = 0;    ///< in the layout
-    std::size_t offset = 0;   ///< a multiple of the bucket's grain
-    std::size_t elements = 0; ///< with its padding to the grain
+    std::size_t offset = 0;   ///< a multiple of the bucket's line_elements
+    std::size_t elements = 0; ///< with its padding to a cache line
 };
 
 /// A bucket as a sharding policy sees it.
 struct bucket_view {
     std::size_t elements = 0;               ///< with padding
-    std::size_t grain = 1;                  ///< elements to a cache line; a range begins at a multiple of it
+    std::size_t line_elements = 1;          ///< elements to a cache line; a range begins at a multiple of it
     std::span<bucket_tensor const> tensors; ///< in order; they cover the bucket
 };
 
@@ -46,7 +46,7 @@ concept sharding_assigns = requires(bucket_view const& bucket, roles const& node
 };
 
 /// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements, server)` with a
-/// `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's grain. Pure: the same on every rank.
+/// `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's line_elements. Pure: the same on every rank.
 ///
 /// `nodes.share(server)` is the part of the bucket that the placement means for a server. A policy may ignore it.
 ///

@@ -96,8 +96,9 @@ template <class Store, class Sharding> class collective {
 
     // Elements of a piece, or of each rank's range in one.
     std::size_t piece_elements() const noexcept {
-        std::size_t const each = piece_ / static_cast<std::size_t>(ranks_), grain = session_.plan().grain;
-        return each > grain ? each / grain * grain : std::max(each, std::size_t{1});
+        std::size_t const each = piece_ / static_cast<std::size_t>(ranks_),
+                          line_elements = session_.plan().line_elements;
+        return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
     }
 
     template <class Session> status run_in_place(Session& session, memory_path path, time_point deadline) {
@@ -208,7 +209,7 @@ template <class Store, class Sharding> class collective {
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
     void divide(table& of, std::size_t size, std::size_t n, std::size_t most) {
         if (!program_.has_owners()) return divide_whole(most, of);
-        std::size_t const stride = std::min(size, round_up(most, session_.plan().grain));
+        std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
         for (int r = 0; r < ranks_; ++r) {
             std::size_t const owns = owned_range(elements_, r, ranks_).elements, before = n * size;
             of.owned[static_cast<std::size_t>(r)] = {static_cast<std::size_t>(r) * stride,

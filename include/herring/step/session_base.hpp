@@ -61,7 +61,7 @@ class session_base {
         bucket_tensor const whole{0, 0, elements};
         shards.clear();
         made = {};
-        detail::divide<Sharding>(made, {elements, plan_.grain, std::span(&whole, 1)}, plan_, shards,
+        detail::divide<Sharding>(made, {elements, plan_.line_elements, std::span(&whole, 1)}, plan_, shards,
                                  {ranks_.rank(), "all_reduce"});
     }
     /// The same of a bucket of which each rank owns a range.

@@ -52,17 +52,18 @@ template <tcp_tuning Tuning> class basic_tcp {
   public:
     using axis = axes::transport;
     static constexpr char const* name = "tcp";
-    static constexpr transport_facts facts{.max_message = std::size_t{1} << 40,
-                                           .keeps_order = Tuning.connections == 1,
-                                           .runs_handlers = true,
-                                           .tuning = {.chunk_bytes = Tuning.chunk_bytes,
-                                                      .window_bytes = Tuning.window_bytes,
-                                                      .one_hop_bytes = Tuning.one_hop_bytes,
-                                                      .pair_bytes = Tuning.pair_bytes},
-                                           .same_host_tuning = {.chunk_bytes = Tuning.loopback_chunk_bytes,
-                                                                .window_bytes = Tuning.loopback_window_bytes,
-                                                                .one_hop_bytes = Tuning.one_hop_bytes,
-                                                                .pair_bytes = Tuning.pair_bytes}};
+    static constexpr transport_facts facts{
+        .max_message = std::size_t{1} << 40,
+        .keeps_order = Tuning.connections == 1,
+        .runs_handlers = true,
+        .tuning = {.chunk_bytes = Tuning.chunk_bytes,
+                   .window_bytes = Tuning.window_bytes,
+                   .one_hop_bytes = Tuning.one_hop_bytes,
+                   .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes},
+        .same_host_tuning = {.chunk_bytes = Tuning.loopback_chunk_bytes,
+                             .window_bytes = Tuning.loopback_window_bytes,
+                             .one_hop_bytes = Tuning.one_hop_bytes,
+                             .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes}};
     using needs =
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;
@@ -333,8 +334,10 @@ using tcp = basic_tcp<>;
 
 /// For links of about 1 Gbit/s: short windows, so that pushes of several ranks to one do not overflow the queue of the
 /// switch's port (256 kB with four hosts), and small chunks, so that the pipeline fills soon.
-inline constexpr tcp_tuning slow_link_tuning{
-    .chunk_bytes = 16_KiB, .window_bytes = 32_KiB, .one_hop_bytes = 4_KiB, .pair_bytes = 256_KiB};
+inline constexpr tcp_tuning slow_link_tuning{.chunk_bytes = 16_KiB,
+                                             .window_bytes = 32_KiB,
+                                             .one_hop_bytes = 4_KiB,
+                                             .one_hop_bytes_two_nodes = 256_KiB};
 using tcp_over_slow_links = basic_tcp<slow_link_tuning>;
 static_assert(transport_policy<tcp>);
 

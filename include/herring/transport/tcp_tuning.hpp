@@ -26,7 +26,7 @@ struct tcp_tuning {
         256_KiB; ///< the same where all ranks share a host: no queue to overflow,
     std::size_t loopback_window_bytes = 512_KiB; ///< and every message costs a wake-up
     std::size_t one_hop_bytes = 16_KiB;          ///< buckets up to this take one hop
-    std::size_t pair_bytes = 1_MiB;              ///< the same between two nodes
+    std::size_t one_hop_bytes_two_nodes = 1_MiB; ///< the same between two nodes
     int connections = 1; ///< a peer; more pays only where one flow cannot fill the link
     congestion control = congestion::unpaced;
     std::size_t direct_peers = 8;          ///< up to so many peers are read without a poll() before

@@ -204,7 +204,7 @@ class kernel_table {
                         herring::gpu::fold_args work;
                         work.source_count = sources;
                         work.ranks = ranks;
-                        work.wide = wide;
+                        work.in_accumulator = wide;
                         herring::gpu::detail::choose_share<Update, T>(work, [&](auto const& share) {
                             using chosen = std::remove_cvref_t<decltype(share)>;
                             std::string name = in_words(typeid(chosen).name());

@@ -111,7 +111,7 @@ TEST_CASE("engine: a long run of one route at a time") {
     check({1, 17, 33, 40, 48, 6, 7, 8}, {2, 3}, herring::route::one_hop);
     check({100, 200, 300, 400, 500, 600, 700}, {1, 1, 1}, herring::route::two_hop);
     check({100, 200, 300, 400, 500, 600, 700}, {2, 3}, herring::route::two_hop);
-    tuning.pair_bytes = 4096; // several chunks in one hop
+    tuning.one_hop_bytes_two_nodes = 4096; // several chunks in one hop
     check({100, 200, 300, 400, 500, 600, 700}, {2, 3}, herring::route::one_hop);
 }
 

@@ -241,7 +241,7 @@ inline herring::exchange_tuning small_tuning() {
     return {.chunk_bytes = 256,
             .window_bytes = 768,
             .one_hop_bytes = 192,
-            .pair_bytes = 0,
+            .one_hop_bytes_two_nodes = 0,
             .local_chunk_bytes = 128,
             .mailbox_bytes = 128};
 }

@@ -12,7 +12,7 @@ TEST_CASE("peer: slots and stages are as many as the plan says, apart, and withi
     for (bool const staged : {false, true}) {
         herring::plan made;
         made.element_bytes = 2;
-        made.partial_bytes = 4;
+        made.part_element_bytes = 4;
         made.nodes = 3;
         made.largest_node = staged ? 2 : 1;
         made.tuning = {.chunk_bytes = 1024, .window_bytes = 3072, .one_hop_bytes = 256};

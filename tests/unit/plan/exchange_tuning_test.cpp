@@ -12,6 +12,8 @@ TEST_CASE(
     CHECK(usual.chunk_bytes >= 4096);
     CHECK(usual.window_bytes >= usual.chunk_bytes);
     CHECK(usual.local_chunk_bytes >= 4096);
-    CHECK(usual == exchange_tuning{.one_hop_bytes = 0, .pair_bytes = 0, .mailbox_bytes = 0, .cut_bytes = 0});
+    CHECK(usual ==
+          exchange_tuning{
+              .one_hop_bytes = 0, .one_hop_bytes_two_nodes = 0, .mailbox_bytes = 0, .split_bytes = 0});
     CHECK(usual != exchange_tuning{.one_hop_bytes = 1});
 }

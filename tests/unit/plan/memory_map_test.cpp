@@ -27,7 +27,7 @@ constexpr std::size_t shown(std::size_t executions, std::size_t mailbox_bytes) n
 constexpr memory_map of(topology const& where, memory_traits const& traits, std::size_t peers = 0) {
     std::size_t const tensors[] = {1000, 0, 50'000};
     exchange_tuning tuning{.chunk_bytes = 64_KiB, .window_bytes = 256_KiB, .mailbox_bytes = 512};
-    tuning.cut_bytes = splits_buckets(traits, where) ? 40'000 : 0;
+    tuning.split_bytes = splits_buckets(traits, where) ? 40'000 : 0;
     return make_memory_map(
         make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(tensors, where, 4, 4, tuning),
         traits, peers, shown);
@@ -129,7 +129,7 @@ TEST_CASE("memory_map: a split bucket counts its tensors, and a slot holds the l
 TEST_CASE("memory_map: for_each_tensor_in visits every element of a bucket once, without padding") {
     std::size_t const tensors[] = {10, 0, 30'000, 7};
     plan const made = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
-        tensors, topology::uniform(1, 2), 4, 4, {.cut_bytes = 4096});
+        tensors, topology::uniform(1, 2), 4, 4, {.split_bytes = 4096});
     REQUIRE(made.buckets.size() > 8);
     std::vector<std::size_t> seen(4);
     for (bucket const& b : made.buckets)

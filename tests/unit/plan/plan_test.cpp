@@ -19,7 +19,7 @@ namespace {
 constexpr exchange_tuning sizes{.chunk_bytes = 4096,
                                 .window_bytes = 8192,
                                 .one_hop_bytes = 256,
-                                .pair_bytes = 1024,
+                                .one_hop_bytes_two_nodes = 1024,
                                 .local_chunk_bytes = 4096,
                                 .mailbox_bytes = 128};
 plan of(std::vector<std::size_t> const& elements, topology const& map) {
@@ -160,12 +160,12 @@ TEST_CASE(
     CHECK(p.roles.node_of(p.shards[0].server) == 0);
     CHECK(p.roles.contributors == std::vector<int>{1, 2});
     CHECK(p.contributing_ranks == 2);
-    CHECK(p.partial_bytes == 2); // no ranks of a contributor are combined first
+    CHECK(p.part_element_bytes == 2); // no ranks of a contributor are combined first
     plan const both =
         make_plan<fusion::per_tensor, sharding::balanced>(std::vector<std::size_t>{16'000}, map, 2, 4, sizes);
     CHECK(both.shards.size() == 3);
     CHECK(both.contributing_ranks == 4);
-    CHECK(both.partial_bytes == 4);
+    CHECK(both.part_element_bytes == 4);
     CHECK(both.digest != p.digest);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("plan: the route of a bucket follows from its size and the world") {
     CHECK(four.buckets[0].path == route::mailbox);
     CHECK(four.buckets[1].path == route::local);
     plan const pair = of({64, 256, 257}, topology::uniform(2, 1));
-    CHECK(pair.buckets[1].path == route::one_hop); // up to pair_bytes
+    CHECK(pair.buckets[1].path == route::one_hop); // up to one_hop_bytes_two_nodes
     CHECK(pair.buckets[2].path == route::two_hop);
     plan const net = of({0, 64, 65}, topology::uniform(3, 1));
     CHECK(net.buckets[0].path == route::one_hop);
@@ -230,11 +230,12 @@ TEST_CASE("plan: tensors lie on cache lines, empty ones take no room") {
 TEST_CASE("plan: parts of a node are wide only where ranks share one") {
     topology const shared = topology::uniform(2, 2);
     std::vector<std::size_t> const one{1000};
-    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).partial_bytes == 4);
-    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes).partial_bytes ==
-          2);
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared, 2, 4, sizes).part_element_bytes ==
+          4);
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, shared.flat(), 2, 4, sizes)
+              .part_element_bytes == 2);
     topology const mixed({0, 1, 1}); // the same on both sides of a wire
-    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, mixed, 2, 4, sizes).partial_bytes == 4);
+    CHECK(make_plan<fusion::per_tensor, sharding::balanced>(one, mixed, 2, 4, sizes).part_element_bytes == 4);
 }
 
 TEST_CASE("plan: the same input gives the same plan, and the digest tells others apart") {
@@ -256,7 +257,7 @@ TEST_CASE("plan: the same input gives the same plan, and the digest tells others
 
 TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the first has the tensors") {
     exchange_tuning cut = sizes;
-    cut.cut_bytes = 4096;
+    cut.split_bytes = 4096;
     auto const whole = [&]<class Sharding>(Sharding, std::vector<std::size_t> const& tensors, int nodes) {
         return make_plan<fusion::whole_model, Sharding>(tensors, topology::uniform(nodes, 1), 4, 4, cut);
     };
@@ -278,8 +279,8 @@ TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the 
     std::size_t const huge = std::size_t{1} << 32;
     for (int const nodes : {1, 2}) {
         plan const large = whole(sharding::balanced{}, {huge, 1000}, nodes);
-        CHECK(large.buckets.size() <= large.most_cuts() + 1);
-        CHECK(large.buckets.size() > large.most_cuts() / 2);
+        CHECK(large.buckets.size() <= large.max_splits() + 1);
+        CHECK(large.buckets.size() > large.max_splits() / 2);
     }
 
     // A tensor keeps its server in all parts.
@@ -289,9 +290,9 @@ TEST_CASE("plan: a bucket that is too large is cut into even ones, of which the 
     for (shard const& s : by_tensor.shards) servers.push_back(s.server.value);
     CHECK(servers == std::vector<int>{0, 1, 1, 1, 0});
 
-    cut.cut_bytes = 1; // no less than a cache line
+    cut.split_bytes = 1; // no less than a cache line
     CHECK(whole(sharding::balanced{}, {40}, 2).buckets.size() == 3);
-    cut.cut_bytes = 0;
+    cut.split_bytes = 0;
     CHECK(whole(sharding::balanced{}, {10, 2500, 0}, 2).buckets.size() == 1);
 }
 

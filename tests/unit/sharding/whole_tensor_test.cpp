@@ -14,7 +14,7 @@ using herring::sharding::whole_tensor;
 TEST_CASE("whole_tensor: tensor i, whole, to server i mod S; empty ones to nobody") {
     std::vector<bucket_tensor> const tensors{{4, 0, 32}, {5, 32, 0}, {6, 32, 16}, {7, 48, 160}};
     std::vector<std::size_t> seen;
-    whole_tensor::shard({.elements = 208, .grain = 16, .tensors = tensors}, herring::roles::both(3),
+    whole_tensor::shard({.elements = 208, .line_elements = 16, .tensors = tensors}, herring::roles::both(3),
                         [&](std::size_t offset, std::size_t elements, herring::server_id server) {
                             seen.insert(seen.end(), {offset, elements, server.place()});
                         });

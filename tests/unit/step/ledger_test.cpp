@@ -23,9 +23,9 @@ struct by_three {
     static constexpr char const* name = "by_three";
     static constexpr bool closes(fusion_state const& now) noexcept { return now.bucket_tensors == 3; }
 };
-template <class Fusion> plan of(std::vector<std::size_t> const& tensors, std::size_t cut_bytes = 0) {
+template <class Fusion> plan of(std::vector<std::size_t> const& tensors, std::size_t split_bytes = 0) {
     return make_plan<Fusion, sharding::balanced, placement::colocated>(tensors, topology::uniform(1, 2), 4, 4,
-                                                                       {.cut_bytes = cut_bytes});
+                                                                       {.split_bytes = split_bytes});
 }
 } // namespace
 

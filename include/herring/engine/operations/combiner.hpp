@@ -40,7 +40,7 @@ template <class Element, class Update> class combiner {
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
                  std::span<Element* const> targets) noexcept {
         std::size_t count = 0;
-        std::size_t const skip = (what.offset - begin) * state_.partial_bytes;
+        std::size_t const skip = (what.offset - begin) * state_.part_element_bytes;
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.is_summed(p.node)};
         std::span<source const> const all(remote_.data(), count);
@@ -80,7 +80,7 @@ template <class Element, class Update> class combiner {
     std::span<source const> local_sources(execution const& e, std::size_t offset) noexcept {
         if (!state_.who.contributes) return {};
         if (e.device_sum != nullptr) {
-            group_[0] = {e.device_sum + offset * state_.partial_bytes, state_.wide};
+            group_[0] = {e.device_sum + offset * state_.part_element_bytes, state_.in_accumulator};
             return {group_.data(), 1};
         }
         for (int l = 0; l < state_.who.local_size; ++l)

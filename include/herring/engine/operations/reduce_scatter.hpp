@@ -21,7 +21,7 @@ class reduce_scatter_traffic {
     explicit reduce_scatter_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int, int to) const noexcept {
-        return due_to(e, c, to).elements * state_.partial_bytes;
+        return due_to(e, c, to).elements * state_.part_element_bytes;
     }
     std::size_t result_bytes(execution const&, chunk const&, int) const noexcept { return 0; }
     std::span<std::byte const> part(execution const& e, chunk const& c, int to,

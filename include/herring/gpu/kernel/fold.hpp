@@ -207,7 +207,7 @@ void choose_share(fold_args const& work, Run&& run) noexcept {
             // clang-format on
         }
     };
-    if (work.wide) return with(herring::update::as_is{}, std::true_type{});
+    if (work.in_accumulator) return with(herring::update::as_is{}, std::true_type{});
     if (work.ranks == 0) return with(herring::update::as_is{}, std::false_type{});
     auto const finished = [&](auto const& finish) { with(finish, std::false_type{}); };
     if constexpr (Update::facts.with_finish)

@@ -16,14 +16,14 @@ inline constexpr int most_buffers = 16;
 
 /// What one k-way sum reads and writes: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
 ///
-/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `wide`.
+/// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `in_accumulator`.
 /// Lifetime: a target may be a source, in place. Passed to kernels by value.
 struct fold_args {
     void const* sources[most_buffers] = {};
     void* targets[most_buffers] = {};
     int source_count = 0;
     int target_count = 0;
-    bool wide = false;
+    bool in_accumulator = false;
     int ranks = 0; ///< contributions that the result is finished for; 0: it is not finished
     slices where{};
 };

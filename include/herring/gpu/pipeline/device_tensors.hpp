@@ -40,10 +40,10 @@ template <class Element, class Node> class device_tensors {
         node.emplace(ranks, map.region_bytes,
                      device_needs{.tensor_bytes = map.device_bytes,
                                   .bucket_bytes = map.device_bucket,
-                                  .wide_bytes = made.partial_bytes / sizeof(Element),
+                                  .part_ratio = made.part_element_bytes / sizeof(Element),
                                   .executions = map.executions,
                                   .loads = map.device_loads,
-                                  .taken_apart = map.bounce_slots,
+                                  .separate_results = map.bounce_slots,
                                   .tensors = tensors,
                                   .nodes = made.nodes,
                                   .parts_on_device = parts_on_device});

@@ -62,7 +62,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                                             .leaves_parts = true,
                                             .tuning = {.local_chunk_bytes = std::size_t{1} << 40,
                                                        .mailbox_bytes = 0,
-                                                       .cut_bytes = Tuning.cut_bytes}};
+                                                       .split_bytes = Tuning.split_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
@@ -70,7 +70,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         : base(ranks, needs, closed_at(bytes) + 64, needs.nodes == 1 ? 0 : slot_bytes(needs),
                needs.nodes == 1 || needs.bucket_bytes == 0 ? 0 : Tuning.slot_count, true),
           ranks_(ranks), local_(ranks.local_rank()), size_(ranks.local_size()), alone_(needs.nodes == 1),
-          wide_bytes_(needs.wide_bytes), bucket_bytes_(whole_lines(needs.bucket_bytes)),
+          part_ratio_(needs.part_ratio), bucket_bytes_(whole_lines(needs.bucket_bytes)),
           closed_at_(closed_at(bytes)), device_(base::device()),
           parts_(device_, needs.parts_on_device ? region_.slots() * region_.slot_stride() : 0),
           sums_(base::for_slots()), spreads_(base::for_slots()), work_(std::in_place, device_),
@@ -95,19 +95,19 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     }
 
     /// Whose device execution e waits for, as a local rank.
-    int behind(std::uint64_t e) noexcept {
-        if (device_.done(base::produced(e)))
+    int slowest_local_rank(std::uint64_t e) noexcept {
+        if (device_.done(base::packed_event(e)))
             for (neighbour& n : others_)
-                if (!device_.done(n.produced[base::job_of(e).load])) return n.local;
+                if (!device_.done(n.packed[base::job_of(e).load])) return n.local;
         return local_;
     }
 
     /// Where this rank's sum of the place `own` of a result lies.
     std::byte* part(std::byte* own) noexcept {
-        if (wide_bytes_ == 1) return own;
+        if (alone_ || part_ratio_ == 1) return own; // one node has no slots
         std::size_t const from_first = static_cast<std::size_t>(own - region_.slot(0));
         std::size_t const inside = from_first % region_.slot_stride();
-        return own - inside + bucket_bytes_ + inside * wide_bytes_;
+        return own - inside + bucket_bytes_ + inside * part_ratio_;
     }
 
     /// What the transport takes in place of memory of the host, for chunks that another node serves: the slots' twins on the
@@ -132,15 +132,15 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 device_.template fold<herring::update::sum, Element>(queue, work);
             }
         });
-        device_.record(base::done(e), queue);
+        device_.record(base::reduced_event(e), queue);
         stored_count_ = e + 1;
     }
 
     /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count == 0) return;
-        device_.wait(stream, base::done(count - 1));
-        for (neighbour& n : others_) device_.wait(stream, n.done[(count - 1) % n.done.size()]);
+        device_.wait(stream, base::reduced_event(count - 1));
+        for (neighbour& n : others_) device_.wait(stream, n.reduced[(count - 1) % n.reduced.size()]);
     }
 
   private:
@@ -151,14 +151,14 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     struct neighbour {
         int local;
         typename Runtime::imported_memory tensors;
-        std::vector<typename Runtime::imported_event> done, produced; // as this rank's own
+        std::vector<typename Runtime::imported_event> reduced, packed; // as this rank's own
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
     static std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
     static std::size_t closed_at(std::size_t bytes) noexcept { return whole_lines(bytes); }
     static std::size_t slot_bytes(device_needs const& needs) noexcept {
-        return whole_lines(needs.bucket_bytes) * (1 + (needs.wide_bytes == 1 ? 0 : needs.wide_bytes));
+        return whole_lines(needs.bucket_bytes) * (1 + (needs.part_ratio == 1 ? 0 : needs.part_ratio));
     }
 
     // Whether the slot of execution e may be written to, once what lies in its queues is done.
@@ -168,10 +168,11 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
         stream_handle const queue = work_->handle();
         if (base::job_of(e).first) {
-            device_.wait(queue, base::produced(e));
-            for (neighbour& n : others_) device_.wait(queue, n.produced[base::job_of(e).load]);
+            device_.wait(queue, base::packed_event(e));
+            for (neighbour& n : others_) device_.wait(queue, n.packed[base::job_of(e).load]);
         }
-        if (!alone_ && e >= Tuning.slot_count) device_.wait(queue, base::done(e - Tuning.slot_count));
+        if (!alone_ && e >= Tuning.slot_count)
+            device_.wait(queue, base::reduced_event(e - Tuning.slot_count));
         base::repeat(sums_, base::place_of(e), queue, true, [&] {
             for (std::uint32_t s = 0; s < x.shard_count; ++s) {
                 fold_args work = to_all(e, x.shards[s]);
@@ -182,12 +183,12 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 } else {
                     work.targets[0] = part_in(seen_slot(e, x, x.shards[s]));
                     work.target_count = 1;
-                    work.wide = wide_bytes_ != 1;
+                    work.in_accumulator = part_ratio_ != 1;
                 }
                 device_.template fold<Update, Element>(queue, work);
             }
         });
-        device_.record(alone_ ? base::done(e) : summed_[e % Tuning.slot_count], queue);
+        device_.record(alone_ ? base::reduced_event(e) : summed_[e % Tuning.slot_count], queue);
     }
 
     // This rank's chunks of a shard, into the tensors of all.
@@ -210,7 +211,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     }
     // Where the sum lies in a slot that begins there.
     std::byte* part_in(std::byte* slot) const noexcept {
-        return wide_bytes_ == 1 ? slot : slot + bucket_bytes_;
+        return part_ratio_ == 1 ? slot : slot + bucket_bytes_;
     }
 
     // ---- the others -------------------------------------------------------------------------------------------------
@@ -222,8 +223,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
         put(mine, device_.exported(base::owned_tensors()));
-        for (event const& e : base::all_done()) put(mine, device_.exported(e));
-        for (event const& e : base::all_produced()) put(mine, device_.exported(e));
+        for (event const& e : base::reduced_events()) put(mine, device_.exported(e));
+        for (event const& e : base::packed_events()) put(mine, device_.exported(e));
         gather_result const all = ranks_.all_gather(mine);
         try {
             (void)herring::detail::all_or_none(
@@ -250,7 +251,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             std::byte const* from = all[at(rank)].data();
             std::size_t const due =
                 sizeof(memory_export) +
-                sizeof(event_export) * (base::all_done().size() + base::all_produced().size());
+                sizeof(event_export) * (base::reduced_events().size() + base::packed_events().size());
             if (all[at(rank)].size() != due)
                 throw error(errc::mismatch, ranks_.rank(), rank, "construction",
                             "it has other buckets; let every rank make the same reducer");
@@ -260,8 +261,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 to.reserve(count);
                 while (to.size() < count) to.emplace_back(device_, take<event_export>(from), rank);
             };
-            fetch(others_.back().done, base::all_done().size());
-            fetch(others_.back().produced, base::all_produced().size());
+            fetch(others_.back().reduced, base::reduced_events().size());
+            fetch(others_.back().packed, base::packed_events().size());
             bases_[at(l)] = others_.back().tensors.data();
         }
     }
@@ -313,14 +314,14 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             "their memory is left to the end of this process\n",
             ranks_.rank(), not_closed, static_cast<int>(patience.count()));
         base::leave_tensors();
-        for (event& e : base::all_done()) e.leave();
-        for (event& e : base::all_produced()) e.leave();
+        for (event& e : base::reduced_events()) e.leave();
+        for (event& e : base::packed_events()) e.leave();
     }
 
     world& ranks_;
     int local_, size_;
     bool alone_; // one node: results do not pass the host
-    std::size_t wide_bytes_;
+    std::size_t part_ratio_;
     std::size_t bucket_bytes_;
     std::size_t closed_at_; // of the region: a flag, for the others
     Runtime& device_;

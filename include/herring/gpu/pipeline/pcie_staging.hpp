@@ -45,7 +45,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
                                             .host_staging = true,
                                             .tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
                                                        .mailbox_bytes = Tuning.mailbox_bytes,
-                                                       .cut_bytes = Tuning.cut_bytes}};
+                                                       .split_bytes = Tuning.split_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
@@ -70,13 +70,13 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     void store(std::uint64_t e) noexcept {
         auto const& what = base::job_of(e);
         device_.to_device(out_.handle(), base::tensors() + what.offset, region_.slot(e), what.bytes);
-        device_.record(base::done(e), out_.handle());
+        device_.record(base::reduced_event(e), out_.handle());
         stored_count_ = e + 1;
     }
 
     /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
-        if (count > 0) device_.wait(stream, base::done(count - 1));
+        if (count > 0) device_.wait(stream, base::reduced_event(count - 1));
     }
 
   private:
@@ -85,8 +85,8 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
 
     void start(std::uint64_t e) noexcept {
         stream_handle const queue = in_.handle();
-        if (base::job_of(e).first) device_.wait(queue, base::produced(e));
-        if (e >= Tuning.slot_count) device_.wait(queue, base::done(e - Tuning.slot_count));
+        if (base::job_of(e).first) device_.wait(queue, base::packed_event(e));
+        if (e >= Tuning.slot_count) device_.wait(queue, base::reduced_event(e - Tuning.slot_count));
         auto const& what = base::job_of(e);
         base::repeat(copies_, base::place_of(e), queue, true, [&] {
             device_.to_host(queue, region_.slot(e), base::tensors() + what.offset, what.bytes);

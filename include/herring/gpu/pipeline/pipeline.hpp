@@ -62,15 +62,15 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
 
     /// What is loaded from now on comes after what is in this stream now.
     void after(stream_handle stream) noexcept {
-        device_.record(now_, stream);
-        device_.wait(gather_->handle(), now_);
+        device_.record(caller_event_, stream);
+        device_.wait(pack_stream_->handle(), caller_event_);
     }
 
     /// Copies into this rank's tensors, for this bucket, which come after what `after` was told of. `at`: the number of the
     /// first tensor of the bucket.
     void pack(std::uint32_t bucket, std::size_t at, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
-        stream_handle const queue = gather_->handle();
+        stream_handle const queue = pack_stream_->handle();
         auto const [list, same] = packing_.prepare(bucket, at, items);
         repeat(packs_, 2 * std::size_t{bucket} + list, queue, same,
                [&] { packing_.put(queue, bucket, at, items); });
@@ -78,8 +78,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     }
     /// What is in this stream now is all that is done with results there: what is loaded from now on comes after it.
     void taken(stream_handle stream) noexcept {
-        device_.record(taken_, stream);
-        device_.wait(gather_->handle(), taken_);
+        device_.record(consumed_event_, stream);
+        device_.wait(pack_stream_->handle(), consumed_event_);
     }
     /// Copies back, after `results`, in the caller's stream.
     void unpack(stream_handle stream, std::span<copy_item const> items) noexcept {
@@ -89,7 +89,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         unpacking_.used(stream, 0);
     }
     /// One copy within the device, before what is loaded next or in the caller's stream.
-    void copy_in(copy_item const& what) noexcept { device_.copy(gather_->handle(), what); }
+    void copy_in(copy_item const& what) noexcept { device_.copy(pack_stream_->handle(), what); }
     void copy_out(stream_handle stream, copy_item const& what) noexcept { device_.copy(stream, what); }
 
     /// Execution e, the next one, is this range of the tensors. `with_last`: it came in with the one before it. Returns where
@@ -97,8 +97,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes,
                     bool with_last = false) noexcept {
         loads_ += with_last ? 0 : 1;
-        jobs_[e % jobs_.size()] = {offset, bytes, bucket, !with_last, loads_ % produced_.size()};
-        if (!with_last) device_.record(produced(e), gather_->handle());
+        jobs_[e % jobs_.size()] = {offset, bytes, bucket, !with_last, loads_ % packed_events_.size()};
+        if (!with_last) device_.record(packed_event(e), pack_stream_->handle());
         return region_.slot(e);
     }
 
@@ -131,23 +131,24 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
                            std::size_t slots, bool shared)
         : device_(ranks), tensors_(device_, needs.tensor_bytes),
           packing_(device_, needs.tensors, needs.executions), unpacking_(device_, needs.tensors, 1),
-          region_(ranks, device_, bytes, slot_bytes, slots), jobs_(needs.executions), now_(device_, false),
-          taken_(device_, false), packs_(Graphs ? 2 * needs.executions : 0), gather_(std::in_place, device_) {
-        for (std::size_t i = 0; i < needs.loads; ++i) produced_.emplace_back(device_, shared);
-        for (std::size_t i = 0; i < std::max(needs.taken_apart, slots); ++i)
-            done_.emplace_back(device_, shared);
+          region_(ranks, device_, bytes, slot_bytes, slots), jobs_(needs.executions),
+          caller_event_(device_, false), consumed_event_(device_, false),
+          packs_(Graphs ? 2 * needs.executions : 0), pack_stream_(std::in_place, device_) {
+        for (std::size_t i = 0; i < needs.loads; ++i) packed_events_.emplace_back(device_, shared);
+        for (std::size_t i = 0; i < std::max(needs.separate_results, slots); ++i)
+            reduced_events_.emplace_back(device_, shared);
         if constexpr (Inspects) counter_.emplace(device_);
     }
     ~pipeline() = default;
 
     job const& job_of(std::uint64_t e) const noexcept { return jobs_[e % jobs_.size()]; }
     /// When execution e is packed.
-    event& produced(std::uint64_t e) noexcept { return produced_[job_of(e).load]; }
-    std::vector<event>& all_produced() noexcept { return produced_; }
-    /// When this rank has done all that it does of execution e, and of those before. Kept until e + `taken_apart` and
+    event& packed_event(std::uint64_t e) noexcept { return packed_events_[job_of(e).load]; }
+    std::vector<event>& packed_events() noexcept { return packed_events_; }
+    /// When this rank has done all that it does of execution e, and of those before. Kept until e + `separate_results` and
     /// e + slots are.
-    event& done(std::uint64_t e) noexcept { return done_[e % done_.size()]; }
-    std::vector<event>& all_done() noexcept { return done_; }
+    event& reduced_event(std::uint64_t e) noexcept { return reduced_events_[e % reduced_events_.size()]; }
+    std::vector<event>& reduced_events() noexcept { return reduced_events_; }
 
     /// As many as there are buckets and slots that one may lie in.
     graph_caches for_slots() const {
@@ -184,19 +185,19 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     region<Runtime> region_;
 
     /// Ends the queue that brings tensors in. For a pipeline whose memory others use.
-    void end_loading() noexcept { gather_.reset(); }
+    void end_loading() noexcept { pack_stream_.reset(); }
     /// The tensors are not freed any more.
     void leave_tensors() noexcept { tensors_.leave(); }
     typename Runtime::memory const& owned_tensors() const noexcept { return tensors_; }
 
   private:
     herring::detail::fixed_array<job> jobs_; // of execution e: number e mod executions
-    std::vector<event> produced_, done_;
+    std::vector<event> packed_events_, reduced_events_;
     std::size_t loads_ = 0;
-    event now_, taken_;
+    event caller_event_, consumed_event_;
     graph_caches packs_; // of a bucket's packing: by its lists
     std::atomic<std::uint64_t> replays_{0};
-    std::optional<typename Runtime::stream> gather_;
+    std::optional<typename Runtime::stream> pack_stream_;
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -62,7 +62,7 @@ template <class T> struct sums {
         CHECK(std::memcmp(got.data(), want.data(), count * sizeof(T)) == 0);
         work.targets[0] = flushed.data();
         gpu::fold_on_host<flushing, T>(work);
-        work.wide = true;
+        work.in_accumulator = true;
         work.targets[0] = wide.data();
         gpu::fold_on_host<update::sum, T>(work);
     }

@@ -90,7 +90,7 @@ template <class T, class Update> void compare(std::uint64_t seed) {
         for (int s = 0; s < k; ++s) work.sources[s] = at[static_cast<std::size_t>(s)];
         work.source_count = k;
         work.target_count = targets;
-        work.wide = wide;
+        work.in_accumulator = wide;
         work.ranks = ranks;
         work.where = where;
         for (int t = 0; t < targets; ++t) work.targets[t] = to[static_cast<std::size_t>(t)].data();
