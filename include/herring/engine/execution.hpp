@@ -15,9 +15,10 @@ namespace HERRING_NAMESPACE {
 
 /// How the ranks of a node combine a bucket that all of them copied from memory of their callers.
 enum class lending : std::uint8_t {
-    none, ///< as memory that all see: each combines its chunks for all, and each copies its result out
-    swap, ///< two ranks: each combines for itself, and keeps the other's place; else none
-    read  ///< each reads from all what it needs for its own result
+    none,        ///< as memory that all see: each combines its chunks for all, and each copies its result out
+    swap,        ///< two ranks: each combines for itself, and keeps the other's place; else none
+    read,        ///< each reads from all what it needs for its own result
+    swap_or_read ///< of an operation: two ranks swap, more read
 };
 
 /// A range of a bucket that lies in memory of the caller's, which other ranks do not see.

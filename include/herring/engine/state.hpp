@@ -51,6 +51,19 @@ struct engine_state {
     void copy(std::byte* to, std::byte const* from, std::size_t elements) const noexcept {
         if (elements > 0 && to != from) std::memcpy(to, from, elements * element_bytes);
     }
+    /// Copies what another rank of the node has written. Its lines come at the latency of that core's cache, and the processor's
+    /// own prefetching has too few of them under way: they are asked for ahead.
+    void fetch(std::byte* to, std::byte const* from, std::size_t count) const noexcept {
+        constexpr std::size_t line = 64, block = 4 * line, ahead = 1024;
+        std::size_t const bytes = count * element_bytes;
+        std::size_t at = 0;
+        for (; bytes - at >= block; at += block) {
+            if (bytes - at >= block + ahead)
+                for (std::size_t i = 0; i < block; i += line) __builtin_prefetch(from + at + ahead + i);
+            std::memcpy(to + at, from + at, block);
+        }
+        if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+    }
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {
         std::span<std::byte const> const own = result(e, c);

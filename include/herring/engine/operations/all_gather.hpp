@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::detail {
 /// what its ranks own.
 class all_gather_traffic {
   public:
-    static constexpr lending lends = lending::read;
+    static constexpr lending lends = lending::swap_or_read;
 
     explicit all_gather_traffic(engine_state& state) noexcept : state_(state) {}
 
@@ -96,8 +96,10 @@ class all_gather {
     void combine_lent(execution const& e) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l) {
             lent_part const& part = e.lent[l];
-            state_.copy(part.to, l == state_.who.local ? part.from : state_.given_by(e, l, part.offset),
-                        part.elements);
+            if (l == state_.who.local)
+                state_.copy(part.to, part.from, part.elements);
+            else
+                state_.fetch(part.to, state_.given_by(e, l, part.offset), part.elements);
         }
     }
 

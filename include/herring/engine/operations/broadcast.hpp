@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::detail {
 /// than the bucket twice. Everyone else sends credits.
 class broadcast_traffic {
   public:
-    static constexpr lending lends = lending::read;
+    static constexpr lending lends = lending::swap_or_read;
 
     explicit broadcast_traffic(engine_state& state) noexcept : state_(state) {}
 
@@ -89,7 +89,7 @@ class broadcast {
     void combine_lent(execution const& e) noexcept {
         if (e.root == state_.who.rank) return;
         for (lent_part const& part : std::span(e.lent, e.lent_parts))
-            state_.copy(part.to, traffic_.of_root(e, part.offset), part.elements);
+            state_.fetch(part.to, traffic_.of_root(e, part.offset), part.elements);
     }
 
   private:

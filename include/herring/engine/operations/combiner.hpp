@@ -64,6 +64,17 @@ template <class Element, class Update> class combiner {
                                       std::span<Element* const>(&to, 1), count, state_.who.local_size);
     }
 
+    /// Of two ranks: combines the other's copy of a part and this rank's own memory into its own memory, and puts `next` into the
+    /// place of that copy.
+    void combine_with(int other, lent_part const& part, std::byte* copy,
+                      std::span<std::byte const> next) noexcept {
+        source const own{part.from}, theirs{copy};
+        source const sources[] = {other == 1 ? own : theirs, other == 1 ? theirs : own};
+        kernel::fold_exchanging<Update, Element>(
+            sources, element_at(part.to), part.elements, state_.who.local_size, element_at(copy),
+            {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
+    }
+
     /// Where this node's ranks take the results of a chunk; where devices spread them, or nobody takes any but for its server,
     /// this rank alone.
     std::span<Element* const> local_targets(execution const& e, std::size_t offset) noexcept {

@@ -7,7 +7,6 @@
 #include "herring/engine/operation.hpp"
 #include "herring/engine/operations/combiner.hpp"
 #include "herring/engine/state.hpp"
-#include "herring/kernel/fold.hpp"
 
 #include <cstddef>
 #include <span>
@@ -76,12 +75,7 @@ template <class Element, class Update> class reduce {
         int const other = 1 - state_.who.local;
         std::span<std::byte const> next = e.next;
         for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
-            Element* const copy = all_.element_at(state_.given_by(e, other, part.offset));
-            kernel::source const own{part.from}, theirs{copy};
-            kernel::source const sources[] = {other == 1 ? own : theirs, other == 1 ? theirs : own};
-            kernel::fold_exchanging<Update, Element>(
-                sources, all_.element_at(part.to), part.elements, state_.ranks_in(e), copy,
-                {reinterpret_cast<Element const*>(next.data()), next.size() / sizeof(Element)});
+            all_.combine_with(other, part, state_.given_by(e, other, part.offset), next);
             next = {};
         }
     }

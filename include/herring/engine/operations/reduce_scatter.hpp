@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE::detail {
 /// Shards belong to owners: nothing but a credit travels back. By one hop a node gets of a chunk what its ranks own.
 class reduce_scatter_traffic {
   public:
-    static constexpr lending lends = lending::read;
+    static constexpr lending lends = lending::swap_or_read;
 
     explicit reduce_scatter_traffic(engine_state& state) noexcept : state_(state) {}
 
@@ -72,13 +72,18 @@ template <class Element, class Update> class reduce_scatter {
     }
     /// Reads its own range of every copy, and its own contribution where that lies.
     void combine_lent(execution const& e) noexcept {
-        for (lent_part const& part : std::span(e.lent, e.lent_parts))
-            if (part.to != nullptr)
+        for (lent_part const& part : std::span(e.lent, e.lent_parts)) {
+            if (part.to == nullptr) continue;
+            if (state_.who.local_size == 2)
+                all_.combine_with(1 - state_.who.local, part,
+                                  state_.given_by(e, 1 - state_.who.local, part.offset), {});
+            else
                 all_.combine_local(
                     [&](int l) -> std::byte const* {
                         return l == state_.who.local ? part.from : state_.given_by(e, l, part.offset);
                     },
                     part.to, part.elements);
+        }
     }
 
   private:

@@ -63,7 +63,9 @@ template <class Core> class local_route {
         e.how = all_lent ? shared_.traffic.with(
                                e.operation, [](auto const& of) { return std::decay_t<decltype(of)>::lends; })
                          : lending::none;
-        if (e.how == lending::swap && shared_.who.local_size != 2) e.how = lending::none;
+        bool const two = shared_.who.local_size == 2;
+        if (e.how == lending::swap && !two) e.how = lending::none;
+        if (e.how == lending::swap_or_read) e.how = two ? lending::swap : lending::read;
         return -1;
     }
 
