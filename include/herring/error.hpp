@@ -75,6 +75,9 @@ constexpr char const* to_string(errc c) noexcept {
 ///
 /// Lifetime: trivially copyable, owns nothing; texts longer than its fields are cut.
 struct failure {
+    // Inlined, for all flags of a program share this type: no function of its own that the linker could merge.
+    HERRING_ALWAYS_INLINE constexpr failure() noexcept {}
+
     errc what = errc::ok;
     int reporter = -1;       ///< rank that found it (rank in the world, not on the node); -1: not known
     int peer = -1;           ///< rank that is missing, differs or misbehaved; -1: none
@@ -156,7 +159,7 @@ class error : public std::exception {
 /// How an operation with an explicit deadline ended: the same facts as `error`, without the throw.
 class [[nodiscard]] status {
   public:
-    status() = default;
+    HERRING_ALWAYS_INLINE status() noexcept {}
     HERRING_ALWAYS_INLINE explicit status(failure const& why) noexcept : failure_(why) {}
 
     bool ok() const noexcept { return failure_.what == errc::ok; }

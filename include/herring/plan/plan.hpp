@@ -151,6 +151,7 @@ struct plan {
 
     /// Whether every node contributes and serves. Else every bucket goes to its server and back.
     constexpr bool all_have_both_roles() const noexcept {
+        if (roles.contributors.empty()) return true; // not assigned
         return roles.contributor_count() == nodes && roles.server_count() == nodes;
     }
     /// Buckets up to this many bytes take one hop.
@@ -307,9 +308,9 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
         made.path =
             bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
     else
-        made.path = bytes <= facts.dissemination_limit() ? route::dissemination
-                    : bytes <= facts.one_hop_limit()     ? route::one_hop
-                                                         : route::two_hop;
+        made.path = bytes > 0 && bytes <= facts.dissemination_limit() ? route::dissemination
+                    : bytes <= facts.one_hop_limit()                  ? route::one_hop
+                                                                      : route::two_hop;
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
                  std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
