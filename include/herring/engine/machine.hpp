@@ -61,10 +61,7 @@ struct traffic_core : engine_core<Transport, IntraNode> {
                 this->node_parts[count++] = {n, data(n)};
         }
         std::span<node_part const> const parts(this->node_parts.data(), count);
-        wanted = {.what = wanted_work::kind::combine,
-                  .number = number,
-                  .of = c,
-                  .parts = {parts.first(before), parts.subspan(before)}};
+        wanted.combine_parts(number, c, parts_view{parts.first(before), parts.subspan(before)});
     }
 
     list_of<Traffic...> traffic;

@@ -95,6 +95,24 @@ struct wanted_work {
     std::byte* const* boxes = nullptr; ///< combine_mailboxes
 
     bool any() const noexcept { return what != kind::none; }
+
+    void make_part_of(std::uint64_t execution, chunk const& c, std::byte* into) noexcept {
+        what = kind::make_part;
+        number = execution;
+        of = c;
+        stage = into;
+    }
+    void combine_parts(std::uint64_t execution, chunk const& c, parts_view const& all) noexcept {
+        what = kind::combine;
+        number = execution;
+        of = c;
+        parts = all;
+    }
+    void combine_all(std::uint64_t execution, std::byte* const* mailboxes) noexcept {
+        what = kind::combine_mailboxes;
+        number = execution;
+        boxes = mailboxes;
+    }
 };
 
 template <std::size_t Place, class Held> struct held_at { Held itself; };

@@ -26,6 +26,7 @@ using policy_for = typename decltype(detail::find_policy<Axis>(static_cast<Set c
 template <class Element, class... Policy> struct policies {
     using element = Element;
     template <class Axis> using of = detail::policy_for<Axis, detail::policy_set<Policy...>>;
+// A name that is declared takes no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define HERRING_AXIS(axis, agree) using axis = of<axes::axis>;
     HERRING_AXES(HERRING_AXIS)
 #undef HERRING_AXIS

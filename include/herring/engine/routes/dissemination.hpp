@@ -88,16 +88,13 @@ template <class Core> class dissemination_route {
             execution const& e = shared_.ledger.at(beginning_.at);
             chunk const c = beginning_.here(e);
             if (!std::exchange(part_made_, true)) {
-                wanted = {.what = wanted_work::kind::make_part,
-                          .number = beginning_.at,
-                          .of = c,
-                          .stage = buffer(begun_)};
+                wanted.make_part_of(beginning_.at, c, buffer(begun_));
                 return progress;
             }
             part_made_ = false;
             std::span<std::byte const> const part = shared_.part(e, c, shared_.who.node, buffer(begun_));
             if (part.data() != buffer(begun_)) std::memcpy(buffer(begun_), part.data(), part.size());
-            at(begun_) = {.execution = beginning_.at, .part_bytes = part.size()};
+            at(begun_) = flight{beginning_.at, part.size(), 0, 0};
             ++begun_;
             ++progress;
             beginning_.next_chunk();

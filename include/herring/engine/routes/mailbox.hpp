@@ -89,7 +89,7 @@ template <class Core> class mailbox_route {
             if (what != stamp_of(e, at_)) return shared_.mismatch_on_node(l, e);
             boxes_[static_cast<std::size_t>(l)] = theirs;
         }
-        wanted = {.what = wanted_work::kind::combine_mailboxes, .number = at_, .boxes = boxes_.data()};
+        wanted.combine_all(at_, boxes_.data());
     }
 
     Core& shared_;

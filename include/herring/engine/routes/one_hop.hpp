@@ -50,10 +50,7 @@ template <class Core> class one_hop_route {
             chunk const c = sending_.here(e);
             std::size_t const slot = sent_ % stages;
             if (!std::exchange(part_made_, true)) {
-                wanted = {.what = wanted_work::kind::make_part,
-                          .number = sending_.at,
-                          .of = c,
-                          .stage = shared_.part_stage(slot)};
+                wanted.make_part_of(sending_.at, c, shared_.part_stage(slot));
                 return progress;
             }
             for (; to_ < shared_.who.contributors().size(); ++to_) {

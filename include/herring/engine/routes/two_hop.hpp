@@ -188,8 +188,7 @@ template <class Core> class two_hop_route {
             }
             shared_.ledger.add(number);
             p.pushes.prepare(c, number);
-            wanted = {
-                .what = wanted_work::kind::make_part, .number = number, .of = c, .stage = p.stage(slot)};
+            wanted.make_part_of(number, c, p.stage(slot));
             return false;
         }
         std::span<std::byte const> from = shared_.part(e, c, shared_.who.map.node(p.rank), p.stage(slot));
