@@ -84,10 +84,10 @@ TEST_CASE("memory_map: buckets are split where they pass several stages in turn"
 }
 
 TEST_CASE("memory_map: a region holds tensors, bounce slots and what local ranks look at, in this order") {
-    for (auto const& [nodes, local] :
-         std::vector<std::pair<int, int>>{{1, 1}, {1, 2}, {1, 8}, {4, 1}, {4, 2}})
+    for (auto const& shape : std::vector<std::pair<int, int>>{{1, 1}, {1, 2}, {1, 8}, {4, 1}, {4, 2}})
         for (bool const background : {false, true})
             for (bool const registers : {false, true}) {
+                int const nodes = shape.first, local = shape.second; // what a lambda takes
                 CAPTURE(nodes);
                 CAPTURE(local);
                 memory_map const map = of(topology::uniform(nodes, local),

@@ -16,12 +16,14 @@ struct node_facts {
 struct transport_facts {
     bool keeps_order = false, device_memory = false;
 };
-template <update_facts Facts = {}> struct rule {
+template <update_facts Facts = update_facts{}> struct rule {
     static constexpr update_facts facts = Facts;
     template <class Element> static constexpr bool supports = std::is_floating_point_v<Element>;
 };
-template <node_facts Facts = {}> struct node { static constexpr node_facts facts = Facts; };
-template <transport_facts Facts = {}> struct line { static constexpr transport_facts facts = Facts; };
+template <node_facts Facts = node_facts{}> struct node { static constexpr node_facts facts = Facts; };
+template <transport_facts Facts = transport_facts{}> struct line {
+    static constexpr transport_facts facts = Facts;
+};
 
 template <class Element, class Transport, class IntraNode, class Update> struct pack {
     using element = Element;

@@ -12,7 +12,9 @@ struct own_trace {
     using axis = herring::axes::trace;
 };
 } // namespace
-template <> struct herring::check<herring::axes::trace, own_trace> { static constexpr bool value = true; };
+template <> struct herring::check<herring::axes::trace, own_trace> {
+    [[maybe_unused]] static constexpr bool value = true;
+};
 
 TEST_CASE(
     "sentences: a policy alone is sound, and its axis is known where the header of the axis is included") {
