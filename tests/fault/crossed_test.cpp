@@ -7,6 +7,7 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
+#include "free_port.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -45,8 +46,7 @@ int play(bool by_join, int ranks, std::vector<std::string> nodes, Function const
         return launch(
             ranks, [&](world& w) { rank(w); }, options);
     }
-    static int turn = 0;
-    int const port = 21000 + static_cast<int>(::getpid() % 15000) + ++turn;
+    int const port = free_port();
     return launch(
         ranks,
         [&](world& launched) {

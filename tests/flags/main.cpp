@@ -1,33 +1,18 @@
 // flags: reduces by code for every machine, by code with AVX2, and between a rank of one and a rank of the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "flags/parts.hpp"
+#include "free_port.hpp"
 
 #include <herring/error.hpp>
 
-#include <arpa/inet.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <netinet/in.h>
 #include <string>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
-
-int free_port() {
-    int const s = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    if (::bind(s, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
-        ::getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) != 0)
-        return 0;
-    ::close(s);
-    return ntohs(at.sin_port);
-}
 
 /// Two ranks, each a process, with these functions. Their digests must be the same.
 std::uint64_t two(std::uint64_t (*first)(), std::uint64_t (*second)()) {

@@ -4,6 +4,7 @@
 #include "herring/join/mpi.hpp"
 
 #include "doctest/doctest.h"
+#include "free_port.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -144,7 +145,7 @@ TEST_CASE("join by MPI: HERRING_ADDR serves one communicator, and a second one i
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size == 1) return; // alone nobody listens
-    int port = 20000 + static_cast<int>(::getpid() % 20000);
+    int port = free_port();
     MPI_Bcast(&port, 1, MPI_INT, 0, MPI_COMM_WORLD);
     ::setenv("HERRING_ADDR", ("127.0.0.1:" + std::to_string(port)).c_str(), 1);
     {
