@@ -1,4 +1,4 @@
-// herring: fusion into buckets of at least so many bytes, grown so that no server's shard becomes too small.
+// herring: fusion into buckets of a least size, which grows with the servers so that no shard becomes too small.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_FUSION_BALANCED_BUFFER_HPP
 #define HERRING_FUSION_BALANCED_BUFFER_HPP
@@ -9,7 +9,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-// As a need, so that a pack says it once: an assertion in the class itself would make clang say more.
+// A need, so that a pack prints one sentence: with an assertion in the class itself clang prints more.
 template <std::size_t Bytes> struct buffer_above_zero {
     template <class Pack> struct check {
         static constexpr bool value = Bytes > 0;
@@ -23,11 +23,11 @@ template <std::size_t Bytes> struct buffer_above_zero {
 
 namespace HERRING_NAMESPACE::fusion {
 
-/// Closes a bucket once it holds `Bytes`, or more where many servers would otherwise get tiny shards.
+/// Closes a bucket once it holds `Bytes`, or more if many servers would otherwise get tiny shards.
 ///
 /// Shape:   tensors in layout order → buckets of at least max(Bytes, servers × local ranks × MinShard) bytes;
-///          the last one holds what is left. A tensor is never split between buckets.
-/// Cost:    fewer, larger messages; the first bucket leaves after Bytes of backward.
+///          the last one holds the rest. A tensor is never split between buckets.
+/// Cost:    fewer, larger messages; the first bucket leaves after `Bytes` of gradients.
 /// Source:  Herring, SC'20 (25 MB buffers); the growth keeps a shard F/(n·g) from falling under MinShard.
 template <std::size_t Bytes = 25_MiB, std::size_t MinShard = 128_KiB> struct balanced_buffer {
     using axis = axes::fusion;

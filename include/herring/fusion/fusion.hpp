@@ -1,4 +1,4 @@
-// herring: what a fusion policy is: the rule that says when a bucket of tensors is full and may leave.
+// herring: the concept of fusion policies: the rule that closes a bucket of tensors, which may then leave.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_FUSION_FUSION_HPP
 #define HERRING_FUSION_FUSION_HPP
@@ -13,10 +13,10 @@ namespace HERRING_NAMESPACE {
 
 /// The open bucket after a tensor has been added to it.
 struct fusion_state {
-    std::size_t bucket_bytes = 0;   ///< bytes in the open bucket, the tensor just added included
+    std::size_t bucket_bytes = 0;   ///< bytes in the open bucket, including the tensor just added
     std::size_t bucket_tensors = 0; ///< tensors in it
     std::size_t next_bytes = 0;     ///< bytes of the tensor that comes next (0: none, or empty)
-    int servers = 1;                ///< that a bucket is divided among
+    int servers = 1;                ///< servers that share a bucket
     int local_ranks = 1;            ///< ranks of the largest node
 };
 
@@ -32,7 +32,8 @@ concept fusion_closes = requires(fusion_state const& state) {
 
 /// A fusion policy is one pure function over `fusion_state`, the same on every rank.
 ///
-/// Errors: `bad_argument` from the reducer's constructor when it answers the same question in two ways: it is asked twice.
+/// Errors: `bad_argument` from the reducer's constructor if it is not deterministic: each call is made twice and
+///         compared.
 template <class Policy>
 concept fusion_policy =
     std::same_as<typename Policy::axis, axes::fusion> && fusion_named<Policy> && fusion_closes<Policy>;

@@ -1,4 +1,4 @@
-// herring: no fusion: every tensor is a bucket of its own.
+// herring: no fusion: one bucket per tensor.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_FUSION_PER_TENSOR_HPP
 #define HERRING_FUSION_PER_TENSOR_HPP
@@ -11,7 +11,7 @@ namespace HERRING_NAMESPACE::fusion {
 /// Every tensor leaves as soon as it is ready.
 ///
 /// Shape:  n tensors → n buckets.
-/// Cost:   earliest start, most messages: a model's many tiny tensors each pay a round trip.
+/// Cost:   earliest start, most messages: each of a model's many tiny tensors costs a round trip.
 struct per_tensor {
     using axis = axes::fusion;
     static constexpr char const* name = "per_tensor";

@@ -1,4 +1,4 @@
-// herring: what is said where a rank's device does not get at another's.
+// herring: the error where a rank's device cannot access another rank's device.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PEER_ACCESS_HPP
 #define HERRING_GPU_PEER_ACCESS_HPP
@@ -10,16 +10,17 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// A rank's device as errors name it.
+/// A rank's device in the text of an error.
 struct device_of_rank {
     int rank;
-    int number; ///< in the process that says it; −1: that process does not see it
+    int number; ///< in the process that reports the error; −1: not visible there
     std::string_view name;
 };
 
-/// The error of the rank of `own`: its device does not reach that of `other`, or the process does not see that one.
+/// The error of rank `own.rank`: its device cannot access the device of `other`, or its process does not see that
+/// device.
 ///
-/// The text names the pair by itself: ranks that are neither of the two are told the same.
+/// The text names both ranks, because all ranks receive it.
 HERRING_SETUP inline failure peer_access_error(device_of_rank const& own,
                                                device_of_rank const& other) noexcept {
     if (other.number < 0)

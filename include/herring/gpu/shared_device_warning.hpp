@@ -1,4 +1,4 @@
-// herring: whether local ranks share a device, and the line that says so.
+// herring: detects local ranks that share a device, and warns about it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_SHARED_DEVICE_WARNING_HPP
 #define HERRING_GPU_SHARED_DEVICE_WARNING_HPP
@@ -20,33 +20,33 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// Whether this process has not asked so of this node's device before.
+/// Whether this is the process's first call for this device of this node.
 HERRING_SETUP inline bool first_time(int node, std::span<std::byte const> name) {
     static std::mutex guard;
     static std::vector<std::pair<int, std::string>> known;
-    std::pair<int, std::string> asked(node,
-                                      std::string(reinterpret_cast<char const*>(name.data()), name.size()));
+    std::pair<int, std::string> device(node,
+                                       std::string(reinterpret_cast<char const*>(name.data()), name.size()));
     std::lock_guard const lock(guard);
-    for (auto const& one : known)
-        if (one == asked) return false;
-    known.push_back(std::move(asked));
+    for (auto const& seen : known)
+        if (seen == device) return false;
+    known.push_back(std::move(device));
     return true;
 }
 
 } // namespace detail
 
-/// Collective. A device that several ranks of a node share is allowed, and slow: the first of them says so in a line on
-/// stderr, once a process and device however many reducers it makes. Returns whether this rank is that one.
+/// Collective. Ranks of a node may share a device, which is slow: the first of these ranks warns on stderr, once per
+/// process and device. Returns whether this rank is the one that warns.
 ///
-/// `device`, `text`: its number here and its name; `name`: the bytes by which all processes of the node tell it apart.
+/// `name`: bytes that identify the device in all processes of the node; `device`, `text`: its number in this process
+/// and its name in the warning.
 HERRING_SETUP inline bool warn_if_shared(world& ranks, std::span<std::byte const> name, int device,
                                          char const* text) {
     gather_result const all = ranks.all_gather(name);
     int sharing = 0, first = -1;
     for (int const rank : ranks.topology().members(ranks.node())) {
-        auto const theirs = all[static_cast<std::size_t>(rank)];
-        if (theirs.size() != name.size() || std::memcmp(theirs.data(), name.data(), name.size()) != 0)
-            continue;
+        auto const other = all[static_cast<std::size_t>(rank)];
+        if (other.size() != name.size() || std::memcmp(other.data(), name.data(), name.size()) != 0) continue;
         if (first < 0) first = rank;
         ++sharing;
     }

@@ -1,4 +1,4 @@
-// herring: the numbers of intra_node::pcie_staging and nvlink.
+// herring: the tuning of intra_node::pcie_staging and nvlink.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_TUNING_HPP
 #define HERRING_GPU_TUNING_HPP
@@ -10,29 +10,30 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// What may be tuned about staging.
+/// Tuning of `pcie_staging`.
 struct staging_tuning {
     std::size_t slot_count =
-        4; ///< buckets of a rank's in pinned memory: one on its way in, one out, others being summed
-    std::size_t local_chunk_bytes = 64_KiB; ///< as of shared_memory
+        4; ///< buckets of a rank in pinned memory: one coming in, one going out, the others being summed
+    std::size_t local_chunk_bytes = 64_KiB; ///< as in shared_memory_tuning
     std::size_t mailbox_bytes = 4_KiB;
     std::size_t split_bytes =
-        4_MiB; ///< of a larger bucket, parts are on their way in, summed and on their way out at once
+        4_MiB; ///< larger buckets are split: parts come in, are summed and go out as a pipeline
     bool inspect =
-        false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
-    bool graphs = false; ///< copies in are captured, a graph a bucket and slot, and replayed
+        false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
+    bool graphs = false; ///< capture copies in, one graph per bucket and slot, and replay them
 
     friend constexpr bool operator==(staging_tuning const&, staging_tuning const&) = default;
 };
 
-/// What may be tuned about sums on devices.
+/// Tuning of `nvlink`.
 struct peer_sums_tuning {
-    std::size_t slot_count = 4; ///< buckets of a rank's in pinned memory, where there are several nodes
+    std::size_t slot_count = 4; ///< with several nodes: buckets of a rank in pinned memory
     std::size_t split_bytes =
-        8_MiB; ///< there, of a larger bucket, parts are summed, exchanged and written to all devices at once
+        8_MiB; ///< with several nodes: larger buckets are split; parts are summed, exchanged and written as a pipeline
     bool inspect =
-        false; ///< results are read once more: what is infinite or NaN in them, and their squared norm
-    bool graphs = false; ///< packing, sums and results are captured, a graph a bucket and slot, and replayed
+        false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
+    bool graphs =
+        false; ///< capture packing, sums and results, one graph per bucket and slot, and replay them
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
 };

@@ -1,4 +1,4 @@
-// herring: before anything moves, all ranks compare what they are about to run: the comparison.
+// herring: all ranks compare version, policies, layout and plan before the first step: the comparison.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_AGREEMENT_HPP
 #define HERRING_IMPL_AGREEMENT_HPP
@@ -27,7 +27,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Takes the first line off a text.
+/// Removes the first line from a text and returns it.
 HERRING_SETUP inline std::string_view first_line(std::string_view& text) noexcept {
     std::size_t const end = std::min(text.find('\n'), text.size());
     std::string_view const first = text.substr(0, end);
@@ -54,19 +54,19 @@ HERRING_SEPARABLE std::pair<std::string, std::string> declaration::difference(st
 }
 
 HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout) {
-    // First a digest, for texts of every rank on every rank are much where ranks and tensors are many.
+    // First a digest: gathering the texts of all ranks would be large with many ranks and tensors.
     std::uint64_t const sum = digest().add(std::string_view(mine.text())).value();
     bool alike = true;
-    for (std::span<std::byte const> const theirs :
+    for (std::span<std::byte const> const other :
          ranks.all_gather(std::as_bytes(std::span(&sum, 1)), timeout))
-        alike = alike && theirs.size() == sizeof sum && std::memcmp(theirs.data(), &sum, sizeof sum) == 0;
+        alike = alike && other.size() == sizeof sum && std::memcmp(other.data(), &sum, sizeof sum) == 0;
     if (alike) return;
     auto const all = ranks.all_gather(std::as_bytes(std::span(mine.text())), timeout);
     auto const text = [&](std::size_t r) {
         return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
     };
     std::size_t const me = static_cast<std::size_t>(ranks.rank());
-    // Who differs from rank 0 hears of itself; the others hear of the first that differs.
+    // A rank that differs from rank 0 reports itself against rank 0; the others report the first rank that differs.
     std::size_t other = 0;
     if (text(me) == text(0))
         for (other = 1; other < all.size() && text(other) == text(0); ++other) {
@@ -80,22 +80,23 @@ HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono:
 }
 
 HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy_fact const> policies,
-                                      bool on_loopback, plan const& made, layout const& tensors) {
+                                      bool on_loopback, plan const& step_plan, layout const& tensors) {
     declaration mine;
     mine.add({"version"}, {version_string});
     mine.add({"element"}, {element});
-    mine.add({"bytes of an element"}, {made.element_bytes});
+    mine.add({"bytes of an element"}, {step_plan.element_bytes});
     for (policy_fact const& policy : policies)
         if (policy.must_agree) mine.add({policy.axis}, {policy.name});
     mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
-    mine.add({"tuning"}, {made.tuning.chunk_bytes, ",", made.tuning.window_bytes, ",", made.one_hop_limit(),
-                          ",", made.dissemination_limit(), ",", made.tuning.local_chunk_bytes, ",",
-                          made.tuning.mailbox_bytes, ",", made.tuning.split_bytes});
+    mine.add({"tuning"}, {step_plan.tuning.chunk_bytes, ",", step_plan.tuning.window_bytes, ",",
+                          step_plan.one_hop_limit(), ",", step_plan.dissemination_limit(), ",",
+                          step_plan.tuning.local_chunk_bytes, ",", step_plan.tuning.mailbox_bytes, ",",
+                          step_plan.tuning.split_bytes});
     mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
         mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
-    mine.add({"buckets"}, {made.buckets.size()});
-    mine.add({"plan's digest"}, {made.digest});
+    mine.add({"buckets"}, {step_plan.buckets.size()});
+    mine.add({"plan's digest"}, {step_plan.digest});
     return mine;
 }
 

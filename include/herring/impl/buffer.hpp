@@ -1,4 +1,4 @@
-// herring: buffers of the caller's outside the layout: their check.
+// herring: checks of the caller's buffers outside the layout.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_BUFFER_HPP
 #define HERRING_IMPL_BUFFER_HPP

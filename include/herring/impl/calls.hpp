@@ -1,4 +1,4 @@
-// herring: the calls of an object that one thread at a time may use: what is said of a misuse.
+// herring: the calls of an object that one thread at a time may use: the errors of misuse.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_CALLS_HPP
 #define HERRING_IMPL_CALLS_HPP

@@ -1,4 +1,4 @@
-// herring: collectives beside all-reduce: what a call is refused for.
+// herring: collectives other than all-reduce: the errors of a call.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_COLLECTIVE_HPP
 #define HERRING_IMPL_COLLECTIVE_HPP

@@ -21,7 +21,8 @@ HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
         throw;
     } catch (error const& failed) {
         failure why = failed.why();
-        if (why.reporter < 0) why.reporter = ranks.rank(); // of a plan, which is the same on every rank
+        if (why.reporter < 0)
+            why.reporter = ranks.rank(); // errors of a plan have none: they are the same on every rank
         ranks.fail(why);
         throw error(why);
     } catch (std::bad_alloc const&) {
@@ -30,7 +31,7 @@ HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
             "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
         ranks.fail(short_of_memory.why());
         throw short_of_memory;
-    } catch (std::exception const& failed) { // of a policy of the user's
+    } catch (std::exception const& failed) { // from a user's policy
         ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
         throw;
     } catch (...) {

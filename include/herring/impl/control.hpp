@@ -1,4 +1,4 @@
-// herring: failures and times in the words of one rank.
+// herring: failures as one rank reports them, and the times of the control plane.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_CONTROL_HPP
 #define HERRING_IMPL_CONTROL_HPP

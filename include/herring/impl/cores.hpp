@@ -1,4 +1,4 @@
-// herring: whether the ranks of a machine have a core each: the sums.
+// herring: whether the ranks of a machine have a core each: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_CORES_HPP
 #define HERRING_IMPL_CORES_HPP
@@ -18,13 +18,13 @@
 namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
-    cores_of_rank made;
+    cores_of_rank result;
     std::string const boot = boot_id();
-    made.machine = hash_of(boot.data(), boot.size());
-    made.threads = threads;
-    if (::sched_getaffinity(0, sizeof made.cores, &made.cores) != 0)
-        for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core) CPU_SET(core, &made.cores);
-    return made;
+    result.machine = hash_of(boot.data(), boot.size());
+    result.threads = threads;
+    if (::sched_getaffinity(0, sizeof result.cores, &result.cores) != 0)
+        for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core) CPU_SET(core, &result.cores);
+    return result;
 }
 
 HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result const& ranks) noexcept {

@@ -1,4 +1,4 @@
-// herring: bytes of every rank: room for them.
+// herring: the bytes gathered from every rank: their allocation.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_GATHER_RESULT_HPP
 #define HERRING_IMPL_GATHER_RESULT_HPP

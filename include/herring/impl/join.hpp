@@ -1,4 +1,4 @@
-// herring: becomes one rank of a world, by variables: the function.
+// herring: joins a world as one rank, by environment variables: the function.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_JOIN_HPP
 #define HERRING_IMPL_JOIN_HPP

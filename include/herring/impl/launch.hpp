@@ -100,20 +100,20 @@ HERRING_SETUP inline world launched_world(shared_region* region, int rank, topol
 
 struct child {
     pid_t pid = -1;
-    int descriptor = -1; // pidfd, or -1 where the kernel has none
+    int descriptor = -1; // pidfd, or -1 if the kernel has none
     bool running = false;
-    int status = 0; // as a shell has it
+    int status = 0; // exit status as in a shell: 128 + n for signal n
     bool by_signal = false;
-    bool unknown = false; // somebody else has reaped it
-    int stopped = 0;      // the signal that stopped it, while it is
+    bool unknown = false; // reaped by another part of the program
+    int stopped = 0;      // the signal that stopped it, while it is stopped
     time_point since{};
 };
 
-/// While it lives, children that end wait to be asked how: where SIGCHLD is ignored, which exec passes on, the kernel
-/// forgets them.
-class children_are_kept {
+/// Keeps ended children as zombies until they are reaped. If SIGCHLD is ignored, which a program inherits through
+/// exec, the kernel would discard their exit status.
+class keep_children {
   public:
-    children_are_kept() noexcept {
+    keep_children() noexcept {
         ::sigaction(SIGCHLD, nullptr, &before_);
         changed_ = before_.sa_handler == SIG_IGN || (before_.sa_flags & SA_NOCLDWAIT) != 0;
         if (!changed_) return;
@@ -122,12 +122,12 @@ class children_are_kept {
         ours.sa_flags &= ~SA_NOCLDWAIT;
         ::sigaction(SIGCHLD, &ours, nullptr);
     }
-    children_are_kept(children_are_kept const&) = delete;
-    children_are_kept& operator=(children_are_kept const&) = delete;
-    ~children_are_kept() { as_before(); }
+    keep_children(keep_children const&) = delete;
+    keep_children& operator=(keep_children const&) = delete;
+    ~keep_children() { restore(); }
 
-    /// As the program had it; also for a forked child.
-    void as_before() noexcept {
+    /// Restores the program's action; also called in a forked child.
+    void restore() noexcept {
         if (changed_) ::sigaction(SIGCHLD, &before_, nullptr);
         changed_ = false;
     }
@@ -143,7 +143,7 @@ HERRING_SETUP inline void reap(child& c) noexcept {
         pid_t const got = ::waitpid(c.pid, &raw, WNOHANG | WUNTRACED | WCONTINUED);
         if (got < 0 && errno == EINTR) continue;
         if (got == 0) return;
-        if (got < 0) { // someone else reaped it, so that nobody knows how it ended
+        if (got < 0) { // another part of the program reaped it: its exit status is lost
             raw = -1;
             break;
         }
@@ -166,20 +166,21 @@ HERRING_SETUP inline void reap(child& c) noexcept {
     c.descriptor = -1;
 }
 
-/// Tells the ranks which processes are stopped. Returns the rank that has been for so long that it is given up, or −1.
-HERRING_SETUP inline int look_for_stopped(std::vector<child> const& children, shared_region* region,
-                                          time_point now) noexcept {
-    int dead = -1;
+/// Publishes which processes are stopped. Returns a rank that has been stopped for the peer timeout, or −1.
+HERRING_SETUP inline int publish_stopped(std::vector<child> const& children, shared_region* region,
+                                         time_point now) noexcept {
+    int timed_out = -1;
     for (std::size_t r = 0; r < children.size(); ++r) {
         child const& c = children[r];
         region->stopped(static_cast<int>(r), c.stopped != 0);
-        if (dead < 0 && c.stopped != 0 && now - c.since >= region->times().peer_timeout)
-            dead = static_cast<int>(r);
+        if (timed_out < 0 && c.stopped != 0 && now - c.since >= region->times().peer_timeout)
+            timed_out = static_cast<int>(r);
     }
-    return dead;
+    return timed_out;
 }
 
-/// Waits for the children; when one fails, or stays stopped, tells the others and ends them after the grace.
+/// Waits for the children. When one fails or stays stopped, announces it to the others and ends them after the grace
+/// period.
 HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* region,
                                launch_options const& options) {
     int const nobody = region->ranks();
@@ -187,7 +188,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
     int signal_to_send = 0;
     bool const limited = options.timeout.count() > 0;
     time_point const limit = limited ? deadline_in(options.timeout) : time_point::max();
-    time_point next = limit; // when to take the next step against those that still run
+    time_point next = limit; // when to signal the children that still run
     std::vector<pollfd> polled;
     stall_detector own;
     while (true) {
@@ -203,7 +204,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
                 all_have_descriptors = false;
         }
         if (!any) return first_status;
-        // A process that stops wakes nobody.
+        // No event reports a process that is stopped, so poll.
         long long wait_ms = region->times().heartbeat.count() / 2;
         if (next != time_point::max()) {
             auto const left =
@@ -222,19 +223,20 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
             if (c.running) continue;
             int const rank = static_cast<int>(r);
             if (c.status == 0) {
-                region->leave(rank); // also when it called exit(0) inside its function
+                region->leave(rank); // it may have called exit(0) inside its function
                 continue;
             }
-            // Deaths by a signal come before the errors that they cause in others.
+            // A death by a signal is the root cause of errors in other ranks.
             if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal))
                 worst = rank;
         }
         time_point const now = clock::now();
-        // Who slept itself, as when all are suspended together, cannot say how long the others did.
+        // After a stall of this process, for example when all are suspended together, the others' stop times are
+        // unknown.
         if (own.late(now) > clock::duration(0))
             for (child& c : children) c.since = now;
-        int const dead = look_for_stopped(children, region, now);
-        if (worst < 0) worst = dead;
+        int const timed_out = publish_stopped(children, region, now);
+        if (worst < 0) worst = timed_out;
         if (worst >= 0 && first_status == 0) {
             child const& c = children[static_cast<std::size_t>(worst)];
             first_status = c.running ? 128 + c.stopped : c.status;
@@ -277,16 +279,16 @@ HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch
     topology const map = launch_map(ranks, options);
     world_times const times = launch_times(options);
     shared_region* const region = shared_region::make(ranks, true, times.detector);
-    std::fflush(nullptr); // or what is buffered now would be printed by every child
+    std::fflush(nullptr); // or every child would print what is buffered now
     pid_t const parent = ::getpid();
     std::vector<child> children(static_cast<std::size_t>(ranks));
-    children_are_kept kept;
+    keep_children kept;
     for (int r = 0; r < ranks; ++r) {
         pid_t const pid = ::fork();
         if (pid == 0) {
-            kept.as_before();
+            kept.restore();
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (::getppid() != parent) ::_exit(1); // it died before prctl
+            if (::getppid() != parent) ::_exit(1); // the parent died before prctl
             for (child const& sibling : children)
                 if (sibling.descriptor >= 0) ::close(sibling.descriptor);
             run_forked(region, r, map, times, options.on_failure, function);
@@ -326,7 +328,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
         shared* all = nullptr;
         world* here = nullptr;
         int status = 0;
-        int order = -1; // among those that threw
+        int order = -1; // of this rank among those that threw
         std::exception_ptr thrown{};
         pthread_t thread{};
     };
@@ -334,7 +336,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
     std::vector<one> ones(worlds.size());
     auto const body = +[](void* argument) -> void* {
         one& me = *static_cast<one*>(argument);
-        world here = std::move(*me.here); // left when the function ends, as a process would
+        world here = std::move(*me.here); // destroyed when the function ends, as in a process
         try {
             me.status = me.all->function(here);
         } catch (error const& why) {
@@ -353,7 +355,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
         }
         return nullptr;
     };
-    // <thread> costs every program that includes it.
+    // pthread_create, because <thread> costs compile time in every program.
     std::size_t started = 0;
     int refused = 0;
     for (; started < ones.size() && refused == 0; ++started) {
@@ -366,7 +368,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
         worlds[started].fail(failure::make(errc::no_resources, static_cast<int>(started), -1, "launch",
                                            {"no further thread: ", std::strerror(refused)}));
     }
-    blocked_threads::own(1); // this one does nothing until they have ended
+    blocked_threads::own(1); // this thread only waits for them
     for (std::size_t r = 0; r < started; ++r) ::pthread_join(ones[r].thread, nullptr);
     blocked_threads::own(-1);
     if (refused != 0) worlds[started].check();

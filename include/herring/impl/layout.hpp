@@ -1,4 +1,4 @@
-// herring: what there is to reduce, read from a table.
+// herring: the layout of a model's tensors, read from a table.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_LAYOUT_HPP
 #define HERRING_IMPL_LAYOUT_HPP
@@ -35,7 +35,7 @@ HERRING_SEPARABLE layout layout::from_csv(std::string const& path) {
 }
 
 HERRING_SEPARABLE layout layout::from_csv_text(std::string_view text, std::string const& source) {
-    layout made;
+    layout result;
     std::size_t line = 0;
     for (std::size_t at = 0; at < text.size();) {
         std::size_t const end = std::min(text.find('\n', at), text.size());
@@ -52,11 +52,11 @@ HERRING_SEPARABLE layout layout::from_csv_text(std::string_view text, std::strin
         std::size_t const first = row.find(',');
         if (first == std::string_view::npos || first == last || first == 0)
             refuse(source, line, row, "name,shape,elements");
-        made.tensors_.push_back(
+        result.tensors_.push_back(
             {std::string(row.substr(0, first)), count(row.substr(last + 1), source, line, row)});
     }
     if (line == 0) refuse(source, 1, "", "the header name,shape,elements");
-    return made;
+    return result;
 }
 
 HERRING_SEPARABLE void layout::refuse(std::string const& source, std::size_t line, std::string_view row,

@@ -1,4 +1,4 @@
-// herring: whether what all ranks are about to fill is free: the questions.
+// herring: checks that the memory which all ranks are about to fill is free: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_MEMORY_CHECK_HPP
 #define HERRING_IMPL_MEMORY_CHECK_HPP
@@ -23,12 +23,12 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE failure memory_failure(std::span<memory_need const> all, int me, std::string_view operation,
                                          std::string_view what) {
     std::uint64_t together = 0;
-    int const poor = short_of_memory(all, together);
-    if (poor < 0) return {};
-    memory_need const& of = all[static_cast<std::size_t>(poor)];
+    int const rank = short_of_memory(all, together);
+    if (rank < 0) return {};
+    memory_need const& of = all[static_cast<std::size_t>(rank)];
     return as_seen_by(
         failure::make(
-            errc::no_resources, poor, -1, operation,
+            errc::no_resources, rank, -1, operation,
             {"this rank needs ", bytes_text(of.bytes), " of ", what, ", the ranks of its control group ",
              bytes_text(together), ", and ", bytes_text(of.free),
              " of memory are free; reduce a smaller layout, put fewer ranks here, or raise the memory limit "
@@ -38,13 +38,13 @@ HERRING_SEPARABLE failure memory_failure(std::span<memory_need const> all, int m
 
 HERRING_SEPARABLE void check_memory(world& ranks, std::size_t bytes) {
     memory_need const mine{bytes, memory_group(), free_memory()};
-    gather_result const said = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
-    fixed_array<memory_need> all(said.size());
+    gather_result const replies = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
+    fixed_array<memory_need> all(replies.size());
     for (std::size_t r = 0; r < all.size(); ++r) {
-        if (said[r].size() != sizeof mine)
+        if (replies[r].size() != sizeof mine)
             throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
                         "it is in another collective; let every rank make the same calls in the same order");
-        std::memcpy(static_cast<void*>(&all[r]), said[r].data(), sizeof mine);
+        std::memcpy(static_cast<void*>(&all[r]), replies[r].data(), sizeof mine);
     }
     failure const why = memory_failure({all.data(), all.size()}, ranks.rank(), "construction", "memory");
     if (why.what != errc::ok) throw error(why);

@@ -1,4 +1,4 @@
-// herring: what an engine keeps of one rank of another node: its slots.
+// herring: an engine's state for one rank of another node: its slots.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_PEER_HPP
 #define HERRING_IMPL_PEER_HPP
@@ -24,7 +24,7 @@ HERRING_SEPARABLE peer::peer(int of, chunk_stream both, server_id server, plan c
     };
     slots_ = take(window_ * slot_bytes_);
     part_slots_ = take(exchange_window::size * part_slot_bytes_);
-    // Parts that are sent from where they lie need no stage; to count from nullptr would be undefined.
+    // Parts that are sent in place need no stage; `slots_`, because arithmetic on nullptr is undefined.
     stages_ = staged ? take(window_ * slot_bytes_) : slots_;
 }
 

@@ -1,4 +1,4 @@
-// herring: the plan in words, and what is wrong with one.
+// herring: the plan as text, and the errors of a plan.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_PLAN_HPP
 #define HERRING_IMPL_PLAN_HPP

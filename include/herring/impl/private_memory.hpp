@@ -1,4 +1,4 @@
-// herring: zeroed, page-aligned memory of one process: how it is made.
+// herring: zeroed, page-aligned memory of one process: its allocation.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_PRIVATE_MEMORY_HPP
 #define HERRING_IMPL_PRIVATE_MEMORY_HPP
@@ -31,7 +31,7 @@ HERRING_SEPARABLE private_memory::private_memory(std::size_t bytes, int rank) : 
     if (!large) return;
     data_ += (huge_page - reinterpret_cast<std::uintptr_t>(data_) % huge_page) % huge_page;
 #if defined(MADV_HUGEPAGE)
-    (void)::madvise(data_, bytes - bytes % huge_page, MADV_HUGEPAGE); // or small ones, which do as well
+    (void)::madvise(data_, bytes - bytes % huge_page, MADV_HUGEPAGE); // a hint: small pages work too
 #endif
 }
 

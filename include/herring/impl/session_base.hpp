@@ -1,4 +1,4 @@
-// herring: what of a session depends on neither policies nor elements: its set-up.
+// herring: the part of a session that depends on neither policies nor elements: its set-up.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_SESSION_BASE_HPP
 #define HERRING_IMPL_SESSION_BASE_HPP
@@ -56,15 +56,15 @@ HERRING_SEPARABLE void session_base::settle(std::string_view element, std::span<
 }
 
 HERRING_SEPARABLE void session_base::make_staging(std::size_t filled) {
-    // Alike on all ranks, so that all ask or none does.
+    // The same on all ranks, so that all make the collective check or none does.
     if (plan_.tensor_bytes() >= memory_worth_asking_for) check_memory(ranks_, memory_.staging_bytes + filled);
     staging_ = private_memory(memory_.staging_bytes, ranks_.rank());
 }
 
-HERRING_SEPARABLE void session_base::divide_owned(bucket& made, std::size_t elements,
+HERRING_SEPARABLE void session_base::divide_owned(bucket& result, std::size_t elements,
                                                   std::span<range const> owned,
                                                   std::vector<shard>& shards) const {
-    detail::divide_owned(made, elements, owned, plan_, topology_, shards);
+    detail::divide_owned(result, elements, owned, plan_, topology_, shards);
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -35,11 +35,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-// The first message of a rank to all others.
+// What a rank contributes to the first all_gather.
 struct shared_mapping::introduction {
     std::uint64_t bytes = 0;
-    std::uint64_t random = 0; // its socket's name, with its rank
-    memory_need memory{};     // group and what is free there; the share that it is to fill is known later
+    std::uint64_t random = 0; // part of its socket's name, beside its rank
+    memory_need memory{};     // control group and free memory; the bytes to fill are computed later
 };
 
 // State of the construction.
@@ -48,11 +48,11 @@ struct shared_mapping::building {
     std::chrono::milliseconds timeout;
     std::size_t bytes = 0;
     std::size_t whole_pages = 0;
-    std::vector<std::uint64_t> randoms{}; // of this node's ranks
+    std::vector<std::uint64_t> randoms{}; // of the node's ranks
     descriptor socket{};
     descriptor file{};
 
-    // Runs a step of this rank; then all ranks go on, or all throw the same failure.
+    // Runs one step of this rank; then all ranks continue, or all throw the same failure.
     template <class Step> HERRING_SETUP void agree(Step&& step) {
         tell(failure_of(all.rank(), "shared_mapping", step), {});
     }
@@ -67,7 +67,7 @@ struct shared_mapping::building {
                                                      }),
                                           std::as_bytes(std::span(&me, 1)));
         fixed_array<memory_need> needs(answers.size());
-        fixed_array<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // request of a node
+        fixed_array<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // largest request per node
         for (int rank = 0; rank < all.size(); ++rank) {
             auto const said = answers[static_cast<std::size_t>(rank)];
             if (said.size() != sizeof(introduction))
@@ -82,7 +82,7 @@ struct shared_mapping::building {
             if (all.topology().node(rank) == all.node()) randoms.push_back(theirs.random);
         }
         bytes = largest[static_cast<std::size_t>(all.node())];
-        // Each fills its share. The kernel would not refuse what it does not have: it would kill somebody.
+        // Each rank fills its share. The kernel does not refuse memory that it lacks: it would kill a process later.
         for (int rank = 0; rank < all.size(); ++rank) {
             int const node = all.topology().node(rank);
             needs[static_cast<std::size_t>(rank)].bytes =
@@ -113,7 +113,7 @@ struct shared_mapping::building {
     }
     int first_rank() const { return all.topology().members(all.node())[0]; }
 
-    // An abstract name: bound to no file, gone with the socket.
+    // An abstract name: it has no file, and ends with the socket.
     HERRING_SETUP socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
         to = {};
         to.sun_family = AF_UNIX;
@@ -135,7 +135,7 @@ struct shared_mapping::building {
     }
 
     // A connected datagram socket receives from its peer only; datagrams that came before are dropped.
-    HERRING_SETUP void hear_the_first_only() {
+    HERRING_SETUP void accept_first_rank_only() {
         if (all.local_rank() == 0 || bytes == 0) return;
         sockaddr_un first;
         socklen_t const length = name(first, 0, randoms[0]);
@@ -152,11 +152,11 @@ struct shared_mapping::building {
 
     static constexpr std::size_t least_to_ask_for = std::size_t{1} << 20;
 
-    HERRING_SETUP void make_and_send() {
+    HERRING_SETUP void create_and_send() {
         if (bytes == 0) return;
         std::string const needed = text({"this node's ranks need ", bytes_text(bytes), " of shared memory"});
         char const* const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
-        // The kernel would refuse by SIGXFSZ.
+        // Above this limit the kernel sends SIGXFSZ.
         rlimit most{};
         if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
             give_up(errc::no_resources, -1,
@@ -194,7 +194,7 @@ struct shared_mapping::building {
         ssize_t sent = 0;
         do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
         while (sent < 0 && errno == EINTR);
-        if (sent < 0 && errno == ECONNREFUSED) // nobody holds the socket that it announced
+        if (sent < 0 && errno == ECONNREFUSED) // the socket that the rank announced is closed
             give_up(errc::peer_lost, all.topology().rank_of(all.node(), local_rank),
                     {"it died, or left, before the shared memory could be handed to it"});
         if (sent != static_cast<ssize_t>(sizeof token))
@@ -203,7 +203,7 @@ struct shared_mapping::building {
                      "; the limit of descriptors in flight may be reached (ulimit -n)"});
     }
 
-    // By now the first rank has sent to everybody, so there is nothing to wait for.
+    // The first rank has sent to all ranks by now, so this does not wait.
     HERRING_SETUP void receive() {
         std::uint64_t token[2] = {};
         iovec part{token, sizeof token};
@@ -229,7 +229,7 @@ struct shared_mapping::building {
             }
         }
         if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
-            give_up(errc::no_resources, -1, // it was sent: this process could not take it
+            give_up(errc::no_resources, -1, // it was sent, but this process could not receive it
                     {"the descriptor of the shared memory did not arrive; raise the limit of open files "
                      "(ulimit -n)"});
         if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])
@@ -249,13 +249,13 @@ struct shared_mapping::building {
         if (::fstat(file.get(), &about) != 0 ||
             static_cast<std::uint64_t>(about.st_size) != whole_pages * page)
             give_up(errc::mismatch, first_rank(), {"the shared memory has another size than agreed"});
-        // Its share of the pages, from the core it runs on.
+        // Allocates this rank's share of the pages, on the core that it runs on.
         auto const local = static_cast<std::size_t>(all.local_rank());
         auto const ranks = static_cast<std::size_t>(all.local_size());
         std::size_t const begin = whole_pages * local / ranks * page,
                           end = whole_pages * (local + 1) / ranks * page;
         int allocated = 0;
-        // In pieces: an interrupted call may have to start again, and a profiler interrupts a hundred times a second.
+        // In pieces: an interrupted call may start again, and a profiler interrupts a hundred times a second.
         for (std::size_t at = begin; at < end && allocated == 0; at += std::min(end - at, allocation)) do
                 allocated = ::fallocate(file.get(), 0, static_cast<off_t>(at),
                                         static_cast<off_t>(std::min(end - at, allocation)));
@@ -282,9 +282,9 @@ HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes,
                                                  std::chrono::milliseconds timeout) {
     building steps{all, timeout};
     steps.exchange_names(bytes);
-    steps.agree([&] { steps.hear_the_first_only(); });
+    steps.agree([&] { steps.accept_first_rank_only(); });
     steps.agree([&] {
-        if (all.local_rank() == 0) steps.make_and_send();
+        if (all.local_rank() == 0) steps.create_and_send();
     });
     steps.agree([&] { mapping_ = steps.map(); });
     bytes_ = steps.bytes;
@@ -299,7 +299,7 @@ HERRING_SEPARABLE void shared_mapping::prefault(std::size_t offset, std::size_t 
     if (::madvise(mapping_.at + begin, offset + size - begin, MADV_POPULATE_WRITE) == 0) return;
 #endif
     for (std::size_t at = begin; at < offset + size;
-         at += page) // adds nothing, but writes: other ranks may be at work
+         at += page) // writes without changing anything: other ranks may use the memory
         __atomic_fetch_or(reinterpret_cast<unsigned char*>(mapping_.at + at), static_cast<unsigned char>(0),
                           __ATOMIC_RELAXED);
 }

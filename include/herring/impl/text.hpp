@@ -30,9 +30,9 @@ HERRING_SEPARABLE void append(std::string& to, std::initializer_list<text_part> 
 }
 
 HERRING_SEPARABLE std::string text(std::initializer_list<text_part> pieces) {
-    std::string made;
-    append(made, pieces);
-    return made;
+    std::string joined;
+    append(joined, pieces);
+    return joined;
 }
 
 } // namespace HERRING_NAMESPACE::detail

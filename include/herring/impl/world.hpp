@@ -1,4 +1,4 @@
-// herring: the ranks that work together: set-up, collectives and failures.
+// herring: the ranks of a job: set-up, collectives and failures: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_WORLD_HPP
 #define HERRING_IMPL_WORLD_HPP

@@ -1,4 +1,4 @@
-// herring: what a world and its reducers share: life, end, and waits that last.
+// herring: the state that a world and its reducers share: lifetime, end, and long waits: the functions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_WORLD_STATE_HPP
 #define HERRING_IMPL_WORLD_STATE_HPP
@@ -53,7 +53,7 @@ HERRING_SEPARABLE void world_state::release() noexcept {
 }
 
 HERRING_SEPARABLE void world_state::end() noexcept {
-    if (this == none() || holders_.load(std::memory_order_acquire) == 1) return; // `release` says goodbye
+    if (this == none() || holders_.load(std::memory_order_acquire) == 1) return; // `release` leaves the world
     bool in_step = false;
     {
         monitor::guard const held(lock_);

@@ -1,4 +1,4 @@
-// herring: what an intra-node reducer is: how the ranks of one node see each other's part of a bucket.
+// herring: the concept of intra-node reducers: how the ranks of one node access each other's part of a bucket.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_INTRA_NODE_HPP
 #define HERRING_INTRA_NODE_INTRA_NODE_HPP
@@ -16,10 +16,9 @@ namespace HERRING_NAMESPACE {
 
 /// Sizes that suit an intra-node reducer, in bytes.
 struct intra_node_tuning {
-    std::size_t local_chunk_bytes = 64 << 10; ///< what one rank sums at a time, on one node
-    std::size_t mailbox_bytes = 0;            ///< buckets up to this go through mailboxes; 0: none do
-    std::size_t split_bytes =
-        0; ///< larger buckets are split into several; 0: they stay as the fusion has them
+    std::size_t local_chunk_bytes = 64 << 10; ///< on one node: the unit in which a rank sums
+    std::size_t mailbox_bytes = 0;            ///< buckets up to this size go through mailboxes; 0: none
+    std::size_t split_bytes = 0; ///< larger buckets are split into several; 0: no bucket is split
 };
 
 /// What an intra-node reducer promises, as `static constexpr intra_node_facts facts{...};`.
@@ -27,14 +26,14 @@ struct intra_node_facts {
     bool joins_ranks =
         true; ///< the ranks of a node are one contributor; false: each rank is a node of its own
     bool device_memory = false;  ///< tensors lie on devices
-    bool host_staging = false;   ///< of device memory: a transport that reaches host memory only will do
-    bool sums_on_device = false; ///< of device memory: devices sum the node's parts, not the engine
-    bool leaves_parts = false; ///< of sums on devices: they stay there where the transport has device_memory
+    bool host_staging = false;   ///< with device_memory: a transport for host memory is enough
+    bool sums_on_device = false; ///< with device_memory: devices sum the node's parts, not the engine
+    bool leaves_parts = false;   ///< with sums_on_device: sums stay there if the transport has device_memory
     intra_node_tuning tuning{};
 };
 
 namespace clauses::intra_node {
-// A fact beside `facts`, where nothing reads it.
+// A fact outside `facts`, which nothing would read.
 template <class Policy>
 concept states_facts_elsewhere = requires {
     Policy::joins_ranks;
@@ -51,16 +50,16 @@ concept facts = requires {
 }
 &&states_facts<Policy, intra_node_facts> && !states_facts_elsewhere<Policy>;
 template <class Policy>
-concept made = std::constructible_from<Policy, world&, std::size_t>;
+concept constructible = std::constructible_from<Policy, world&, std::size_t>;
 template <class Policy>
-concept maps = requires(Policy& p, int local, std::byte* own) {
+concept maps_memory = requires(Policy& p, int local, std::byte* own) {
     { p.memory() }
     noexcept->std::same_as<std::byte*>;
     { p.peer(local, own) }
     noexcept->std::same_as<std::byte*>;
 };
 template <class Policy>
-concept tells = requires(Policy& p, int local, std::uint64_t execution, bool notify) {
+concept signals = requires(Policy& p, int local, std::uint64_t execution, bool notify) {
     { p.arrive(execution) }
     noexcept;
     { p.first_not_arrived(execution) }
@@ -82,11 +81,12 @@ concept sleeps = requires(Policy& p, std::uint32_t heard, time_point until) {
     noexcept;
 };
 template <class Policy>
-concept sized = Policy::facts.tuning.local_chunk_bytes >= 4096 &&
-                Policy::facts.tuning.mailbox_bytes <= std::size_t{1} << 30;
+concept valid_tuning = Policy::facts.tuning.local_chunk_bytes >= 4096 &&
+                       Policy::facts.tuning.mailbox_bytes <= std::size_t{1} << 30;
 template <class Policy>
-concept stages = !Policy::facts.device_memory || requires(Policy & p, typename Policy::stream_handle s,
-                                                          std::uint64_t e, std::size_t n, time_point until) {
+concept stages_tensors =
+    !Policy::facts.device_memory ||
+    requires(Policy & p, typename Policy::stream_handle s, std::uint64_t e, std::size_t n, time_point until) {
     typename Policy::template tensor_store<float>;
     { p.tensors() }
     noexcept->std::same_as<std::byte*>;
@@ -105,22 +105,22 @@ concept stages = !Policy::facts.device_memory || requires(Policy & p, typename P
     p.memory_bytes();
 };
 template <class Policy>
-concept sums = (Policy::facts.device_memory ||
-                !(Policy::facts.host_staging || Policy::facts.sums_on_device)) &&
-               (Policy::facts.sums_on_device || !Policy::facts.leaves_parts) &&
-               (!Policy::facts.sums_on_device ||
-                requires(Policy & p, std::byte* own, std::uint64_t e) {
-                    { p.part(own) }
-                    noexcept->std::same_as<std::byte*>;
-                    { p.slowest_local_rank(e) }
-                    noexcept->std::same_as<int>;
-                }) &&
-               (!Policy::facts.leaves_parts || requires(Policy & p, std::span<std::byte> part) {
-                   { p.parts() }
-                   noexcept->std::same_as<std::span<std::byte>>;
-                   { p.on_device(part) }
-                   noexcept->std::same_as<std::span<std::byte>>;
-               });
+concept sums_on_device = (Policy::facts.device_memory ||
+                          !(Policy::facts.host_staging || Policy::facts.sums_on_device)) &&
+                         (Policy::facts.sums_on_device || !Policy::facts.leaves_parts) &&
+                         (!Policy::facts.sums_on_device ||
+                          requires(Policy & p, std::byte* own, std::uint64_t e) {
+                              { p.part(own) }
+                              noexcept->std::same_as<std::byte*>;
+                              { p.slowest_local_rank(e) }
+                              noexcept->std::same_as<int>;
+                          }) &&
+                         (!Policy::facts.leaves_parts || requires(Policy & p, std::span<std::byte> part) {
+                             { p.parts() }
+                             noexcept->std::same_as<std::span<std::byte>>;
+                             { p.on_device(part) }
+                             noexcept->std::same_as<std::span<std::byte>>;
+                         });
 } // namespace clauses::intra_node
 
 /// The ranks of a node as one contributor.
@@ -134,25 +134,27 @@ concept sums = (Policy::facts.device_memory ||
 ///   ranks that sleep. `first_not_finished(e)`: a local rank that has not, or −1: then the results of e lie in this rank's
 ///   memory.
 /// - `has_left(l)`: local rank l has left; it arrives at nothing and finishes nothing more.
-/// - `listen()` returns a number of events, `sleep(heard, until)` sleeps until there are more than `heard`. Each `listen`
-///   is followed by one `sleep` (with `until` in the past to give up). `wake()`: one more event, from any thread.
-/// - With the fact `device_memory` tensors lie on devices, and the engine asks for more: see gpu::basic_pcie_staging.
+/// - `listen()` returns the number of events so far, `sleep(heard, until)` sleeps until there are more than `heard`.
+///   Each `listen` is followed by one `sleep` (with `until` in the past to give up). `wake()`: one more event, from
+///   any thread.
+/// - With the fact `device_memory` tensors lie on devices, and more functions are needed: see gpu::basic_pcie_staging.
 template <class Policy>
 concept intra_node_policy = std::same_as<typename Policy::axis, axes::intra_node> &&
-    clauses::intra_node::facts<Policy> && clauses::intra_node::made<Policy> &&
-    clauses::intra_node::maps<Policy> && clauses::intra_node::tells<Policy> &&
-    clauses::intra_node::sleeps<Policy> && clauses::intra_node::sized<Policy> &&
-    clauses::intra_node::stages<Policy> && clauses::intra_node::sums<Policy>;
+    clauses::intra_node::facts<Policy> && clauses::intra_node::constructible<Policy> &&
+    clauses::intra_node::maps_memory<Policy> && clauses::intra_node::signals<Policy> &&
+    clauses::intra_node::sleeps<Policy> && clauses::intra_node::valid_tuning<Policy> &&
+    clauses::intra_node::stages_tensors<Policy> && clauses::intra_node::sums_on_device<Policy>;
 
 template <class Policy> struct check<axes::intra_node, Policy> {
     static constexpr int broken = [] {
         if constexpr (!clauses::intra_node::facts<Policy>)
             return 0;
         else
-            return first_broken({true, clauses::intra_node::made<Policy>, clauses::intra_node::maps<Policy>,
-                                 clauses::intra_node::tells<Policy>, clauses::intra_node::sleeps<Policy>,
-                                 clauses::intra_node::sized<Policy>, clauses::intra_node::stages<Policy>,
-                                 clauses::intra_node::sums<Policy>});
+            return first_broken(
+                {true, clauses::intra_node::constructible<Policy>, clauses::intra_node::maps_memory<Policy>,
+                 clauses::intra_node::signals<Policy>, clauses::intra_node::sleeps<Policy>,
+                 clauses::intra_node::valid_tuning<Policy>, clauses::intra_node::stages_tensors<Policy>,
+                 clauses::intra_node::sums_on_device<Policy>});
     }();
     static constexpr bool value = broken < 0;
     static_assert(

@@ -1,4 +1,4 @@
-// herring: no intra-node reduction: every rank is a node of its own and talks to all others by the transport.
+// herring: no intra-node reduction: every rank counts as a node and uses the transport for all others.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_NONE_HPP
 #define HERRING_INTRA_NODE_NONE_HPP
@@ -9,7 +9,7 @@
 
 namespace HERRING_NAMESPACE::intra_node {
 
-/// Leaves a node's ranks apart: the right choice with one rank a node, and a baseline with several.
+/// Does not combine a node's ranks: the right choice with one rank per node, and a baseline with several.
 ///
 /// Shape: n ranks → n contributors.
 /// Cost:  none; ranks of one node exchange through the transport.

@@ -1,4 +1,4 @@
-// herring: tensors on CUDA devices that sum each other's.
+// herring: tensors on CUDA devices that sum them by peer access.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_NVLINK_CUH
 #define HERRING_INTRA_NODE_NVLINK_CUH
@@ -9,7 +9,7 @@
 
 namespace HERRING_NAMESPACE::intra_node {
 
-/// Devices of a node sum each other's tensors, over NVLink where there is one. See gpu::basic_nvlink.
+/// The devices of a node sum the tensors by peer access, over NVLink if there is one. See gpu::basic_nvlink.
 using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
 static_assert(intra_node_policy<nvlink>);
 

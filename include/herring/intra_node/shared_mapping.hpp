@@ -1,4 +1,4 @@
-// herring: memory that the ranks of a node share and that goes when they go, however they end.
+// herring: memory that the ranks of a node share, and that the kernel frees when they end, however they end.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_SHARED_MAPPING_HPP
 #define HERRING_INTRA_NODE_SHARED_MAPPING_HPP
@@ -17,16 +17,16 @@ namespace HERRING_NAMESPACE::detail {
 
 /// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
 ///
-/// The node's first rank makes a file without a name (memfd) and hands its descriptor to the others over
-/// datagram sockets in the abstract namespace. Nothing of it is in any file system: when the last rank that
-/// maps it ends, by SIGKILL too, the kernel frees it. Every rank allocates its share of the pages itself, so
-/// that they lie near the core it runs on and a lack of memory is an error here instead of a SIGBUS later.
-/// The file cannot be shrunk. A socket takes datagrams of the node's first rank only, and of this user only.
+/// The node's first rank creates an unnamed file (memfd) and sends its descriptor to the others over datagram sockets
+/// in the abstract namespace. No file system holds any of it: when the last rank that maps it ends, by SIGKILL too,
+/// the kernel frees it. Every rank allocates its share of the pages itself, so that they lie near its core, and a
+/// lack of memory is an error here instead of a SIGBUS later. The file cannot be shrunk. A socket accepts datagrams
+/// of the node's first rank only, and of this user only.
 ///
-/// Blocks:   collective over all ranks of the world, four all_gathers; nothing else in it waits.
-/// Errors:   `no_resources` with the size and what to do; a failure on any rank becomes an error on every
-///           rank that names it, leaves nothing behind, and leaves the world usable.
-/// Lifetime: needs no world after construction. Addresses differ from rank to rank: share offsets.
+/// Blocks:   collective over all ranks of the world, four all_gathers; no other waits.
+/// Errors:   `no_resources` with the size and the remedy. A failure on any rank becomes an error on every rank that
+///           names it; nothing is left behind, and the world stays usable.
+/// Lifetime: independent of the world after construction. Addresses differ between ranks: share offsets.
 class shared_mapping {
   public:
     shared_mapping() = default;
@@ -40,7 +40,7 @@ class shared_mapping {
         return *this;
     }
 
-    /// All of it: as many bytes as the node's largest request, from the start of a page on.
+    /// The whole mapping: as many bytes as the node's largest request, aligned to a page.
     std::span<std::byte> bytes() const noexcept { return {mapping_.at, bytes_}; }
 
     /// Enters these pages into this process's page table, so that first use does not fault; contents stay.

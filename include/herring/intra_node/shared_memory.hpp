@@ -1,4 +1,4 @@
-// herring: the ranks of a node in one mapping: tensors lie in it, and every rank sums its chunks of all of them.
+// herring: the ranks of a node share one mapping: it holds their tensors, and every rank sums its chunks of all of them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_INTRA_NODE_SHARED_MEMORY_HPP
 #define HERRING_INTRA_NODE_SHARED_MEMORY_HPP
@@ -18,13 +18,13 @@
 
 namespace HERRING_NAMESPACE::intra_node {
 
-/// Joins the ranks of a node by one shared mapping.
+/// Combines the ranks of a node in one shared mapping.
 ///
 /// Shape:    L local ranks → 1 contributor; local rank l sums the chunks k with k mod L = l.
-/// Cost:     each rank's bytes are read once and written once; one cache line of flags a rank.
+/// Cost:     each rank's bytes are read once and written once; 128 bytes of flags per rank.
 /// Blocks:   never; `sleep` is a futex in the mapping, shared by the node.
-/// Lifetime: the mapping has no name: it is gone when its ranks are, however they end.
-/// Errors:   too little memory, at construction, on every rank, with the size that was needed.
+/// Lifetime: the mapping has no name: the kernel frees it when its ranks have ended, however they end.
+/// Errors:   `no_resources` at construction, on every rank, with the size needed.
 template <shared_memory_tuning Tuning> class basic_shared_memory {
   public:
     using axis = axes::intra_node;
@@ -35,7 +35,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     basic_shared_memory(world& ranks, std::size_t bytes)
         : local_(ranks.local_rank()), size_(ranks.local_size()),
-          // Not a multiple of the page size: regions that are would compete for the same lines of the cache.
+          // Not a multiple of the page size: regions at such a stride compete for the same cache sets.
           stride_((bytes + 4095) / 4096 * 4096 + 320), mapping_(ranks, needed()),
           cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
           regions_(mapping_.bytes().data() + head()), seen_(static_cast<std::size_t>(size_)) {}
@@ -75,7 +75,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     bool has_left(int local) noexcept {
         if (cells_[at(local)].left.load(std::memory_order_acquire) == 0) return false;
-        seen const before = seen_[at(local)]; // what it did last may have been seen only now
+        seen const before = seen_[at(local)]; // its last stores may become visible only now
         seen const& now = look(local);
         return now.arrived == before.arrived && now.finished == before.finished;
     }
@@ -96,17 +96,17 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     }
 
   private:
-    // The mapping starts with zeroes, which is how all of these start.
+    // The initial values are the zeroes of the mapping.
     struct alignas(128) lobby {
         std::atomic<std::uint32_t> bell;
         std::atomic<std::uint32_t> sleepers;
     };
-    struct alignas(128) cell {               // one a rank, written by it alone
-        std::atomic<std::uint64_t> arrived;  // executions that its data is in place for
-        std::atomic<std::uint64_t> finished; // executions that its chunks are done of
-        std::atomic<std::uint32_t> left;     // its reducer is gone
+    struct alignas(128) cell {               // one per rank, written by this rank only
+        std::atomic<std::uint64_t> arrived;  // executions whose data is in place
+        std::atomic<std::uint64_t> finished; // executions whose chunks are combined
+        std::atomic<std::uint32_t> left;     // 1: the reducer is destroyed
     };
-    struct seen { // what was last read from a cell: counts only grow, so an old value may say enough
+    struct seen { // last values read from a cell: counts only grow, so an old value is often enough
         std::uint64_t arrived = 0;
         std::uint64_t finished = 0;
     };
@@ -126,7 +126,8 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     }
 
     void publish(std::atomic<std::uint64_t>& count, std::uint64_t value) noexcept {
-        // Sequentially consistent: either a sleeper sees the count at its last poll, or it is seen here and woken.
+        // Sequentially consistent: either a sleeper sees the count at its last poll, or this rank sees the sleeper
+        // and wakes it.
         count.store(value, std::memory_order_seq_cst);
         if (gate().sleepers.load(std::memory_order_seq_cst) != 0) wake();
     }

@@ -15,8 +15,8 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// One contribution, at any alignment: elements of Element or, if `in_accumulator`, of accumulator<Element>: a partial, of contributions
-/// that are lifted already.
+/// One contribution, at any alignment: elements of Element or, if `in_accumulator`, of accumulator<Element>: a
+/// partial sum, whose contributions are lifted already.
 struct source {
     void const* data;
     bool in_accumulator = false;
@@ -24,9 +24,11 @@ struct source {
 
 namespace detail {
 
-// So many sources are read side by side; more go by turns through a tile that stays in the first-level cache.
+// Up to this many sources are read in one pass; more need several passes over a tile that stays in the first-level
+// cache.
 inline constexpr std::size_t fan_in = 16;
-inline constexpr std::size_t tile_bytes = 16384; // 4096: sources run too short for the prefetchers
+inline constexpr std::size_t tile_bytes =
+    16384; // with 4096, runs of a source are too short for the hardware prefetchers
 
 template <class Update, class Element> inline constexpr bool lifts = Update::facts.lifts;
 
@@ -52,13 +54,13 @@ HERRING_ALWAYS_INLINE accumulator<Element> load_element(source const& from, std:
     return load_one<accumulator<Element>>(static_cast<accumulator<Element> const*>(from.data) + index);
 }
 
-// As many whole blocks as there are; returns where it ended. SourceCount is known at compile time, or 0: counted at run time.
+// Folds all whole blocks; returns the index after the last one. SourceCount: the number of sources, or 0: k of them.
 template <class Update, class Element, std::size_t SourceCount, class Sink>
 HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, std::size_t count,
                                          Sink const& sink) noexcept {
     std::size_t i = 0;
     if constexpr (SourceCount != 0) {
-        source from[SourceCount]; // a copy that nobody else can write to, so that it is kept in registers
+        source from[SourceCount]; // a copy that cannot be aliased, so that it stays in registers
         for (std::size_t s = 0; s < SourceCount; ++s) from[s] = sources[s];
         for (; count - i >= block<Element>::size; i += block<Element>::size) {
             auto total = load<Update, Element>(from[0], i);
@@ -82,7 +84,7 @@ HERRING_ALWAYS_INLINE std::size_t blocks(source const* sources, std::size_t k, s
 }
 
 // sources[0] ∘ sources[1] ∘ ..., element by element, to sink. Needs at least one source.
-// SourceCount: k where that is known at compile time, which spares the loops of other numbers.
+// SourceCount: k if known at compile time, which leaves out the loops for other numbers; else 0.
 template <class Update, class Element, std::size_t SourceCount = 0, class Sink>
 void pass(source const* sources, std::size_t k, std::size_t count, Sink const sink) noexcept {
     std::size_t i = 0;
@@ -109,7 +111,7 @@ void pass(source const* sources, std::size_t k, std::size_t count, Sink const si
     }
 }
 
-// Unfinished, unrounded, to one buffer of accumulators.
+// Writes totals to one buffer of accumulators, neither finished nor rounded.
 template <class Element> struct wide_sink {
     accumulator<Element>* to;
     HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
@@ -121,7 +123,7 @@ template <class Element> struct wide_sink {
     wide_sink from(std::size_t base) const noexcept { return {to + base}; }
 };
 
-// Finished and rounded once, to one target ...
+// Writes totals to one target, finished and rounded once.
 template <class Element, class Finish> struct target_sink {
     Element* to;
     Finish finish;
@@ -142,7 +144,7 @@ template <class Element, class Finish> struct target_sink {
     }
 };
 
-// ... or to several.
+// Writes totals to several targets, finished and rounded once.
 template <class Element, class Finish> struct targets_sink {
     Element* const* to;
     std::size_t targets;
@@ -159,15 +161,15 @@ template <class Element, class Finish> struct targets_sink {
     targets_sink from(std::size_t more) const noexcept { return {to, targets, base + more, finish}; }
 };
 
-// ... or to one, and into the memory of a source, which has been read by then, what is to lie there next.
+// Writes totals to one target, and copies `refill` to `place`: the memory of a source that has been read by then.
 template <class Element, class Finish> struct exchanging_sink {
     target_sink<Element, Finish> result;
     Element* place;
-    Element const* refill; // nullptr: nothing
-    std::size_t far;       // so many elements have others `ahead` of them
+    Element const* refill; // nullptr: none
+    std::size_t far;       // elements below this index prefetch what lies `ahead` of them
 
-    // Lines that lie modified in another core's cache come at that cache's latency. The processor's own prefetching has too few
-    // of them under way, and stops at the end of a page.
+    // A line that is modified in another core's cache arrives with that cache's latency. The hardware prefetcher has
+    // too few of them in flight, and stops at the end of a page.
     static constexpr std::size_t ahead = 1024 / sizeof(Element);
 
     HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
@@ -184,20 +186,19 @@ template <class Element, class Finish> struct exchanging_sink {
     }
 };
 
-// The lists of sources, cut into tiles: what does not depend on where results go, so that it is compiled
-// once.
+// The lists of sources, cut into tiles. Does not depend on the sink, so it is compiled once.
 template <class Update, class Element> struct tiling {
     std::span<source const> before, group, after;
 
     static constexpr std::size_t tile = tile_bytes / sizeof(accumulator<Element>);
     static_assert(tile % block<Element>::size == 0);
-    // 32 KiB that few calls need: not initialised, so they are bytes where a struct would initialise itself.
+    // 32 KiB that few calls need, so they are not initialised: bytes for types whose constructor would.
     using room = std::conditional_t<element_in_vectors<Element>, accumulator<Element>,
                                     std::byte[sizeof(accumulator<Element>)]>;
     alignas(64) room main_tile[tile];
     alignas(64) room inner_tile[tile];
     std::size_t held;
-    source at[fan_in]; // the operands that are left for the last pass over the tile
+    source at[fan_in]; // the operands of the last pass over the tile
 
     tiling(std::span<source const> first, std::span<source const> nested,
            std::span<source const> last) noexcept
@@ -206,15 +207,15 @@ template <class Update, class Element> struct tiling {
     accumulator<Element>* main() noexcept { return reinterpret_cast<accumulator<Element>*>(main_tile); }
     accumulator<Element>* inner() noexcept { return reinterpret_cast<accumulator<Element>*>(inner_tile); }
 
-    // Else a plain left fold is the same.
+    // If false, a plain left fold gives the same result.
     bool nested() const noexcept { return !before.empty() && group.size() > 1; }
 
-    // Elements a tile: all of them where everything fits the registers.
+    // Elements per tile: all of them if one pass does.
     std::size_t step(std::size_t count) const noexcept {
         return nested() || before.size() + group.size() + after.size() > fan_in ? tile : count;
     }
 
-    // Leaves at most `fan_in` operands in `at`; the others are folded into the tile's accumulators by then.
+    // Leaves at most `fan_in` operands in `at`; folds the others into the tile's accumulators.
     [[gnu::noinline]] void prepare(std::size_t base, std::size_t count) noexcept {
         held = 0;
         if (nested()) {
@@ -271,7 +272,7 @@ template <class Update> struct finished_by {
     }
 };
 
-// Calls kernel with what is to be done to a total. Each way is one more copy of the loops in the program.
+// Calls `kernel` with the function that finishes a total. Each such function adds a copy of the loops to the program.
 template <class Update, class Element, class Kernel>
 HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
     if constexpr (Update::facts.with_finish)
@@ -287,11 +288,11 @@ HERRING_ALWAYS_INLINE void choose_finish(int ranks, Kernel&& kernel) noexcept {
 /// Folds contributions from the left, a group of them as one operand, and writes the result to every target.
 ///
 /// Shape:    target[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; not all lists are empty. A rule that lifts
-///           lifts what is no part.
+///           lifts the sources that are not in the accumulator's type.
 ///           Combined in accumulator<Element>, finished for `ranks` contributions (0: not finished), rounded to Element
-///           once. Every NaN in a result is the one quiet NaN: the same bits, whoever computed them.
-/// Cost:     reads each source once and writes each target once: in registers up to 16 sources; beyond, and
-///           with a group, by tiles of 16 KiB that stay in the first-level cache. 33 KiB of stack.
+///           once. Every NaN in a result is the canonical quiet NaN: the same bits on every rank.
+/// Cost:     reads each source once and writes each target once. Up to 16 sources stay in registers; more sources, or a
+///           group, go through tiles of 16 KiB that stay in the first-level cache. 33 KiB of stack.
 /// Lifetime: a target may be a source of the same type, in place; not shifted against one, and not the memory of a source
 ///           that is wider than Element.
 template <class Update, element_type Element>
@@ -319,7 +320,8 @@ void fold(std::span<source const> sources, std::span<Element* const> targets, st
 /// Folds the contributions of two ranks, one of them in another core's cache, and puts `refill` in its place.
 ///
 /// Shape:    target[i] = finish(sources[0] ∘ sources[1])[i], i < count; then place[i] = refill[i], i < refill.size() ≤ count.
-///           `place` is what one of the two sources names, and neither of them is in the accumulator's type. The same bits as `fold`.
+///           `place` is the memory of one of the two sources; neither is in the accumulator's type. The same bits as
+///           `fold`.
 /// Cost:     reads each source and `refill` once, writes the target and `place` once. The lines of `place` have just been
 ///           read, so they are written in the first-level cache: a copy of `refill` in a pass of its own would fetch them again.
 /// Lifetime: `target` may be the other source, in place.
@@ -340,7 +342,7 @@ void fold_exchanging(source const (&sources)[2], Element* target, std::size_t co
     });
 }
 
-/// Folds contributions into a partial: neither finished nor rounded, in accumulator<Element>.
+/// Folds contributions into a partial sum in accumulator<Element>, neither finished nor rounded.
 ///
 /// Lifetime: `target` may be a source in the accumulator's type (in place) at the same index.
 template <class Update, element_type Element>

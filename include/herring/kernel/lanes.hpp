@@ -18,8 +18,8 @@
 #include "herring/base/float_bits.hpp"
 #include "herring/element.hpp"
 
-// With -ffast-math (or -Ofast) the compiler may add in another order here than there, and take no number for a NaN: other
-// bits on other ranks, and a minimum that hides a NaN.
+// With -ffast-math (or -Ofast) the compiler may reorder additions and assume that there is no NaN: ranks would differ
+// in bits, and a minimum would hide a NaN.
 #if ((defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__FAST_MATH__)) &&                   \
     !defined(HERRING_ALLOW_FAST_MATH)
 #error                                                                                                       \
@@ -35,8 +35,7 @@ inline constexpr std::size_t vector_bytes = 32;
 inline constexpr std::size_t vector_bytes = 16;
 #endif
 
-/// False in the pass of nvcc that makes code for devices: it reads host functions too, refuses vectors in them, and emits
-/// none of them.
+/// False in nvcc's device pass: it parses host functions too, rejects vectors in them, and emits none of them.
 #if defined(__CUDA_ARCH__)
 inline constexpr bool takes_vectors = false;
 #else
@@ -44,7 +43,7 @@ inline constexpr bool takes_vectors = true;
 #endif
 
 template <class Element> struct vector_of { using type [[gnu::vector_size(vector_bytes)]] = Element; };
-/// As many lanes as fit a register.
+/// One register of lanes.
 template <class Element> using vector = typename vector_of<Element>::type;
 
 namespace detail {
@@ -56,9 +55,9 @@ using half_vector = vector<std::uint16_t>; // twice as many lanes as a word_vect
 using vector_bits = herring::detail::float_bits<word_vector, int_vector, float_vector>;
 
 template <class Vector> HERRING_ALWAYS_INLINE Vector load_vector(void const* from) noexcept {
-    Vector made;
-    std::memcpy(&made, from, sizeof made);
-    return made;
+    Vector result;
+    std::memcpy(&result, from, sizeof result);
+    return result;
 }
 template <class Vector> HERRING_ALWAYS_INLINE void store_vector(void* to, Vector value) noexcept {
     std::memcpy(to, &value, sizeof value);
@@ -78,12 +77,12 @@ HERRING_ALWAYS_INLINE word_pair widen(half_vector half) noexcept {
     return {word_vector(_mm_unpacklo_epi16(zero, __m128i(half))),
             word_vector(_mm_unpackhi_epi16(zero, __m128i(half)))};
 #else
-    word_pair made{};
+    word_pair result{};
     for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
-        made.low[i] = static_cast<std::uint32_t>(half[i]) << 16;
-        made.high[i] = static_cast<std::uint32_t>(half[i + vector_bytes / 4]) << 16;
+        result.low[i] = static_cast<std::uint32_t>(half[i]) << 16;
+        result.high[i] = static_cast<std::uint32_t>(half[i + vector_bytes / 4]) << 16;
     }
-    return made;
+    return result;
 #endif
 }
 
@@ -123,12 +122,12 @@ HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexce
 #elif defined(__SSE2__) && !defined(__AVX__)
     return half_vector(_mm_packs_epi32(__m128i(low), __m128i(high)));
 #else
-    half_vector made{};
+    half_vector result{};
     for (std::size_t i = 0; i < vector_bytes / 4; ++i) {
-        made[i] = static_cast<std::uint16_t>(low[i]);
-        made[i + vector_bytes / 4] = static_cast<std::uint16_t>(high[i]);
+        result[i] = static_cast<std::uint16_t>(low[i]);
+        result[i + vector_bytes / 4] = static_cast<std::uint16_t>(high[i]);
     }
-    return made;
+    return result;
 #endif
 }
 
@@ -157,7 +156,7 @@ HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<do
 #else
 template <class Vector> HERRING_ALWAYS_INLINE bool any_nan(Vector, Vector, Vector, Vector) noexcept {
     return true;
-} // looked at lane by lane
+} // tested lane by lane
 #endif
 
 } // namespace detail
@@ -171,7 +170,7 @@ template <class Element> struct block {
 
     lanes a, b, c, d;
 
-    /// From elements that already are accumulators, at any alignment.
+    /// Loads elements that are accumulators already, at any alignment.
     HERRING_ALWAYS_INLINE static block load_wide(void const* from) noexcept {
         auto const* const bytes = static_cast<std::byte const*>(from);
         return {detail::load_vector<lanes>(bytes), detail::load_vector<lanes>(bytes + vector_bytes),
@@ -186,7 +185,7 @@ template <class Element> struct block {
         detail::store_vector(bytes + 3 * vector_bytes, d);
     }
 
-    /// From elements, at any alignment.
+    /// Loads elements, at any alignment.
     HERRING_ALWAYS_INLINE static block load(void const* from) noexcept {
         if constexpr (std::is_same_v<Element, number>) {
             return load_wide(from);
@@ -203,7 +202,7 @@ template <class Element> struct block {
         }
     }
 
-    /// Registers of elements, so that several targets cost one rounding.
+    /// Registers of rounded elements: several targets cost one rounding.
     struct rounded {
         static constexpr bool full = sizeof(Element) == sizeof(number);
         using type = std::conditional_t<full, lanes, detail::half_vector>;
@@ -225,14 +224,14 @@ template <class Element> struct block {
         else
             return false;
     }
-    /// Every NaN becomes the one quiet NaN, so that results are the same bits whoever computed them.
+    /// Every NaN becomes the canonical quiet NaN, so that results have the same bits on every rank.
     HERRING_ALWAYS_INLINE block canonical() const noexcept {
         if constexpr (std::is_floating_point_v<number>)
             return {canonical(a), canonical(b), canonical(c), canonical(d)};
         else
             return *this;
     }
-    /// To Element, to nearest, ties to even; NaNs must be canonical.
+    /// Rounds to Element, to nearest, ties to even; NaNs must be canonical.
     HERRING_ALWAYS_INLINE rounded round() const noexcept {
         if constexpr (rounded::full) {
             return {{a, b, c, d}};
@@ -286,7 +285,7 @@ template <class Element> struct block {
 #endif
 };
 
-/// Of element types that are combined one by one: no block at all.
+/// Element types that are combined one by one have no block.
 template <class Element>
 requires(!element_in_vectors<Element>) //
     struct block<Element> {
@@ -294,14 +293,14 @@ requires(!element_in_vectors<Element>) //
     struct rounded {};
 };
 
-/// One element to its accumulator.
+/// Loads one element into its accumulator.
 template <class Element> HERRING_ALWAYS_INLINE accumulator<Element> load_one(void const* from) noexcept {
-    Element made;
-    std::memcpy(static_cast<void*>(&made), from, sizeof made);
-    return static_cast<accumulator<Element>>(made);
+    Element result;
+    std::memcpy(static_cast<void*>(&result), from, sizeof result);
+    return static_cast<accumulator<Element>>(result);
 }
 
-/// One accumulator rounded to Element, every NaN to the same one.
+/// Rounds one accumulator to Element; every NaN becomes the canonical one.
 template <class Element> HERRING_ALWAYS_INLINE Element round_one(accumulator<Element> value) noexcept {
     if constexpr (std::is_floating_point_v<accumulator<Element>>)
         if (!(value == value)) value = __builtin_nanf("");
@@ -310,7 +309,7 @@ template <class Element> HERRING_ALWAYS_INLINE Element round_one(accumulator<Ele
     return static_cast<Element>(value);
 }
 
-/// One result to where it belongs. Padding in it becomes zero where the compiler can (g++), else it is any bits.
+/// Stores one result. Padding bits in it become zero with g++, and are unspecified with other compilers.
 template <class Element> HERRING_ALWAYS_INLINE void store_one(void* to, Element value) noexcept {
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)

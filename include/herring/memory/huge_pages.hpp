@@ -1,4 +1,4 @@
-// herring: huge pages for the caller's tensors: an allocator, and advice for memory that is there already.
+// herring: huge pages for the caller's tensors: an allocator, and advice for memory that is already allocated.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_MEMORY_HUGE_PAGES_HPP
 #define HERRING_MEMORY_HUGE_PAGES_HPP
@@ -25,8 +25,8 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 /// The system's setting for transparent huge pages, /sys/kernel/mm/transparent_hugepage/enabled.
 enum class huge_page_setting : std::uint8_t {
     unknown,  ///< the file cannot be read: a container, or a kernel without them
-    disabled, ///< "never": no memory gets them
-    madvise,  ///< memory gets them that was advised: `huge_page_allocator`, `advise_huge_pages`
+    disabled, ///< "never": no memory gets huge pages
+    madvise,  ///< memory gets them on request: `huge_page_allocator`, `advise_huge_pages`
     always    ///< all large memory gets them
 };
 
@@ -66,14 +66,15 @@ inline huge_page_setting system_huge_pages() noexcept {
     return huge_page_setting::unknown;
 }
 
-/// Asks the system to put memory of the caller's into huge pages. Contents stay.
+/// Asks the system to move the caller's memory into huge pages. Contents stay.
 ///
-/// What is in use is moved now where the kernel can (Linux 6.1 or newer); what is touched later gets huge pages at once.
+/// Pages in use are moved now if the kernel can (Linux 6.1 or newer); pages touched later are huge from the start.
 ///
-/// Shape:    only whole huge pages within the span change; what lies before the first and behind the last does not.
-/// Cost:     one copy of the memory that is in use; two system calls a huge page.
-/// Returns:  false when some of the memory stays in small pages: the span has no whole huge page, it is memory of a file or
-///           shared, the system's setting is `never`, no huge page is free, or pages are in use on an older kernel.
+/// Shape:    only whole huge pages within the span change; memory before the first and after the last does not.
+/// Cost:     one copy of the memory in use; two system calls per huge page.
+/// Returns:  false if some of the memory stays in small pages: the span has no whole huge page, the memory is shared
+///           or of a file, the system's setting is `never`, no huge page is free, or pages are in use on an older
+///           kernel.
 /// Lifetime: the advice belongs to the addresses, until they are unmapped; `free` may keep them for the next `malloc`.
 /// Example:  `herring::advise_huge_pages(std::span(gradients))`, once, after the vector has its size.
 inline bool advise_huge_pages(std::span<std::byte> memory) noexcept {
@@ -85,7 +86,7 @@ inline bool advise_huge_pages(std::span<std::byte> memory) noexcept {
 #if defined(MADV_HUGEPAGE)
     if (::madvise(first, bytes, MADV_HUGEPAGE) != 0) return false;
     bool advised =
-        system_huge_pages() != huge_page_setting::disabled; // else only what is in use can be moved
+        system_huge_pages() != huge_page_setting::disabled; // if disabled, only pages in use can be moved
     constexpr int collapse = 25;                            // MADV_COLLAPSE, which older headers lack
     for (std::size_t at = 0; at < bytes; at += huge_page_bytes) {
         constexpr std::size_t most_pages = huge_page_bytes / 4096;
@@ -111,10 +112,10 @@ requires(std::is_trivially_copyable_v<Element> && !std::is_const_v<Element> &&
 
 /// An allocator that asks for huge pages: `std::vector<float, herring::huge_page_allocator<float>>`.
 ///
-/// Where the system's setting is `never` it allocates small pages, and works as well.
+/// If the system's setting is `never` it allocates small pages.
 ///
-/// Cost:     from 2 MiB up, a mapping of its own, rounded up to whole huge pages and aligned to one; below, what
-///           `operator new` takes, aligned to a cache line. Each page is zeroed by the system when it is first touched.
+/// Cost:     from 2 MiB up, one mapping per allocation, rounded up to whole huge pages and aligned to one; below,
+///           memory of `operator new`, aligned to a cache line. The system zeroes each page when it is first touched.
 /// Errors:   std::bad_alloc.
 template <class Element> class huge_page_allocator {
   public:

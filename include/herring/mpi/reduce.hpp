@@ -1,8 +1,8 @@
-// herring: MPI_Allreduce as MPI codes call it, done by Herring: sum, min and max over a communicator.
+// herring: a replacement for MPI_Allreduce: sum, min and max over a communicator.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declarations only: C++98 or newer, any flags, -ffast-math too. What they stand for is compiled in one file of its own,
-// which is C++20: `#include <herring/mpi/src.hpp>`, or CMake's herring::mpi_reduce.
+// Declarations only: C++98 or newer, any flags, -ffast-math too. The definitions are compiled in one separate C++20
+// file: `#include <herring/mpi/src.hpp>`, or CMake's herring::mpi_reduce.
 #ifndef HERRING_MPI_REDUCE_HPP
 #define HERRING_MPI_REDUCE_HPP
 
@@ -22,27 +22,29 @@ namespace mpi {
 
 // `sum`, `min` and `max` of int, long, long long, float and double.
 //
-//   sum(in, out, n, comm)    n values; n is 1 and comm is MPI_COMM_WORLD where they are left out
+//   sum(in, out, n, comm)    n values; the defaults are n = 1 and comm = MPI_COMM_WORLD
 //   total = sum(x, comm)     one value
 //
 // Collective, as MPI_Allreduce: all ranks of the communicator make the same calls on it, in the same order.
 //
 // Shape:    n values in, n out, on every rank. in == out and in == MPI_IN_PLACE reduce `out` in place; other overlaps are
-//           refused. With n = 0, on all ranks, nothing is done.
+//           refused. n = 0, on all ranks, does nothing.
 // Result:   the same bits on every rank and in every run, combined in the order of ranks within a node, then of nodes.
 //           Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0.
-// Cost:     the first call on a communicator connects its ranks, some milliseconds; of each kind of reduction (sums of
-//           float, of double, of integers; min and max) too, 1 ms. Then one MPI_Comm_get_attr, and the reduction. Sums of
-//           int, and min and max, are copied to 64-bit words and back.
-// Blocks:   until all ranks are here. A rank that waits keeps its core, and MPI's pending messages go on.
-// Threads:  as MPI_Allreduce of an MPI library: those that may call MPI, one at a time on a communicator.
-//           MPI_THREAD_FUNNELED: the main thread. Calls inside an OpenMP parallel region belong into its master section.
-// Lifetime: from MPI_Init to MPI_Finalize. What a communicator holds ends with it: MPI_Comm_free, at the latest
-//           MPI_Finalize. A duplicate (MPI_Comm_dup) starts anew.
-// Errors:   one sentence on stderr, then MPI_Abort: `handle_errors` changes that. After an error, `out` is undefined.
+// Cost:     the first call on a communicator connects its ranks: some milliseconds. The first call of each kind of
+//           reduction (sums of float, of double, of integers; min and max) takes 1 ms more. Each call: one
+//           MPI_Comm_get_attr, and the reduction. Sums of int, and min and max, are copied to 64-bit words and back.
+// Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's pending messages.
+// Threads:  as MPI_Allreduce: threads that may call MPI, one at a time on a communicator. With MPI_THREAD_FUNNELED
+//           the main thread: inside an OpenMP parallel region, call in a master section.
+// Lifetime: from MPI_Init to MPI_Finalize. The reducers of a communicator end with it: at MPI_Comm_free, at the
+//           latest at MPI_Finalize. A duplicate (MPI_Comm_dup) has its own reducers.
+// Errors:   one sentence on stderr, then MPI_Abort; see `handle_errors`. After an error the contents of `out` are
+//           undefined.
 //
-// Values go in by address, `x` too: a local variable that has to be in memory keeps gcc -ffast-math from vectorising
-// the caller's loop that computes it, as MPI_Allreduce(&x, ...) does. So the program's own bits stay what they were.
+// Values are passed by address, `x` too, as in MPI_Allreduce(&x, ...): a local variable that must be in memory keeps
+// gcc -ffast-math from vectorising the caller's loop that computes it. So the program computes the same bits as with
+// MPI.
 
 // clang-format off
 void sum(int const*       in, int*       out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
@@ -82,22 +84,23 @@ float     max(float const&     x, MPI_Comm comm = MPI_COMM_WORLD);
 double    max(double const&    x, MPI_Comm comm = MPI_COMM_WORLD);
 // clang-format on
 
-/// What is called when a reduction fails: with the communicator (MPI_COMM_NULL where the call had none) and one sentence
-/// that says who failed, whom it names, and what to do. It may throw, and its exception leaves the reduction; where it
-/// returns, MPI_Abort follows.
+/// Called when a reduction fails, with the communicator (MPI_COMM_NULL if the call had none) and one sentence that
+/// names the rank that reports, the rank at fault, and the remedy. It may throw: the exception leaves the reduction.
+/// If it returns, MPI_Abort follows.
 typedef void (*error_handler)(MPI_Comm comm, char const* sentence);
 
-/// Sets the handler, or with a null pointer the default one, which writes the sentence to stderr. Returns the last one.
+/// Sets the handler; a null pointer sets the default handler, which writes the sentence to stderr. Returns the
+/// previous one.
 ///
-/// Once a rank of a communicator has died, the default one ends the job also while this rank is in no reduction: it may
-/// wait in MPI for that rank. A handler is called in reductions only.
+/// Once a rank of a communicator has died, the default handler ends the job even if this rank is in no reduction,
+/// because it may be waiting in MPI for that rank. Other handlers are called in reductions only.
 ///
-/// Threads:  not while another thread reduces. The default one may call MPI_Abort in a thread of Herring's.
+/// Threads:  not while another thread reduces. The default handler may call MPI_Abort in a thread of Herring.
 error_handler handle_errors(error_handler handler);
 
-/// Sets for how long a reduction may wait for ranks that are alive and do not come. A dead rank ends it at once, and one
-/// that shows no sign of life after 5 s (HERRING_PEER_TIMEOUT), whatever is set here. Where nothing is set, HERRING_DEFAULT_TIMEOUT
-/// holds, else a day. Zero or less is refused.
+/// Sets the time that a reduction may wait for ranks that are alive and do not call. Whatever is set here, a dead
+/// rank ends a reduction at once, and a rank without heartbeats after 5 s (HERRING_PEER_TIMEOUT). The default is
+/// HERRING_DEFAULT_TIMEOUT, else a day. Zero or less is refused.
 ///
 /// Units:    seconds.
 /// Threads:  not while another thread reduces.

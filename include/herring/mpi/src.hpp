@@ -1,8 +1,8 @@
-// herring: what herring/mpi/reduce.hpp declares. To be included in one .cpp of a program.
+// herring: the definitions of herring/mpi/reduce.hpp. To be included in one .cpp of a program.
 // SPDX-License-Identifier: Apache-2.0
 //
-// That file is C++20, without -ffast-math, and takes some seconds to compile. HERRING_MPI_POLICIES, defined before this
-// header, replaces the policies of the reducers; the headers that it needs are to be included before as well.
+// Compile that file as C++20 and without -ffast-math; it takes some seconds. To replace the policies of the reducers,
+// define HERRING_MPI_POLICIES and include the headers that it needs before this header.
 #ifndef HERRING_MPI_SRC_HPP
 #define HERRING_MPI_SRC_HPP
 
@@ -50,11 +50,11 @@ template <class Element, class Update> using mpi_reducer = reducer<Element, HERR
 
 enum class mpi_rule { sum, min, max };
 
-/// Min and max of every type as one rule, max, over one type: a reducer less for each pair of them to compile and connect.
+/// Maps min and max of every type to max over one type, so that one reducer serves all of them.
 ///
-/// An order-preserving map from Element to 64-bit integers, complemented for min. Floats of 32 bits are exact as double. The
-/// bits of a double that are not negative are in order as integers; of negative ones the 63 lower bits are complemented.
-/// A NaN is the largest integer, whatever the rule, which no number is mapped to.
+/// An order-preserving map from Element to 64-bit integers, complemented for min. A float is exact as a double. The
+/// bits of a double that is not negative are ordered as integers; of a negative one the 63 lower bits are
+/// complemented. A NaN maps to the largest integer, for min too; no number maps to it.
 template <class Element> struct mpi_ordered {
     static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
@@ -84,8 +84,8 @@ template <class Element> struct mpi_ordered {
     }
 };
 
-/// Ends the job, from a thread of Herring's: the world of a communicator has failed. Not where errors are handled by the user,
-/// who hears of it in the next call.
+/// Ends the job because the world of a communicator has failed; called in a thread of Herring. Does nothing if the
+/// user has set a handler, which the next reduction calls.
 inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept;
 
 /// " (ranks as in the communicator NAME)", or nothing for MPI_COMM_WORLD, whose name is empty.
@@ -93,10 +93,12 @@ HERRING_SETUP inline std::string mpi_told_ranks(std::string const& name) {
     return name.empty() ? std::string() : " (ranks as in the communicator " + name + ")";
 }
 
-/// What a communicator has once something was reduced over it. Its reducers are made when they are needed first.
+/// The world and the reducers of a communicator, created by its first reduction. Each reducer is created when first
+/// needed.
 class mpi_group {
   public:
-    mpi_group(MPI_Comm of, std::string name) : name_(std::move(name)), ranks_(join(of, options(of, name_))) {}
+    mpi_group(MPI_Comm of, std::string name)
+        : name_(std::move(name)), ranks_(join(of, options_for(of, name_))) {}
 
     template <class Element>
     void sum(MPI_Comm of, Element const* in, Element* out, std::size_t n, std::chrono::milliseconds timeout) {
@@ -105,12 +107,12 @@ class mpi_group {
             auto const narrow = [](std::int64_t x) {
                 return static_cast<Element>(static_cast<std::uint64_t>(x));
             };
-            by_words(made(of, integer_sums_, timeout), in, out, n, timeout, wide, narrow, nullptr);
+            by_words(reducer_in(of, integer_sums_, timeout), in, out, n, timeout, wide, narrow, nullptr);
         } else {
             if constexpr (std::is_same_v<Element, float>)
-                reduce(made(of, float_sums_, timeout), in, out, n, timeout);
+                reduce(reducer_in(of, float_sums_, timeout), in, out, n, timeout);
             else if constexpr (std::is_same_v<Element, double>)
-                reduce(made(of, double_sums_, timeout), in, out, n, timeout);
+                reduce(reducer_in(of, double_sums_, timeout), in, out, n, timeout);
             else
                 integers(of, in, out, n, timeout);
         }
@@ -122,7 +124,7 @@ class mpi_group {
         using order = mpi_ordered<Element>;
         auto const wide = [least](Element x) { return order::word(x, least); };
         auto const narrow = [least](std::int64_t x) { return order::value(x, least); };
-        by_words(made(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
+        by_words(reducer_in(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
     }
 
     std::string const& name() const noexcept { return name_; }
@@ -131,26 +133,27 @@ class mpi_group {
   private:
     static constexpr std::size_t most_words = 128 * 1024; // 1 MiB
 
-    // MPI codes compute and write files for as long as they like between two reductions.
-    // And they wait inside MPI, for ranks that may have died.
-    HERRING_SETUP static join_options options(MPI_Comm of, std::string const& name) {
-        join_options made;
-        made.on_failure = [of, name](failure const& why) {
+    // A day, because MPI programs may compute for long between two reductions. `on_failure`, because a rank may be
+    // waiting in MPI for a rank that has died.
+    HERRING_SETUP static join_options options_for(MPI_Comm of, std::string const& name) {
+        join_options options;
+        options.on_failure = [of, name](failure const& why) {
             mpi_end_job(of, why.message() + mpi_told_ranks(name));
         };
-        if (std::getenv("HERRING_DEFAULT_TIMEOUT") == nullptr) made.default_timeout = std::chrono::hours(24);
-        return made;
+        if (std::getenv("HERRING_DEFAULT_TIMEOUT") == nullptr)
+            options.default_timeout = std::chrono::hours(24);
+        return options;
     }
 
     template <class Reducer>
-    Reducer& made(MPI_Comm of, manual_lifetime<Reducer>& one, std::chrono::milliseconds timeout) {
-        if (one) return *one;
+    Reducer& reducer_in(MPI_Comm of, manual_lifetime<Reducer>& slot, std::chrono::milliseconds timeout) {
+        if (slot) return *slot;
         wait_for_all(of, timeout);
-        return one.emplace(ranks_);
+        return slot.emplace(ranks_);
     }
 
-    // Ranks may come minutes apart: the set-up's deadlines are to begin when all are here. By MPI, whose messages go on
-    // meanwhile, and with an eye on the ranks.
+    // Ranks may call minutes apart, and the deadlines of set-up must begin when all have called. Waits by MPI, whose
+    // messages progress meanwhile, and checks for failures of ranks.
     HERRING_SETUP void wait_for_all(MPI_Comm of, std::chrono::milliseconds timeout) {
         time_point const deadline = deadline_in(timeout);
         MPI_Request all = MPI_REQUEST_NULL;
@@ -177,18 +180,19 @@ class mpi_group {
         by.all_reduce(std::span<Element const>(in, n), std::span<Element>(out, n), timeout).value();
     }
 
-    // long and long long are different types of one representation, of which std::int64_t is one.
+    // long and long long are different types with one representation; std::int64_t is one of them.
     template <class Element>
     void integers(MPI_Comm of, Element const* in, Element* out, std::size_t n,
                   std::chrono::milliseconds timeout) {
         static_assert(sizeof(Element) == sizeof(std::int64_t));
-        asm volatile("" : : : "memory"); // no access of one type moves across one of the other
-        reduce(made(of, integer_sums_, timeout), reinterpret_cast<std::int64_t const*>(in),
+        asm volatile("" : : : "memory"); // keeps accesses of the two types in order
+        reduce(reducer_in(of, integer_sums_, timeout), reinterpret_cast<std::int64_t const*>(in),
                reinterpret_cast<std::int64_t*>(out), n, timeout);
         asm volatile("" : : : "memory");
     }
 
-    // Through 64-bit words, piece by piece. `number`: of what is reduced; every rank's must be the same.
+    // Reduces through 64-bit words, piece by piece. `number` identifies rule and type, which must be the same on
+    // every rank.
     template <class Reducer, class Element, class Wide, class Narrow>
     void by_words(Reducer& by, Element const* in, Element* out, std::size_t n,
                   std::chrono::milliseconds timeout, Wide const& wide, Narrow const& narrow,
@@ -210,10 +214,10 @@ class mpi_group {
         }
     }
 
-    [[noreturn]] HERRING_SETUP void differ(int one, int other) const {
+    [[noreturn]] HERRING_SETUP void differ(int own, int other) const {
         static constexpr char const* types[] = {"int", "long", "long long", "float", "double"};
         throw error(errc::mismatch, ranks_.rank(), -1, "all_reduce",
-                    {"ranks differ: some called ", one % 2 == 0 ? "min" : "max", " of ", types[one / 2],
+                    {"ranks differ: some called ", own % 2 == 0 ? "min" : "max", " of ", types[own / 2],
                      ", others ", other % 2 == 0 ? "min" : "max", " of ", types[other / 2],
                      "; let all ranks make the same calls on a communicator, in the same order"});
     }
@@ -230,10 +234,10 @@ class mpi_group {
 /// The groups of a process, each an attribute of its communicator.
 class mpi_groups {
   public:
-    /// Lives to the process's end: MPI_Finalize may come later than the destructors of static objects.
+    /// Never destroyed: MPI_Finalize may be called after the destructors of static objects.
     static mpi_groups& all() {
-        static mpi_groups* const one = new mpi_groups;
-        return *one;
+        static mpi_groups* const groups = new mpi_groups;
+        return *groups;
     }
 
     /// The communicator's group; the first call is collective. Throws.
@@ -258,7 +262,7 @@ class mpi_groups {
     }
     bool errors_are_handled() const noexcept { return handler_.load() != nullptr; }
 
-    /// Reports a failure in the way that is set. Returns never, or by the handler's exception.
+    /// Calls the handler, then ends the job. Leaves only by an exception of the handler.
     [[noreturn]] HERRING_SETUP void report(MPI_Comm comm, std::string const& sentence) {
         if (auto const handler = handler_.load())
             handler(comm, sentence.c_str());
@@ -310,14 +314,14 @@ class mpi_groups {
         if (main_only_) check_thread();
         mpi_check(MPI_Comm_rank(comm, &rank), -1, "MPI_Comm_rank");
         mpi_check(MPI_Barrier(comm), rank, "MPI_Barrier"); // see wait_for_all
-        auto made = std::make_unique<mpi_group>(comm, name_of(comm));
+        auto group = std::make_unique<mpi_group>(comm, name_of(comm));
         std::lock_guard const lock(mutex_);
-        live_.push_back(made.get());
-        mpi_check(MPI_Comm_set_attr(comm, key, made.get()), rank, "MPI_Comm_set_attr");
-        return *made.release();
+        live_.push_back(group.get());
+        mpi_check(MPI_Comm_set_attr(comm, key, group.get()), rank, "MPI_Comm_set_attr");
+        return *group.release();
     }
 
-    // Once a process: the keys, and the callback that MPI_Finalize begins with.
+    // Once per process: creates the keys, and the callback at the start of MPI_Finalize.
     HERRING_SETUP int prepare() {
         std::lock_guard const lock(mutex_);
         int key = key_.load(std::memory_order_relaxed);
@@ -330,7 +334,7 @@ class mpi_groups {
         mpi_check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalized, &at_end, nullptr), -1,
                   "MPI_Comm_create_keyval");
         mpi_check(MPI_Comm_set_attr(MPI_COMM_SELF, at_end, nullptr), -1, "MPI_Comm_set_attr");
-        MPI_Comm_free_keyval(&at_end); // it lives as long as its attribute
+        MPI_Comm_free_keyval(&at_end); // MPI keeps it as long as the attribute
         key_.store(key, std::memory_order_release);
         return key;
     }
@@ -347,7 +351,7 @@ class mpi_groups {
         std::unique_ptr<mpi_group> ended;
         std::lock_guard const lock(mutex_);
         auto const at = std::find(live_.begin(), live_.end(), group);
-        if (at == live_.end()) return; // ended by MPI_Finalize already
+        if (at == live_.end()) return; // MPI_Finalize has ended it
         ended.reset(*at);
         live_.erase(at);
     }
@@ -358,19 +362,19 @@ class mpi_groups {
     }
     static int finalized(MPI_Comm, int, void*, void*) noexcept {
         mpi_groups& groups = all();
-        // In one order on all ranks: leaving a world waits for the others to leave it.
+        // In the same order on all ranks, because leaving a world waits for the others to leave it.
         while (!groups.live_.empty()) groups.end(groups.live_.back());
         groups.over_ = true;
         groups.key_.store(MPI_KEYVAL_INVALID);
         return MPI_SUCCESS;
     }
 
-    std::mutex mutex_; // of live_ and the keys' making
+    std::mutex mutex_; // of live_ and the creation of the keys
     std::vector<mpi_group*> live_;
     std::atomic<int> key_{MPI_KEYVAL_INVALID};
-    bool main_only_ = false; // of threads, MPI is called by the main one only
+    bool main_only_ = false; // only the main thread may call MPI
     bool over_ = false;
-    std::atomic<bool> ending_{false}; // a thread has written its sentence, and calls MPI_Abort
+    std::atomic<bool> ending_{false}; // a thread has written its sentence and calls MPI_Abort
     std::atomic<mpi::error_handler> handler_{nullptr};
     std::chrono::milliseconds timeout_{0}; // 0: not set
 };
@@ -465,7 +469,7 @@ error_handler handle_errors(error_handler handler) {
 
 void set_timeout(double seconds) {
     auto& groups = detail::mpi_groups::all();
-    // Above a year is a year; a NaN is no time.
+    // Limits the time to a year; a NaN fails the comparison.
     if (seconds > 0)
         return groups.set_timeout(std::chrono::milliseconds(
             std::max(std::int64_t{1}, static_cast<std::int64_t>(std::min(seconds, 31'536'000.0) * 1e3))));

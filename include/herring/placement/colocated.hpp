@@ -1,4 +1,4 @@
-// herring: placement on the workers' own nodes.
+// herring: placement of servers on the nodes of the workers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLACEMENT_COLOCATED_HPP
 #define HERRING_PLACEMENT_COLOCATED_HPP

@@ -1,4 +1,4 @@
-// herring: what a placement policy is: the rule that gives nodes their roles.
+// herring: the concept of placement policies: the rule that gives nodes their roles.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLACEMENT_PLACEMENT_HPP
 #define HERRING_PLACEMENT_PLACEMENT_HPP
@@ -26,7 +26,7 @@ concept placement_assigns = requires(topology const& map) {
 template <class Policy>
 concept placement_states_facts = states_facts<Policy, placement_facts>;
 
-/// Which nodes contribute and which serve. A pure function of the topology: every rank computes the same plan from it.
+/// Decides which nodes contribute and which serve. A pure function of the topology, the same on every rank.
 ///
 /// Errors: `bad_argument` on every rank, from the reducer's constructor, for roles without a server or a contributor, with a
 ///         node that does not exist or is listed twice, and for a node without a role; the text names the policy and the node.

@@ -16,20 +16,20 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// How a bucket of so many bytes travels.
+/// The route of a bucket of `bytes` bytes.
 constexpr route route_of(std::size_t bytes, plan const& of) noexcept {
     if (of.nodes > 1) return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
     return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
 }
 
-/// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces what `shards` holds.
+/// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.
 ///
-/// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard an owner, all of whose chunks it handles; by
-///        one hop one shard for all, whose chunks are dealt.
-/// Cost:  O(ranks); nothing is allocated where `shards` has room for them.
-constexpr void divide_owned(bucket& made, std::size_t elements, std::span<range const> owned, plan const& of,
-                            topology const& map, std::vector<shard>& shards) {
-    made = {.elements = elements, .path = route_of(elements * of.element_bytes, of)};
+/// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
+///        chunks; by one hop a single shard, whose chunks all ranks share.
+/// Cost:  O(ranks); no allocation if `shards` has the capacity.
+constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
+                            plan const& of, topology const& map, std::vector<shard>& shards) {
+    result = {.elements = elements, .path = route_of(elements * of.element_bytes, of)};
     shards.clear();
     bool const one_node = of.nodes == 1;
     std::size_t const chunk = std::max(
@@ -38,18 +38,18 @@ constexpr void divide_owned(bucket& made, std::size_t elements, std::span<range 
         if (what.elements == 0) return;
         shard part = cut(what.offset, what.elements, server, chunk, of.line_elements, dealt_to);
         part.owner = owner;
-        part.first_chunk = made.chunks;
-        made.chunks += part.chunks;
+        part.first_chunk = result.chunks;
+        result.chunks += part.chunks;
         shards.push_back(part);
     };
-    if (made.path == route::one_hop) {
+    if (result.path == route::one_hop) {
         add({0, elements}, server_id{}, -1, of.largest_node);
     } else {
         for (int r = 0; r < map.size(); ++r)
             add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),
                 map.local_rank(r), 1);
     }
-    made.shards = static_cast<std::uint32_t>(shards.size());
+    result.shards = static_cast<std::uint32_t>(shards.size());
 }
 
 } // namespace HERRING_NAMESPACE::detail

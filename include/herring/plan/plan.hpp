@@ -28,13 +28,13 @@
 
 namespace HERRING_NAMESPACE {
 
-/// How a bucket travels; decided from sizes when the plan is made.
+/// How a bucket travels. The plan decides it from sizes.
 enum class route : std::uint8_t {
-    mailbox,      ///< one node, small: everyone copies into a mailbox, everyone sums all of them
+    mailbox,      ///< one node, small: every rank copies into its mailbox, and every rank sums all mailboxes
     local,        ///< one node: every local rank sums its own chunks for all
-    one_hop,      ///< several nodes, small: everyone sends to everyone, each sums in rank order
+    one_hop,      ///< several nodes, small: every rank sends to every node, each sums in rank order
     two_hop,      ///< several nodes: push to the chunk's server, which sums and returns the result
-    dissemination ///< many nodes, tiny: each passes on what it has, to twice as many; each sums in rank order
+    dissemination ///< many nodes, tiny: ⌈log2 nodes⌉ rounds, each forwards all it has; each sums in rank order
 };
 
 constexpr char const* to_string(route r) noexcept {
@@ -61,7 +61,8 @@ struct shard {
     std::uint32_t chunks = 0;
     std::uint32_t first_chunk = 0; ///< dense chunk id in the bucket of this shard's chunk 0
     server_id server{0};           ///< of `plan::roles`; −1 where every node sums for itself (one hop)
-    int owner = -1; ///< local rank of the server that handles all its chunks; -1: they are dealt, k mod L
+    int owner =
+        -1; ///< local rank of the server that handles all its chunks; -1: local rank k mod L handles chunk k
 };
 
 /// A run of tensors that travels together. A split bucket is stored as several consecutive entries: only the first has
@@ -69,7 +70,7 @@ struct shard {
 struct bucket {
     std::size_t offset = 0;         ///< elements from the start of a rank's tensor memory
     std::size_t elements = 0;       ///< with the padding between tensors
-    std::uint32_t first_tensor = 0; ///< that has elements here, or in the layout's order behind
+    std::uint32_t first_tensor = 0; ///< first tensor with elements here, or else the next one in the layout
     std::uint32_t tensors = 0;
     std::uint32_t first_shard = 0;
     std::uint32_t shards = 0;
@@ -94,11 +95,11 @@ struct chunk_stream {
 
     constexpr bool any() const noexcept { return stride != 0; }
 
-    /// Whether it has chunks of this shard; those of a shard with an owner are one rank's.
+    /// Whether the stream has chunks of this shard. One local rank handles all chunks of a shard with an owner.
     constexpr bool handles(shard const& s) const noexcept {
         return any() && (s.owner < 0 || static_cast<std::uint32_t>(s.owner) % stride == first);
     }
-    /// How many, if it handles the shard.
+    /// Number of its chunks of this shard, if it handles the shard.
     constexpr std::uint32_t count(shard const& s) const noexcept {
         if (s.owner >= 0) return s.chunks;
         return s.chunks > first ? (s.chunks - first + stride - 1) / stride : 0;
@@ -113,11 +114,11 @@ struct chunk_stream {
     }
 };
 
-/// Everything that a step needs to know, worked out once. A value: print it, compare it, test it.
+/// Everything that a step needs to know, computed once. A value: print it, compare it, test it.
 ///
 /// Shape:  n tensors → `buckets`; each bucket → `shards` (one server each) → chunks of at most
 ///         `chunk_bytes`, handled on every node by local rank k mod L.
-/// Cost:   O(tensors + shards) to make and to hold; chunks are arithmetic, not stored.
+/// Cost:   O(tensors + shards) in time and memory; chunks are computed, not stored.
 struct plan {
     std::vector<placed_tensor> tensors;
     std::vector<bucket> buckets;
@@ -125,31 +126,31 @@ struct plan {
     std::size_t elements = 0;      ///< of a rank's tensor memory, padding included
     std::size_t element_bytes = 0; ///< as stored
     std::size_t part_element_bytes =
-        0; ///< of an element of a node's sum on the wire (wide where ranks share a node)
+        0; ///< of an element of a node's sum on the wire: of the accumulator where ranks share a node
     std::size_t line_elements = 1; ///< elements to a cache line
     exchange_tuning tuning;
     int nodes = 1;
     int largest_node = 1;
     herring::roles roles;       ///< of the nodes
     int contributing_ranks = 1; ///< ranks of all contributors
-    bool even = true;           ///< all nodes have as many ranks
+    bool even = true;           ///< all nodes have the same number of ranks
     std::uint64_t digest = 0;   ///< of all of the above, compared between ranks at construction
 
-    /// Chunks that may be on their way to one server rank, per peer.
+    /// Upper bound on chunks in flight to one server rank, per peer.
     constexpr std::uint32_t window() const noexcept {
         std::size_t const chunks = tuning.chunk_bytes == 0 ? 0 : tuning.window_bytes / tuning.chunk_bytes;
         return static_cast<std::uint32_t>(chunks < 2 ? 2 : chunks);
     }
-    /// One-hop chunks that may be on their way to one peer.
+    /// Upper bound on one-hop chunks in flight to one peer.
     static constexpr std::uint32_t one_hop_window() noexcept { return 8; }
-    /// One-hop chunks of a rank's own that may be on their way at once: half a window.
+    /// Upper bound on one-hop chunks of one rank in flight: half a window.
     static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
 
-    /// Upper bound on split buckets: the parts of a larger model are larger. Over the network it keeps the numbers of executions
+    /// Upper bound on split buckets: a larger model gets larger parts. Over the network it keeps execution numbers
     /// within the 12 bits that a tag carries.
     constexpr std::size_t max_splits() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
 
-    /// Whether every node contributes and serves. Else every bucket goes to its server and back.
+    /// Whether every node contributes and serves. If not, every bucket takes two hops.
     constexpr bool all_have_both_roles() const noexcept {
         if (roles.contributors.empty()) return true; // not assigned
         return roles.contributor_count() == nodes && roles.server_count() == nodes;
@@ -162,15 +163,16 @@ struct plan {
                    : tuning.one_hop_bytes;
     }
 
-    /// Chunks of a rank's own whose parts may be on their way by dissemination at once: half its window.
+    /// Upper bound on chunks of one rank in flight by dissemination: half its window.
     static constexpr std::uint32_t dissemination_stages() noexcept { return 2; }
     static constexpr std::uint32_t dissemination_window() noexcept { return 2 * dissemination_stages(); }
-    /// Messages that a rank sends of a chunk by dissemination: ⌈log2 nodes⌉.
+    /// Messages per chunk that a rank sends by dissemination: ⌈log2 nodes⌉.
     constexpr std::uint32_t dissemination_rounds() const noexcept {
         return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(nodes - 1)));
     }
-    /// Buckets up to this many bytes take it: where messages saved cost more than the rounds that come on top. Each rank passes
-    /// on to the rank of its own number on other nodes, which they need to have.
+    /// Buckets up to this many bytes take the dissemination route; 0 if the messages it saves cost less than its
+    /// additional rounds. A rank sends to the ranks with its own local number, so all nodes must have the same number
+    /// of ranks.
     constexpr std::size_t dissemination_limit() const noexcept {
         if (nodes < 3 || !even || !all_have_both_roles()) return 0;
         auto const messages = static_cast<std::uint64_t>(nodes - 1),
@@ -178,7 +180,7 @@ struct plan {
         bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
         return pays ? tuning.dissemination_bytes : 0;
     }
-    /// Of the parts of all nodes: one buffer of the window.
+    /// Bytes of one buffer of the dissemination window: it holds the parts of all nodes.
     constexpr std::size_t dissemination_buffer_bytes() const noexcept {
         return static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes) * part_element_bytes;
     }
@@ -193,8 +195,9 @@ struct plan {
     }
 
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
-    /// peers · (window · chunk + one-hop window · one-hop chunk); where the node's sum needs staging too, also
-    /// peers · window · chunk + half a one-hop window · one-hop chunk. By dissemination window · nodes · its largest bucket more.
+    /// peers · (window · chunk + one-hop window · one-hop chunk); where ranks share a node, the node's sum adds
+    /// peers · window · chunk + half a one-hop window · one-hop chunk. Dissemination adds window · nodes · its
+    /// largest bucket.
     constexpr std::size_t staging_bytes(std::size_t peers) const noexcept {
         if (nodes < 2 || peers == 0) return 0;
         std::size_t const chunks = window() * slot_elements() * part_element_bytes;
@@ -212,23 +215,23 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept {
 }
 constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { return (value + by - 1) / by; }
 
-/// Cuts one shard into chunks: at most `chunk_elements` each, and enough of them that every one of
-/// `local_ranks` has work where the size allows it.
+/// Cuts one shard into chunks of at most `chunk_elements`, and enough of them that each of `local_ranks` ranks has
+/// work if the size allows it.
 constexpr shard cut(std::size_t offset, std::size_t elements, server_id server, std::size_t chunk_elements,
                     std::size_t line_elements, int local_ranks) noexcept {
-    shard made{.offset = offset, .elements = elements, .server = server};
-    if (elements == 0) return made;
+    shard part{.offset = offset, .elements = elements, .server = server};
+    if (elements == 0) return part;
     auto const ranks = static_cast<std::size_t>(local_ranks);
     std::size_t const fewest = round_up(divide_up(elements, chunk_elements), ranks);
-    made.chunk_elements = round_up(divide_up(elements, fewest), line_elements);
-    if (made.chunk_elements > chunk_elements && chunk_elements >= line_elements)
-        made.chunk_elements = chunk_elements / line_elements * line_elements;
-    made.chunks = static_cast<std::uint32_t>(divide_up(elements, made.chunk_elements));
-    return made;
+    part.chunk_elements = round_up(divide_up(elements, fewest), line_elements);
+    if (part.chunk_elements > chunk_elements && chunk_elements >= line_elements)
+        part.chunk_elements = chunk_elements / line_elements * line_elements;
+    part.chunks = static_cast<std::uint32_t>(divide_up(elements, part.chunk_elements));
+    return part;
 }
 
-/// Elements of a bucket's parts, the last of which may have fewer: all of it, or as little as makes even parts of at most
-/// `most`, if that is not 0.
+/// Elements of each part of a split bucket; the last part may have fewer. Parts are even and have at most `most`
+/// elements; 0: the bucket is one part.
 constexpr std::size_t split_elements(std::size_t elements, std::size_t most,
                                      std::size_t line_elements) noexcept {
     if (most == 0 || elements <= most) return elements;
@@ -237,20 +240,21 @@ constexpr std::size_t split_elements(std::size_t elements, std::size_t most,
 
 /// Intersects the tensors with a range of their bucket; offsets become relative to the range.
 constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offset, std::size_t elements,
-                        std::vector<bucket_tensor>& made) {
-    made.clear();
+                        std::vector<bucket_tensor>& result) {
+    result.clear();
     for (bucket_tensor const& t : tensors) {
         std::size_t const from = std::max(t.offset, offset);
         std::size_t const to = std::min(t.offset + t.elements, offset + elements);
-        if (from <= to && (from < to || t.elements == 0)) made.push_back({t.index, from - offset, to - from});
+        if (from <= to && (from < to || t.elements == 0))
+            result.push_back({t.index, from - offset, to - from});
     }
 }
 
 /// What is divided into shards, for errors.
 struct division {
     static constexpr std::size_t no_number = ~std::size_t{0};
-    int rank = -1;                       ///< that divides; -1: not known
-    char const* operation = "make_plan"; ///< that asks for it
+    int rank = -1;                       ///< the rank that reports; -1: not known
+    char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of an all_reduce
 };
 
@@ -262,7 +266,7 @@ class shard_check {
   public:
     constexpr shard_check(bucket_view const& view, int servers) noexcept : view_(view), servers_(servers) {}
 
-    /// Whether the range is sound: it begins where the one before it ended, and has a server.
+    /// Whether the range is sound: it begins where the previous range ended, and has a server.
     constexpr bool takes(std::size_t offset, std::size_t elements, server_id server) noexcept {
         if (defect_ != nullptr) return false;
         if (offset != next_)
@@ -278,10 +282,10 @@ class shard_check {
         return defect_ == nullptr;
     }
 
-    /// Whether all ranges were sound, and no element is left over.
+    /// Whether all ranges were sound and cover every element.
     constexpr bool sound() const noexcept { return defect_ == nullptr && next_ == view_.elements; }
 
-    /// Throws what is wrong, as `bad_argument`.
+    /// Throws the defect as `bad_argument`.
     [[noreturn]] HERRING_SEPARABLE void refuse(std::string_view policy, division const& of) const;
 
   private:
@@ -298,19 +302,19 @@ class shard_check {
 /// Fills in route, shards and chunks of one bucket; appends to `shards`. Throws `bad_argument` when the sharding policy
 /// does not give every element one server.
 template <class Sharding>
-constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, std::vector<shard>& shards,
+constexpr void divide(bucket& result, bucket_view const& view, plan const& facts, std::vector<shard>& shards,
                       division const& of) {
     std::size_t const bytes = view.elements * facts.element_bytes;
     bool const one_node = facts.nodes == 1;
-    made.elements = view.elements;
-    made.first_shard = static_cast<std::uint32_t>(shards.size());
+    result.elements = view.elements;
+    result.first_shard = static_cast<std::uint32_t>(shards.size());
     if (one_node)
-        made.path =
+        result.path =
             bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
     else
-        made.path = bytes > 0 && bytes <= facts.dissemination_limit() ? route::dissemination
-                    : bytes <= facts.one_hop_limit()                  ? route::one_hop
-                                                                      : route::two_hop;
+        result.path = bytes > 0 && bytes <= facts.dissemination_limit() ? route::dissemination
+                      : bytes <= facts.one_hop_limit()                  ? route::one_hop
+                                                                        : route::two_hop;
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
                  std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
@@ -322,7 +326,7 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
         chunks += part.chunks;
         shards.push_back(part);
     };
-    if (made.path == route::two_hop) {
+    if (result.path == route::two_hop) {
         shard_check check(view, facts.roles.server_count());
         auto const assign = [&](std::size_t offset, std::size_t elements, server_id server) {
             if (check.takes(offset, elements, server)) add(offset, elements, server);
@@ -332,19 +336,19 @@ constexpr void divide(bucket& made, bucket_view const& view, plan const& facts, 
     } else {
         add(0, view.elements, one_node ? server_id{0} : server_id{});
     }
-    made.shards = static_cast<std::uint32_t>(shards.size()) - made.first_shard;
-    made.chunks = chunks;
+    result.shards = static_cast<std::uint32_t>(shards.size()) - result.first_shard;
+    result.chunks = chunks;
 }
 
 } // namespace detail
 
-/// Makes the plan; `elements[i]` is the size of tensor i in layout order.
+/// Computes the plan; `elements[i]` is the size of tensor i in layout order.
 ///
 /// Cost:   O(tensors + shards); usable in a constant expression.
 /// Errors: `bad_argument`, the same on every rank: a sharding policy that does not give every element of a bucket one
-///         server, a fusion policy that answers a question in two ways, a placement policy that lists a node twice or that
-///         does not exist, or no server, chunks below a cache line, sizes beyond 8 TiB. The text names the policy, and the
-///         bucket and the range, or the node.
+///         server; a fusion policy that is not deterministic; a placement policy that lists a node twice, a node that
+///         does not exist, or no server; chunks below a cache line; sizes beyond 8 TiB. The text names the policy,
+///         and the bucket and the range, or the node.
 /// Source: Herring, SC'20 (balanced buckets); Parameter Hub, SoCC'18 (chunks owned end to end).
 template <class Fusion, class Sharding, class Placement = placement::colocated>
 HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
@@ -363,78 +367,80 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
             detail::refuse_plan({"the tensors have more than 8 TiB; see where their sizes come from"});
         all += one;
     }
-    plan made;
-    made.element_bytes = element_bytes;
-    made.nodes = map.nodes();
-    made.largest_node = map.largest_node();
-    made.even = map.largest_node() == map.smallest_node();
-    made.roles = Placement::assign(map);
+    plan result;
+    result.element_bytes = element_bytes;
+    result.nodes = map.nodes();
+    result.largest_node = map.largest_node();
+    result.even = map.largest_node() == map.smallest_node();
+    result.roles = Placement::assign(map);
     if (detail::roles_defect const defect =
-            detail::defect_of(made.roles, map, Placement::facts.dedicated_servers);
+            detail::defect_of(result.roles, map, Placement::facts.dedicated_servers);
         defect.what != nullptr)
         detail::refuse_roles(policy_name<Placement>(), defect, map);
-    made.contributing_ranks = made.roles.contributing_ranks(map);
-    made.part_element_bytes = made.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
-    made.line_elements = 64 / std::gcd(std::size_t{64}, element_bytes); // whole cache lines, of 24 bytes too
-    made.tuning = tuning;
-    made.tensors.reserve(elements.size());
+    result.contributing_ranks = result.roles.contributing_ranks(map);
+    result.part_element_bytes = result.roles.largest_contributor(map) > 1 ? accumulator_bytes : element_bytes;
+    result.line_elements =
+        64 / std::gcd(std::size_t{64}, element_bytes); // also for sizes such as 24: 8 elements are 3 lines
+    result.tuning = tuning;
+    result.tensors.reserve(elements.size());
 
     std::size_t cut = 0;
     if (tuning.split_bytes > 0) {
-        cut = std::max({tuning.split_bytes / element_bytes, all / made.max_splits(), made.line_elements});
-        cut = cut / made.line_elements * made.line_elements;
+        cut = std::max({tuning.split_bytes / element_bytes, all / result.max_splits(), result.line_elements});
+        cut = cut / result.line_elements * result.line_elements;
     }
     std::vector<bucket_tensor> open, in_part;
     std::size_t start = 0;
     std::size_t end = 0;
     auto const close = [&] {
         auto count = static_cast<std::uint32_t>(open.size());
-        std::size_t const most = detail::split_elements(end - start, cut, made.line_elements);
+        std::size_t const most = detail::split_elements(end - start, cut, result.line_elements);
         for (std::size_t at = start; at < end || count > 0; at += most) {
             std::size_t const size = std::min(most, end - at);
             detail::range_of(open, at - start, size, in_part);
             bucket part{.offset = at,
                         .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
                         .tensors = count};
-            detail::divide<Sharding>(part, {size, made.line_elements, in_part}, made, made.shards,
-                                     {.bucket = made.buckets.size()});
-            made.buckets.push_back(part);
+            detail::divide<Sharding>(part, {size, result.line_elements, in_part}, result, result.shards,
+                                     {.bucket = result.buckets.size()});
+            result.buckets.push_back(part);
             count = 0;
         }
         open.clear();
         start = end;
     };
     for (std::size_t i = 0; i < elements.size(); ++i) {
-        std::size_t const padded = detail::round_up(elements[i], made.line_elements);
-        made.tensors.push_back({end, elements[i], static_cast<std::uint32_t>(made.buckets.size())});
+        std::size_t const padded = detail::round_up(elements[i], result.line_elements);
+        result.tensors.push_back({end, elements[i], static_cast<std::uint32_t>(result.buckets.size())});
         open.push_back({i, end - start, padded});
         end += padded;
         fusion_state const state{(end - start) * element_bytes, open.size(),
                                  i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0,
-                                 made.roles.server_count(), made.largest_node};
+                                 result.roles.server_count(), result.largest_node};
         bool const full = Fusion::closes(state);
         if (Fusion::closes(state) != full) // ranks must close the same buckets
-            detail::refuse_plan({"fusion policy '", policy_name<Fusion>(), "', bucket ", made.buckets.size(),
+            detail::refuse_plan({"fusion policy '", policy_name<Fusion>(), "', bucket ",
+                                 result.buckets.size(),
                                  ": closes() answers yes and no to the same question, after tensor ", i,
                                  " of ", elements.size(), "; it must depend on its argument alone"});
         if (full) close();
     }
     if (!open.empty()) close();
-    made.elements = end;
+    result.elements = end;
     detail::digest sum;
-    sum.add(made.elements).add(element_bytes).add(made.part_element_bytes);
-    for (int const node : made.roles.contributors) sum.add(node);
-    for (std::size_t s = 0; s < made.roles.servers.size(); ++s)
-        sum.add(made.roles.servers[s]).add(made.roles.share(server_id::at(s)));
-    for (placed_tensor const& t : made.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
-    for (bucket const& b : made.buckets) sum.add(b.offset).add(b.elements).add(b.chunks).add(b.path);
-    for (shard const& s : made.shards)
+    sum.add(result.elements).add(element_bytes).add(result.part_element_bytes);
+    for (int const node : result.roles.contributors) sum.add(node);
+    for (std::size_t s = 0; s < result.roles.servers.size(); ++s)
+        sum.add(result.roles.servers[s]).add(result.roles.share(server_id::at(s)));
+    for (placed_tensor const& t : result.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
+    for (bucket const& b : result.buckets) sum.add(b.offset).add(b.elements).add(b.chunks).add(b.path);
+    for (shard const& s : result.shards)
         sum.add(s.offset).add(s.elements).add(s.chunk_elements).add(s.server.value);
-    made.digest = sum.value();
-    return made;
+    result.digest = sum.value();
+    return result;
 }
 
-/// The plan in words: what leaves in how many pieces by which route, and how much memory it takes.
+/// The plan as text: buckets, shards and chunks, the buckets of each route, and the staging memory.
 HERRING_SEPARABLE std::string to_string(plan const& p);
 
 } // namespace HERRING_NAMESPACE

@@ -66,7 +66,7 @@ struct roles {
         for (int const node : contributors) ranks += map.local_size(node);
         return ranks;
     }
-    /// Ranks of the contributor that has most.
+    /// Ranks of the largest contributor.
     constexpr int largest_contributor(topology const& map) const noexcept {
         int ranks = 0;
         for (int const node : contributors)
@@ -92,7 +92,7 @@ struct roles {
 
 namespace detail {
 
-/// What is wrong with roles. `node` is the number that the text is about, where there is one.
+/// A defect of roles. `node` is the node that has it, if `of_a_node`.
 struct roles_defect {
     char const* what = nullptr; ///< nullptr: nothing is wrong
     bool of_servers = false;

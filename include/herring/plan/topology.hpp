@@ -24,8 +24,8 @@ struct topology {
     std::vector<int> node_of; ///< rank → node, dense
 
   private:
-    // Before their callers, and without vector(n) and resize: clang 14 takes them in constant expressions only
-    // so.
+    // clang 14 needs these before their callers, and without vector(n) and resize, to take them in constant
+    // expressions.
     static constexpr std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
 
     static constexpr std::size_t hash(int id) noexcept {
@@ -37,7 +37,7 @@ struct topology {
         return mixed >> 20;
     }
 
-    /// Rank → first rank of its node, by a table that is at most half full.
+    /// Rank → first rank of its node, by a hash table that is at most half full.
     template <class Id> HERRING_SETUP static constexpr std::vector<int> leaders(std::span<Id const> ids) {
         std::size_t const mask = std::bit_ceil(2 * ids.size() + 1) - 1;
         std::vector<int> table, found;
@@ -96,7 +96,7 @@ struct topology {
         return topology(ids);
     }
 
-    /// The same ranks, each a node of its own.
+    /// The same ranks, each on its own node.
     HERRING_SETUP constexpr topology flat() const {
         std::vector<int> ids;
         ids.reserve(static_cast<std::size_t>(size()));
@@ -116,7 +116,7 @@ struct topology {
         return {order_.data() + begin_[at(node)], at(local_size(node))};
     }
 
-    /// The most and the fewest ranks that any node has.
+    /// Numbers of ranks of the largest and of the smallest node.
     constexpr int largest_node() const noexcept { return largest_; }
     constexpr int smallest_node() const noexcept { return smallest_; }
     constexpr bool same_node(int a, int b) const noexcept { return node(a) == node(b); }
@@ -127,7 +127,7 @@ struct topology {
 
   private:
     std::vector<int> local_; // rank → local rank
-    std::vector<int> begin_; // node → its first place in order_; one more at the end
+    std::vector<int> begin_; // node → its first index in order_; one additional entry at the end
     std::vector<int> order_; // ranks by (node, local rank)
     int largest_ = 0;
     int smallest_ = 0;

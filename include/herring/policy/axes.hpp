@@ -9,8 +9,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Every axis, once: AXIS(name, must_agree). All that exists once an axis follows from this list: the tags in `axes`, their order,
-/// the members of a pack, and the sentence about an axis that is named twice.
+/// The list of axes: AXIS(name, must_agree). From it follow the tags in `axes`, their order, the members of a pack,
+/// and the sentence about an axis that is named twice.
 ///
 /// `must_agree`: ranks with different policies on this axis cannot reduce together, so ranks compare the policies' names.
 #define HERRING_AXES(AXIS)                                                                                   \
@@ -37,8 +37,8 @@ HERRING_AXES(HERRING_AXIS)
 
 /// The policy that an axis takes when the pack leaves it out: `using type = ...;`.
 ///
-/// Only declared here, so that this header reaches no model; `herring/policy/defaults.hpp` has the specialisations.
-/// The transport has none, on purpose.
+/// Only declared here, so that this header includes no model; `herring/policy/defaults.hpp` has the specialisations.
+/// The transport has no default.
 template <class Axis> struct default_policy;
 
 namespace detail {
@@ -55,7 +55,7 @@ template <class... Axes> struct axis_list {
     }
 };
 
-// The list above as types. A list of types cannot end with a comma: `none` takes the one that is too many.
+// The list above as types. The macro leaves one comma too many, at the front: `none` stands before it, and is dropped.
 template <class... Axes> struct drop_first;
 template <class First, class... Axes> struct drop_first<First, Axes...> { using type = axis_list<Axes...>; };
 #define HERRING_AXIS(axis, agree) , axes::axis

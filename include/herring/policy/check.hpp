@@ -1,4 +1,4 @@
-// herring: how a policy is checked: clauses in order, one sentence for the first that is broken.
+// herring: the check of a policy: clauses in order, one sentence for the first broken one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_CHECK_HPP
 #define HERRING_POLICY_CHECK_HPP
@@ -10,7 +10,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Whether a policy models the concept of its axis, with one sentence for the first clause that it breaks.
+/// Whether a policy models the concept of its axis; prints one sentence for the first clause that it breaks.
 ///
 /// Specialised beside the concept of the axis, in `herring/<axis>/<axis>.hpp`:
 /// ```cpp
@@ -38,20 +38,20 @@ constexpr int first_broken(std::initializer_list<bool> clauses) noexcept {
     return -1;
 }
 
-/// `Check::value`, asked so that a failed static_assert in `Check` is the only message of the compiler
-/// (clang takes the whole class for invalid then, and the requirement for unmet).
+/// `Check::value`, written so that a failed static_assert in `Check` is the compiler's only message (clang then
+/// treats the class as invalid, and the requirement as not met).
 template <class Check>
 concept holds = requires {
     requires Check::value;
 };
 
 namespace detail {
-// A constant expression only if the facts are one.
+// A constant expression only if the facts are a constant expression.
 template <class Facts> constexpr bool readable(Facts) noexcept { return true; }
 } // namespace detail
 
-/// Whether a policy has `static constexpr Facts facts{...};`, as axes with boolean facts ask: a fact that is misspelt does not
-/// compile, and one that is left out has the default that `Facts` documents.
+/// Whether a policy has `static constexpr Facts facts{...};`. A misspelt fact does not compile, and an omitted one
+/// has the default that `Facts` documents.
 template <class Policy, class Facts>
 concept states_facts = requires {
     requires std::is_same_v<decltype(Policy::facts), Facts const>;

@@ -1,4 +1,4 @@
-// herring: what is wrong with a pack, as a value.
+// herring: the diagnosis of a pack: its first error, as a value.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_DIAGNOSIS_HPP
 #define HERRING_POLICY_DIAGNOSIS_HPP
@@ -11,8 +11,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Which of the policies that `herring/policy/names.hpp` declares it is, -1 for all others. A policy that is only declared
-/// is refused with the name of its header.
+/// Index of a policy that `herring/policy/names.hpp` declares; -1 for all others. Where such a policy is declared but
+/// not defined, the sentence names its header.
 template <class Policy> inline constexpr int declared_name = -1;
 
 namespace detail {
@@ -51,7 +51,7 @@ concept with_default = requires {
     typename default_policy<Axis>::type;
 };
 
-// What is wrong with a policy, seen alone.
+// The error of a policy by itself.
 template <class Policy> constexpr pack_error error_of_policy() noexcept {
     if constexpr (!std::is_same_v<Policy, std::remove_cvref_t<std::remove_pointer_t<Policy>>>)
         return pack_error::cv_or_pointer;
@@ -97,7 +97,7 @@ template <class... Policy> constexpr int name_without_header() noexcept {
 template <class... Policy> constexpr int axis_named_twice() noexcept {
     bool seen[all_axes::size] = {};
     int doubled = -1;
-    [[maybe_unused]] auto const visit = [&](int axis) { // unused by an empty pack
+    [[maybe_unused]] auto const visit = [&](int axis) { // not used for an empty pack
         if (seen[axis] && doubled < 0) doubled = axis;
         seen[axis] = true;
     };

@@ -1,4 +1,4 @@
-// herring: which types a reducer takes as elements.
+// herring: the types that a reducer takes as elements.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_ELEMENT_TYPES_HPP
 #define HERRING_POLICY_ELEMENT_TYPES_HPP
@@ -11,9 +11,9 @@ namespace HERRING_NAMESPACE {
 
 template <class Element> struct element;
 
-/// Whether tensors of this type can be reduced. Specialise it for a type of your own, above the reducer:
-/// `template <> inline constexpr bool herring::is_element<my_struct> = true;`. The type is then moved byte by byte and combined
-/// by an update rule that takes it, element by element, on the host.
+/// Whether tensors of this type can be reduced. Specialise it for your own type, above the reducer:
+/// `template <> inline constexpr bool herring::is_element<my_struct> = true;`. Elements are then copied as bytes and
+/// combined one by one, on the host, by an update rule that takes the type.
 template <class Element> inline constexpr bool is_element = false;
 template <> inline constexpr bool is_element<float> = true;
 template <> inline constexpr bool is_element<double> = true;
@@ -26,7 +26,7 @@ template <> inline constexpr bool is_element<unsigned long long> = true;
 
 namespace detail {
 
-// Elements are moved byte by byte, in chunks of at least 4 KiB: a chunk begins at a multiple of lcm(64, size) bytes.
+// Elements are copied as bytes, in chunks of at least 4 KiB: a chunk begins at a multiple of lcm(64, size) bytes.
 template <class Element>
 concept fit_element =
     std::is_trivially_copyable_v<Element> && std::is_default_constructible_v<Element> &&

@@ -1,4 +1,4 @@
-// herring: declarations of the policies that herring.hpp does not include: for a forgotten header there is a sentence.
+// herring: declarations of the policies that herring.hpp does not include, so that a sentence names a forgotten header.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_NAMES_HPP
 #define HERRING_POLICY_NAMES_HPP
@@ -39,7 +39,7 @@ using pcie_staging = gpu::basic_pcie_staging<gpu::cuda_runtime>;
 using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
 } // namespace HERRING_NAMESPACE::intra_node
 
-// herring.hpp has these; reducer.hpp alone does not, and then they are HRG-P09.
+// herring.hpp defines these. With reducer.hpp alone they are only declared: HRG-P09.
 namespace HERRING_NAMESPACE::fusion {
 struct per_tensor;
 struct whole_model;

@@ -1,4 +1,4 @@
-// herring: what a policy needs from the rest of a pack.
+// herring: the needs of a policy: requirements on the rest of its pack.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_NEEDS_HPP
 #define HERRING_POLICY_NEEDS_HPP
@@ -9,14 +9,13 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The list of what a policy needs from the rest of the pack: `using needs = herring::needs<need::ordered>;`.
+/// The requirements of a policy on the rest of its pack: `using needs = herring::needs<need::ordered>;`.
 ///
-/// A need is any type with `template <class Pack> struct check`, which has `value` and asserts it with its
-/// own sentence; `Pack` is `policies<...>`. A need reads the constants of other policies
-/// (`device_memory`, `keeps_order`, ...). The built-in needs are in `herring::need`.
+/// A need is any type with `template <class Pack> struct check`, which has `value` and asserts it with a sentence;
+/// `Pack` is `policies<...>`. A need reads the facts of other policies. The built-in needs are in `herring::need`.
 template <class... Needs> struct needs {};
 
-/// Needs that policies of Herring have, ready for yours.
+/// The needs of Herring's policies; yours may use them.
 namespace need {
 
 /// The update rule takes the element type: its `supports<Element>` is true. Every pack has this need.
@@ -34,8 +33,8 @@ struct update_for_element {
     };
 };
 
-/// Ranks of a node are combined before nodes are, which a rule has to allow: one whose facts say `associative = false` is
-/// folded rank by rank. Every pack has this need.
+/// A rule whose facts say `associative = false` is folded rank by rank, so the ranks of a node cannot be combined
+/// first. Every pack has this need.
 struct associative_where_ranks_join {
     template <class Pack> struct check {
         static constexpr bool joined = Pack::intra_node::facts.joins_ranks;
@@ -49,7 +48,7 @@ struct associative_where_ranks_join {
     };
 };
 
-/// Devices know the built-in element types; one of the user's lies on the host. Every pack has this need.
+/// On devices, only the built-in element types. Every pack has this need.
 struct elements_of_devices {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.device_memory;
@@ -65,7 +64,7 @@ struct elements_of_devices {
     };
 };
 
-/// A rule that lifts contributions is summed by the host: kernels of devices do not lift. Every pack has this need.
+/// A rule that lifts contributions is summed by the host: device kernels do not lift. Every pack has this need.
 struct lifted_by_the_host {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.sums_on_device;
@@ -78,8 +77,8 @@ struct lifted_by_the_host {
     };
 };
 
-/// The transport reaches the memory in which the intra_node policy keeps tensors, or that policy stages it
-/// through the host (`host_staging`). Every pack has this need.
+/// The transport can access the memory in which the intra_node policy keeps tensors, or that policy stages it through
+/// the host (`host_staging`). Every pack has this need.
 struct reachable_memory {
     template <class Pack> struct check {
         static constexpr bool on_device = Pack::intra_node::facts.device_memory;
@@ -117,8 +116,8 @@ using needs_of_every_pack =
     needs<need::update_for_element, need::reachable_memory, need::associative_where_ranks_join,
           need::lifted_by_the_host, need::elements_of_devices>;
 
-// Both stop at the first need that is not met. Plain recursion, because what a compiler prints around a sentence names
-// every template on the way: a conjunction over a pack prints pages.
+// Both stop at the first need that is not met. Plain recursion, because compilers print every enclosing template with a
+// sentence, and a conjunction over a pack prints pages.
 template <class Pack> constexpr bool needs_met(needs<>) noexcept { return true; }
 template <class Pack, class Need, class... Rest> constexpr bool needs_met(needs<Need, Rest...>) noexcept {
     if constexpr (!holds<typename Need::template check<Pack>>)

@@ -1,4 +1,4 @@
-// herring: a pack of policies: one policy an axis.
+// herring: a pack of policies: one policy per axis.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_PACK_HPP
 #define HERRING_POLICY_PACK_HPP
@@ -10,7 +10,7 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-// A set of policies. Overload resolution finds the policy of an axis, or else its default.
+// A set of policies. Overload resolution finds the policy of an axis, or its default.
 template <class Axis, class Policy> struct slot { using type = Policy; };
 template <class... Policy> struct policy_set : slot<typename Policy::axis, Policy>... {};
 template <class Axis, class Policy> slot<Axis, Policy> find_policy(slot<Axis, Policy> const*);
@@ -20,19 +20,19 @@ using policy_for = typename decltype(detail::find_policy<Axis>(static_cast<Set c
 
 } // namespace detail
 
-/// The canonical pack: one policy an axis, always in the order of `HERRING_AXES`, whatever order the user wrote.
+/// The canonical pack: one policy per axis, in the order of `HERRING_AXES`, whatever order the user wrote.
 ///
-/// `of<axes::transport>` is the policy of an axis; each axis has a short name too: `transport`, `intra_node`, ...
+/// `of<axes::transport>` is the policy of an axis; each axis is a member type too: `transport`, `intra_node`, ...
 template <class Element, class... Policy> struct policies {
     using element = Element;
     template <class Axis> using of = detail::policy_for<Axis, detail::policy_set<Policy...>>;
-// A name that is declared takes no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
+// A declared name cannot have parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define HERRING_AXIS(axis, agree) using axis = of<axes::axis>;
     HERRING_AXES(HERRING_AXIS)
 #undef HERRING_AXIS
 };
 
-/// Replaces a pack that was refused: its sentence has been printed, nothing else shall complain.
+/// Replaces a pack that was refused: its sentence has been printed, and must be the only message.
 template <class Element> struct rejected { using element = Element; };
 
 template <class Pack> class basic_reducer;

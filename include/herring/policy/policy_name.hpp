@@ -1,4 +1,4 @@
-// herring: the name of a policy, in messages and where ranks compare policies.
+// herring: the name of a policy, for messages and for comparing policies between ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_POLICY_NAME_HPP
 #define HERRING_POLICY_POLICY_NAME_HPP
@@ -24,9 +24,9 @@ template <class Spelled> constexpr std::string_view spelling() noexcept {
 
 } // namespace detail
 
-/// What a policy is called in messages: its `static constexpr` member `name`, else as the compiler spells it.
+/// The name of a policy in messages: its `static constexpr` member `name`, or else the compiler's spelling of its type.
 ///
-/// A policy with values in its type leaves `name` out or writes the values into it: ranks compare names.
+/// Ranks compare names: a policy template with value parameters leaves `name` out or includes the values in it.
 template <class Policy> constexpr std::string_view policy_name() noexcept {
     if constexpr (requires { std::string_view(Policy::name); })
         return Policy::name;

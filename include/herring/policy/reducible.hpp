@@ -1,4 +1,4 @@
-// herring: what a reducer asks of a pack and of a call, beyond what policies ask of each other.
+// herring: the requirements of a reducer on a pack and on a call, besides those of policies on each other.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_REDUCIBLE_HPP
 #define HERRING_POLICY_REDUCIBLE_HPP
@@ -17,13 +17,13 @@
 namespace HERRING_NAMESPACE::detail {
 
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
-    // No number of chunks or bytes overflows.
+    // Within these limits no number of chunks or bytes overflows.
     return sizes.chunk_bytes >= 4096 && sizes.chunk_bytes <= 1_GiB &&
            sizes.window_bytes >= sizes.chunk_bytes && sizes.window_bytes / sizes.chunk_bytes <= 65536 &&
            Transport::facts.max_message >= 2 * sizes.chunk_bytes;
 }
 
-/// What a reducer asks of a pack, beyond what its policies ask of each other.
+/// The requirements of a reducer on a pack, besides those of its policies on each other.
 template <class Pack> struct reducible {
     using transport = typename Pack::transport;
     static constexpr bool known = !Pack::placement::facts.dedicated_servers;
@@ -54,7 +54,7 @@ template <bool OnDevice> struct only_on_host {
         "all_reduce(device_span, stream)");
 };
 
-/// The rule that a policy stands for, and whether the pack names it.
+/// The update rule, and whether the pack names it or it is the default.
 template <class Update> struct rule {
     using type = Update;
     static constexpr bool is_named = true;

@@ -1,4 +1,4 @@
-// herring: from an element type and policies in any order to a pack.
+// herring: maps an element type and policies in any order to a pack.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_RESOLVE_HPP
 #define HERRING_POLICY_RESOLVE_HPP
@@ -14,7 +14,7 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-// Whether every policy has what its axis asks for. It stops at the first that has not.
+// Whether every policy models the concept of its axis. Stops at the first that does not.
 template <class Policy, class... Rest> constexpr bool all_valid() noexcept {
     if constexpr (!holds<check<typename Policy::axis, Policy>>)
         return false;
@@ -24,7 +24,8 @@ template <class Policy, class... Rest> constexpr bool all_valid() noexcept {
         return true;
 }
 
-// What replaces a refused pack has the user's element type if spans of it can exist, so that the code around it compiles.
+// A refused pack is replaced by one with the user's element type, if spans of it can exist, so that the code around
+// it compiles.
 template <class Element>
 concept lies_in_spans =
     std::is_object_v<Element> && complete<Element> && !std::is_abstract_v<Element> && !with_axis<Element>;
@@ -58,12 +59,13 @@ template <class Policy> constexpr bool diagnose_alone() noexcept {
 
 } // namespace detail
 
-/// For whoever writes a policy, behind its definition: `static_assert(herring::checked_policy<mine>);`. The compiler says
-/// there what it would say at a reducer: the one sentence for what `mine` lacks, `[HRG-Pnn]` or `[HRG-<axis>nn]`.
+/// For authors of policies, after the definition: `static_assert(herring::checked_policy<mine>);`. The compiler
+/// prints the same sentence as at a reducer for the first requirement that `mine` breaks, `[HRG-Pnn]` or
+/// `[HRG-<axis>nn]`.
 ///
-/// Result: true, also when a sentence was printed, so that it is the only error. To ask a question, as in a `requires`, take
-///         the concept of the axis, `herring::<axis>_policy<mine>`, which prints no sentence.
-/// Traps:  what a policy needs from the rest of a pack (its `needs`) is checked at the reducer.
+/// Result: true, also when a sentence was printed, so that it is the only error. In a `requires`, use the concept of
+///         the axis, `herring::<axis>_policy<mine>`, which prints no sentence.
+/// Traps:  a policy's `needs`, its requirements on the rest of a pack, are checked at the reducer.
 template <class Policy> inline constexpr bool checked_policy = detail::diagnose_alone<Policy>();
 
 /// Maps an element type and policies in any order to `policies<...>`, with the defaults filled in.
@@ -71,7 +73,7 @@ template <class Policy> inline constexpr bool checked_policy = detail::diagnose_
 /// Errors:  one static_assert sentence, `[HRG-Pnn]` for the pack itself, `[HRG-<axis>nn]` for a policy that
 ///          breaks a clause of its axis, `[HRG-Mnn]` for policies that do not fit together; then the type is
 ///          `rejected<Element>`. `docs/errors.md` has each with cause and fix.
-/// Traps:   not caught here, because the language stops earlier: a value where a type belongs (`25_MiB`), a
+/// Traps:   not caught here, because the compiler stops earlier: a value where a type belongs (`25_MiB`), a
 ///          template without its arguments (`balanced_buffer`), a bare brace list as a value
 ///          (clang refuses `adaptive_with<{...}>`; write `adaptive_with<adaptive_tuning{.spin_ns = 5000}>`).
 template <class Element, class... Policy> struct resolve {

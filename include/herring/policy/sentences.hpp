@@ -1,4 +1,4 @@
-// herring: one sentence of the compiler for each error in a pack.
+// herring: the sentences that the compiler prints for errors in a pack.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_SENTENCES_HPP
 #define HERRING_POLICY_SENTENCES_HPP
@@ -84,7 +84,7 @@ template <class Element, class... Policy> struct pack_sentences {
 #undef HERRING_HEADER
 };
 
-// The sentence about a policy whose axis is not included here, where the policy is checked alone.
+// The sentence for a policy that is checked by itself where the header of its axis is not included.
 template <class Policy> struct with_axis_header {
     static constexpr bool value = !requires {
         typename check<typename Policy::axis, Policy>::axis_header_left_out;

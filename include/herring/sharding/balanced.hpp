@@ -1,4 +1,4 @@
-// herring: equal bytes for every server, whatever the tensors.
+// herring: sharding by equal bytes for every server, whatever the tensors.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SHARDING_BALANCED_HPP
 #define HERRING_SHARDING_BALANCED_HPP

@@ -1,4 +1,4 @@
-// herring: what a sharding policy is: the rule that gives every element of a bucket a server.
+// herring: the concept of sharding policies: the rule that gives every element of a bucket a server.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SHARDING_SHARDING_HPP
 #define HERRING_SHARDING_SHARDING_HPP
@@ -48,10 +48,10 @@ concept sharding_assigns = requires(bucket_view const& bucket, roles const& node
 /// A sharding policy assigns ranges in ascending order that cover the bucket once: `assign(offset, elements, server)` with a
 /// `server_id` below `nodes.server_count()`, and `offset` a multiple of the bucket's line_elements. Pure: the same on every rank.
 ///
-/// `nodes.share(server)` is the part of the bucket that the placement means for a server. A policy may ignore it.
+/// `nodes.share(server)` is the server's share of a bucket according to the placement. A policy may ignore it.
 ///
-/// Errors: `bad_argument` on every rank when it does not, from the reducer's constructor (and from `all_reduce`, whose
-/// buffers are divided at the call); the text names the policy, the bucket and the range.
+/// Errors: `bad_argument` on every rank if a bucket is not covered so, from the reducer's constructor (and from
+///         `all_reduce`, whose buffers are divided at the call); the text names the policy, the bucket and the range.
 template <class Policy>
 concept sharding_policy =
     std::same_as<typename Policy::axis, axes::sharding> && sharding_named<Policy> && sharding_assigns<Policy>;

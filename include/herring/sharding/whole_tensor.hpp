@@ -1,4 +1,4 @@
-// herring: the naive parameter server: every tensor whole on one server. A baseline, not a recommendation.
+// herring: sharding as the naive parameter server has it: each tensor on one server. A baseline, not a recommendation.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SHARDING_WHOLE_TENSOR_HPP
 #define HERRING_SHARDING_WHOLE_TENSOR_HPP
@@ -8,11 +8,11 @@
 
 namespace HERRING_NAMESPACE::sharding {
 
-/// Gives tensor i, whole, to server i mod S, whatever its share.
+/// Assigns tensor i as a whole to server i mod S, whatever its share.
 ///
 /// Shape:   bucket of t tensors → t ranges.
 /// Cost:    the server of the largest tensor carries all of it: max/mean load up to S.
-/// Source:  the placement that Herring, SC'20, measures itself against.
+/// Source:  the baseline of Herring, SC'20.
 struct whole_tensor {
     using axis = axes::sharding;
     static constexpr char const* name = "whole_tensor";

@@ -1,4 +1,4 @@
-// herring: a rank's CUDA device: which it is, and how its errors are told.
+// herring: a rank's CUDA device: its choice, and its errors.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_CUDA_CUDA_DEVICE_CUH
 #define HERRING_GPU_CUDA_CUDA_DEVICE_CUH
@@ -24,8 +24,8 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// Makes a device current and, unless it is to stay so, afterwards what was current before. Meanwhile calls that somebody's
-/// capture of a graph would forbid to this thread (or to all) are allowed: none of them is in a stream that is captured.
+/// Makes a device current and, unless it is to stay so, restores the previous one afterwards. Meanwhile calls are
+/// allowed that a capture of a graph forbids to this thread (or to all threads): none of them uses a captured stream.
 class current_device {
   public:
     explicit current_device(int wanted, bool stays = false) noexcept {
@@ -45,10 +45,10 @@ class current_device {
     int before_ = 0;
     bool changed_ = false;
     bool exchanged_ = false;
-    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // afterwards: what it was before
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // after the exchange: the previous mode
 };
 
-/// Errors that come up late, in whatever call is next: of a kernel that ran before it, whoever's that was.
+/// Whether the error is asynchronous: of a kernel that ran before the call that returned it, ours or the program's.
 inline bool of_earlier_work(cudaError_t what) noexcept {
     switch (what) {
     case cudaErrorIllegalAddress:
@@ -67,12 +67,12 @@ inline bool of_earlier_work(cudaError_t what) noexcept {
     }
 }
 
-/// A device's name that is the same in all processes.
+/// A device's PCI bus id, which is the same in all processes.
 struct bus_name {
     char text[16] = {};
 };
 
-/// What went wrong with a call of CUDA's on `device`, in the rank's words. `bytes` that were asked for, unless 0.
+/// The failure of a CUDA call on `device`. `bytes`: the size of the request, or 0.
 HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t result, char const* call,
                                           std::size_t bytes = 0, char const* advice = nullptr,
                                           char const* operation = "construction", int peer = -1) noexcept {
@@ -91,10 +91,10 @@ HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t resu
 
 } // namespace detail
 
-/// Gives each local rank a device, by turns, and makes it current. To be called before anything else of CUDA, in the
-/// process or thread of the rank. Returns the device's number.
+/// Assigns devices to local ranks round-robin, and makes this rank's current. To be called before any other CUDA call
+/// in the process or thread of the rank. Returns the device's number.
 ///
-/// Errors: `unsupported` where there is no device, naming the driver's reason.
+/// Errors: `unsupported` if there is no device, with the driver's reason.
 HERRING_SETUP inline int use_device(world& ranks) {
     int count = 0;
     cudaError_t const result = cudaGetDeviceCount(&count);
@@ -111,12 +111,12 @@ HERRING_SETUP inline int use_device(world& ranks) {
     return device;
 }
 
-/// The device that is current in the thread that makes it, and the first error of a call.
+/// The device that is current in the constructing thread, and the first error of a call.
 ///
-/// Errors name the rank, the device and the call. One that a kernel left behind which ran before is said to be that.
+/// Errors name the rank, the device and the call. The text of an asynchronous error says that earlier work caused it.
 class cuda_device {
   public:
-    /// Collective. Says so, once a device, on stderr, when local ranks share it.
+    /// Collective. Warns on stderr, once per device, if local ranks share it.
     HERRING_SETUP explicit cuda_device(world& ranks) : ranks_(ranks), rank_(ranks.rank()) {
         int count = 0;
         cudaError_t const result = cudaGetDeviceCount(&count);
@@ -144,7 +144,7 @@ class cuda_device {
         return failing_.load(std::memory_order_acquire) ? &why_ : nullptr;
     }
 
-    /// Calls with the device current; keeps an error. Nothing is called after one.
+    /// Makes a CUDA call with the device current and keeps its error. After an error nothing is called.
     template <class Call> void checked(char const* call, Call&& calling) noexcept {
         if (failed() != nullptr) return;
         detail::current_device const current(number_, elsewhere());
@@ -160,18 +160,20 @@ class cuda_device {
     HERRING_SETUP void set_up(cudaError_t result, char const* call, std::size_t bytes = 0,
                               char const* advice = nullptr) const {
         if (result == cudaSuccess) return;
-        if (!detail::of_earlier_work(result)) (void)cudaGetLastError(); // told here; not for the next call
+        if (!detail::of_earlier_work(result))
+            (void)cudaGetLastError(); // reported here, so that the next call does not report it
         throw error(detail::cuda_failure(rank_, number_, result, call, bytes, advice));
     }
 
-    /// In destructors: asks until what is asked about has ended, at most 30 s; 2 s where the world or the device has failed, for
-    /// what waits for a peer that died may never end. False after that, and from then on at once: all destructors leave
-    /// what that work may touch (memory, streams, pinned pages) to the end of the process.
+    /// For destructors: queries until the work has ended, for at most 30 s, or 2 s after a failure of the world or
+    /// the device, because work that waits for a dead peer may never end. After a timeout it returns false, and from
+    /// then on at once: all destructors leak what that work may access (memory, streams, pinned pages) until the
+    /// process ends.
     template <class Query> HERRING_SETUP bool ended(Query&& query) noexcept {
         detail::current_device const current(number_);
         for (auto const since = clock::now();;) {
             if (query() != cudaErrorNotReady)
-                return true; // done; or the context is broken, and nothing runs in it
+                return true; // ended, or the context is broken and nothing runs in it
             if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
             if (stuck()) return false;
             bool const hopeless = failed() != nullptr || ranks_.failed() != nullptr;
@@ -187,17 +189,17 @@ class cuda_device {
         stuck_.store(true, std::memory_order_release);
         return false;
     }
-    /// Whether something did not end, and is left.
+    /// Whether work did not end in time, and its memory is leaked.
     bool stuck() const noexcept { return stuck_.load(std::memory_order_acquire); }
 
-    // In a thread of the reducer's, and wherever else it is moved from than where it was made, the device stays current:
-    // to make the one before it current again would make a context there.
-    bool elsewhere() const noexcept { return ::pthread_equal(::pthread_self(), made_in_) == 0; }
+    // In any thread but the constructing one the device stays current: restoring the previous device would create a
+    // context on it.
+    bool elsewhere() const noexcept { return ::pthread_equal(::pthread_self(), constructed_in_) == 0; }
 
   private:
     world& ranks_;
     int rank_;
-    pthread_t made_in_ = ::pthread_self();
+    pthread_t constructed_in_ = ::pthread_self();
     int number_ = 0;
     int processors_ = 1;
     detail::bus_name bus_{};

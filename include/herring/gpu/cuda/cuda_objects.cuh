@@ -1,4 +1,4 @@
-// herring: what a rank owns on its CUDA device, each released by its owner: memory, streams, events, lists, graphs.
+// herring: owners of a rank's CUDA objects: memory, streams, events, lists, graphs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_CUDA_CUDA_OBJECTS_CUH
 #define HERRING_GPU_CUDA_CUDA_OBJECTS_CUH
@@ -18,17 +18,17 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Memory of the device, zeroed.
+/// Zeroed device memory.
 class cuda_memory {
   public:
     HERRING_SETUP cuda_memory(cuda_device& on, std::size_t bytes) : on_(on) {
         if (bytes == 0) return;
         detail::current_device const current(on.number());
-        // In whole blocks of the driver's, for a block is shared with another process as a whole.
+        // Whole blocks of the driver, because a block is exported to other processes as a whole.
         std::size_t const whole = (bytes + block - 1) / block * block;
         on.set_up(cudaMalloc(&data_, whole), "cudaMalloc", whole,
                   "use a smaller layout, or free memory of the device");
-        // In a stream of its own: the legacy one would wait for the program's blocking streams, and end a capture of one.
+        // In a new stream: the legacy stream would wait for the program's blocking streams, and break their captures.
         cudaStream_t once = nullptr;
         cudaError_t result = cudaStreamCreateWithFlags(&once, cudaStreamNonBlocking);
         if (result == cudaSuccess) result = cudaMemsetAsync(data_, 0, whole, once);
@@ -47,7 +47,7 @@ class cuda_memory {
         (void)cudaFree(data_);
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-    /// It is not freed before the process ends.
+    /// Leaks it until the process ends.
     void leave() noexcept { data_ = nullptr; }
 
   private:
@@ -56,7 +56,7 @@ class cuda_memory {
     void* data_ = nullptr;
 };
 
-/// Pages of the host's that are locked, and seen by devices.
+/// Page-locked host memory that devices can access.
 class cuda_pinned {
   public:
     HERRING_SETUP cuda_pinned(cuda_device& on, std::span<std::byte> pages) : on_(on), pages_(pages) {
@@ -88,57 +88,57 @@ class cuda_pinned {
     std::byte* seen_ = nullptr;
 };
 
-/// A queue, before the program's own where both are due. Ends with what is in it, or is left (see `cuda_device::ended`).
+/// A stream of high priority. The destructor waits for its work, or leaks it (see `cuda_device::ended`).
 class cuda_stream {
   public:
     HERRING_SETUP explicit cuda_stream(cuda_device& on) : on_(on) {
         detail::current_device const current(on.number());
-        // Before the program's own kernels where both are due: other ranks wait for what is in it.
+        // Higher priority than the program's own kernels, because other ranks wait for this work.
         int least = 0, most = 0;
         on.set_up(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange");
-        on.set_up(cudaStreamCreateWithPriority(&made_, cudaStreamNonBlocking, most), "cudaStreamCreate");
+        on.set_up(cudaStreamCreateWithPriority(&handle_, cudaStreamNonBlocking, most), "cudaStreamCreate");
     }
     cuda_stream(cuda_stream const&) = delete;
     cuda_stream& operator=(cuda_stream const&) = delete;
     ~cuda_stream() {
-        // What is in it uses what goes next.
-        if (!on_.ended([this] { return cudaStreamQuery(made_); })) return;
+        // Its work uses memory that is released next.
+        if (!on_.ended([this] { return cudaStreamQuery(handle_); })) return;
         detail::current_device const current(on_.number());
-        (void)cudaStreamDestroy(made_);
+        (void)cudaStreamDestroy(handle_);
     }
-    cudaStream_t handle() const noexcept { return made_; }
+    cudaStream_t handle() const noexcept { return handle_; }
 
   private:
     cuda_device& on_;
-    cudaStream_t made_ = nullptr;
+    cudaStream_t handle_ = nullptr;
 };
 
 class cuda_event {
   public:
-    /// `shared`: ranks of other processes wait for it.
+    /// `shared`: ranks of other processes wait for the event.
     HERRING_SETUP cuda_event(cuda_device& on, bool shared) {
         detail::current_device const current(on.number());
         unsigned const flags = cudaEventDisableTiming | (shared ? cudaEventInterprocess : 0u);
-        on.set_up(cudaEventCreateWithFlags(&made_, flags), "cudaEventCreate");
+        on.set_up(cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreate");
     }
-    cuda_event(cuda_event&& other) noexcept : made_(std::exchange(other.made_, nullptr)) {}
+    cuda_event(cuda_event&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     cuda_event& operator=(cuda_event&&) = delete;
     ~cuda_event() {
-        if (made_ != nullptr) (void)cudaEventDestroy(made_);
+        if (handle_ != nullptr) (void)cudaEventDestroy(handle_);
     }
-    cudaEvent_t handle() const noexcept { return made_; }
-    /// It is not destroyed before the process ends.
-    void leave() noexcept { made_ = nullptr; }
+    cudaEvent_t handle() const noexcept { return handle_; }
+    /// Leaks it until the process ends.
+    void leave() noexcept { handle_ = nullptr; }
 
   protected:
-    explicit cuda_event(cudaEvent_t made) noexcept : made_(made) {}
-    cudaEvent_t release() noexcept { return std::exchange(made_, nullptr); }
+    explicit cuda_event(cudaEvent_t handle) noexcept : handle_(handle) {}
+    cudaEvent_t release() noexcept { return std::exchange(handle_, nullptr); }
 
   private:
-    cudaEvent_t made_ = nullptr;
+    cudaEvent_t handle_ = nullptr;
 };
 
-/// A list of copies in memory that host and device see, and what `cub::DeviceMemcpy` needs beside it.
+/// A list of copies in memory of host and device, and the temporary memory of `cub::DeviceMemcpy`.
 class cuda_batch {
   public:
     HERRING_SETUP cuda_batch(cuda_device& on, std::size_t copies)
@@ -161,7 +161,7 @@ class cuda_batch {
         detail::current_device const current(on_.number());
         (void)cudaFreeHost(to_);
     }
-    /// It is not freed before the process ends.
+    /// Leaks it until the process ends.
     void leave() noexcept {
         to_ = nullptr;
         temporary_.leave();
@@ -187,7 +187,7 @@ class cuda_batch {
     std::size_t* bytes_ = nullptr;
 };
 
-/// What results were found to be, on the device, and where the host finds it.
+/// The findings of inspections: on the device, and a copy for the host.
 class cuda_counter {
   public:
     HERRING_SETUP explicit cuda_counter(cuda_device& on) : on_(on), device_(on, sizeof(inspection_scratch)) {
@@ -215,7 +215,7 @@ class cuda_counter {
     void* seen_ = nullptr;
 };
 
-/// What was captured, ready to be launched.
+/// A captured graph, ready to be launched.
 class cuda_graph {
   public:
     cuda_graph() = default;
@@ -226,9 +226,9 @@ class cuda_graph {
   private:
     friend class cuda_runtime;
     void clear() noexcept {
-        if (made_ != nullptr) (void)cudaGraphExecDestroy(std::exchange(made_, nullptr));
+        if (handle_ != nullptr) (void)cudaGraphExecDestroy(std::exchange(handle_, nullptr));
     }
-    cudaGraphExec_t made_ = nullptr;
+    cudaGraphExec_t handle_ = nullptr;
 };
 
 } // namespace HERRING_NAMESPACE::gpu

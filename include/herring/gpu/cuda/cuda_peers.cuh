@@ -20,7 +20,7 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// Tells processes apart, also of other containers.
+/// Identifies a process, also across containers.
 struct process_mark {
     long id;
     std::uint64_t token;
@@ -33,7 +33,7 @@ struct process_mark {
 
 } // namespace detail
 
-/// Device memory as it is named to other ranks of the node, and an event.
+/// Handles of device memory and of an event, for other ranks of the node.
 struct exported_cuda_memory {
     detail::process_mark process;
     detail::bus_name bus;
@@ -44,24 +44,24 @@ struct exported_cuda_memory {
 };
 struct exported_cuda_event {
     detail::process_mark process;
-    cudaEvent_t made;
+    cudaEvent_t event;
     cudaError_t shareable;
     cudaIpcEventHandle_t handle;
 };
 HERRING_SETUP inline exported_cuda_memory exported(cuda_device const& on, cuda_memory const& own) noexcept {
-    exported_cuda_memory made{
+    exported_cuda_memory result{
         detail::process_mark::mine(), on.bus(), on.number(), own.data(), cudaSuccess, {}};
     detail::current_device const current(on.number());
-    if (own.data() != nullptr) made.shareable = cudaIpcGetMemHandle(&made.handle, own.data());
-    if (made.shareable != cudaSuccess) (void)cudaGetLastError(); // threads do not need it
-    return made;
+    if (own.data() != nullptr) result.shareable = cudaIpcGetMemHandle(&result.handle, own.data());
+    if (result.shareable != cudaSuccess) (void)cudaGetLastError(); // ranks in threads do not need the handle
+    return result;
 }
 HERRING_SETUP inline exported_cuda_event exported(cuda_device const& on, cuda_event const& own) noexcept {
-    exported_cuda_event made{detail::process_mark::mine(), own.handle(), cudaSuccess, {}};
+    exported_cuda_event result{detail::process_mark::mine(), own.handle(), cudaSuccess, {}};
     detail::current_device const current(on.number());
-    made.shareable = cudaIpcGetEventHandle(&made.handle, own.handle());
-    if (made.shareable != cudaSuccess) (void)cudaGetLastError();
-    return made;
+    result.shareable = cudaIpcGetEventHandle(&result.handle, own.handle());
+    if (result.shareable != cudaSuccess) (void)cudaGetLastError();
+    return result;
 }
 
 namespace detail {
@@ -76,22 +76,22 @@ HERRING_SETUP inline void import(cuda_device const& on, cudaError_t result, char
                      "construction", peer));
 }
 
-/// Whether this device reaches that rank's memory.
+/// Enables access to that rank's device; throws if there is none.
 HERRING_SETUP inline void enable_peer_access(cuda_device const& on, exported_cuda_memory const& of,
                                              int peer) {
     if (std::memcmp(of.bus.text, on.bus().text, sizeof on.bus().text) == 0) return;
     device_of_rank const own{on.rank(), on.number(), on.bus().text};
-    int there = -1;
-    if (cudaDeviceGetByPCIBusId(&there, of.bus.text) != cudaSuccess) {
+    int other = -1;
+    if (cudaDeviceGetByPCIBusId(&other, of.bus.text) != cudaSuccess) {
         (void)cudaGetLastError();
         throw error(peer_access_error(own, {peer, -1, of.bus.text}));
     }
     int reaches = 0;
-    on.set_up(cudaDeviceCanAccessPeer(&reaches, on.number(), there), "cudaDeviceCanAccessPeer");
-    if (reaches == 0) throw error(peer_access_error(own, {peer, there, of.bus.text}));
+    on.set_up(cudaDeviceCanAccessPeer(&reaches, on.number(), other), "cudaDeviceCanAccessPeer");
+    if (reaches == 0) throw error(peer_access_error(own, {peer, other, of.bus.text}));
     if (!(of.process == detail::process_mark::mine())) return;
     detail::current_device const current(on.number());
-    cudaError_t const enabled = cudaDeviceEnablePeerAccess(there, 0);
+    cudaError_t const enabled = cudaDeviceEnablePeerAccess(other, 0);
     if (enabled == cudaErrorPeerAccessAlreadyEnabled)
         (void)cudaGetLastError();
     else
@@ -100,7 +100,7 @@ HERRING_SETUP inline void enable_peer_access(cuda_device const& on, exported_cud
 
 } // namespace detail
 
-/// Another rank's, as this device sees it: opened, or (threads of one process) itself.
+/// Another rank's memory, as this device sees it: opened by IPC, or the same pointer for ranks of one process.
 class imported_cuda_memory {
   public:
     HERRING_SETUP imported_cuda_memory(cuda_device& on, exported_cuda_memory const& of, int peer) : on_(on) {
@@ -141,17 +141,17 @@ class imported_cuda_event : public cuda_event {
         : cuda_event(std::move(other)), owned_(other.owned_) {}
     imported_cuda_event& operator=(imported_cuda_event&&) = delete;
     ~imported_cuda_event() {
-        if (!owned_) (void)release(); // of a thread of this process, which destroys it
+        if (!owned_) (void)release(); // a rank of this process owns it
     }
 
   private:
     static cudaEvent_t opened(cuda_device& on, exported_cuda_event const& of, int peer) {
-        if (of.process == detail::process_mark::mine()) return of.made;
+        if (of.process == detail::process_mark::mine()) return of.event;
         detail::current_device const current(on.number());
         detail::import(on, of.shareable, "cudaIpcGetEventHandle", peer);
-        cudaEvent_t made = nullptr;
-        detail::import(on, cudaIpcOpenEventHandle(&made, of.handle), "cudaIpcOpenEventHandle", peer);
-        return made;
+        cudaEvent_t event = nullptr;
+        detail::import(on, cudaIpcOpenEventHandle(&event, of.handle), "cudaIpcOpenEventHandle", peer);
+        return event;
     }
     bool owned_;
 };

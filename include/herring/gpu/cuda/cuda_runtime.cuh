@@ -1,4 +1,4 @@
-// herring: the runtime of CUDA devices: what goes into streams, every call checked.
+// herring: the runtime of CUDA devices: stream operations, every call checked.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_CUDA_CUDA_RUNTIME_CUH
 #define HERRING_GPU_CUDA_CUDA_RUNTIME_CUH
@@ -19,7 +19,7 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The device that is current in the thread that makes it. See runtime_policy, and cuda_device for errors.
+/// The device that is current in the constructing thread. See runtime_policy, and cuda_device for errors.
 class cuda_runtime : public cuda_device {
   public:
     static constexpr char const* name = "cuda_runtime";
@@ -54,7 +54,7 @@ class cuda_runtime : public cuda_device {
         return gpu::exported(*this, own);
     }
 
-    // ---- what goes into streams -------------------------------------------------------------------------------------
+    // ---- stream operations ------------------------------------------------------------------------------------------
 
     void record(cuda_event& mark, cudaStream_t in) noexcept {
         checked("cudaEventRecord", [&] { return cudaEventRecord(mark.handle(), in); });
@@ -72,7 +72,7 @@ class cuda_runtime : public cuda_device {
             return false;
         }
         if (cudaPeekAtLastError() == cudaErrorNotReady)
-            (void)cudaGetLastError(); // no error for the program to find
+            (void)cudaGetLastError(); // the program must not find it
         return false;
     }
     void to_host(cudaStream_t in, std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
@@ -103,7 +103,7 @@ class cuda_runtime : public cuda_device {
     }
     void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at, std::size_t count) noexcept {
         checked("cub::DeviceMemcpy::Batched", [&] {
-            // It returns the last error, whoever's that is; "not ready" is none.
+            // The call returns the last error, also of the program's calls; "not ready" is no error.
             cudaError_t const before = cudaPeekAtLastError();
             if (before == cudaErrorNotReady)
                 (void)cudaGetLastError();
@@ -139,21 +139,21 @@ class cuda_runtime : public cuda_device {
         detail::current_device const current(number(), elsewhere());
         cudaGraph_t kept = nullptr;
         cudaError_t result =
-            cudaStreamEndCapture(in, &kept); // also after a failure: the stream is captured else
+            cudaStreamEndCapture(in, &kept); // also after a failure, or the stream would stay captured
         if (failed() == nullptr && result != cudaSuccess)
             keep(result, "cudaStreamEndCapture: what was called in the capture cannot be captured");
         if (failed() == nullptr) {
-            into.clear(); // which the driver frees when its last launch is done
-            checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&into.made_, kept, 0); });
+            into.clear(); // the driver frees it when its last launch is done
+            checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&into.handle_, kept, 0); });
         }
         if (kept != nullptr) (void)cudaGraphDestroy(kept);
         return failed() == nullptr;
     }
     void replay(cudaStream_t in, cuda_graph& what) noexcept {
-        checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(what.made_, in); });
+        checked("cudaGraphLaunch", [&] { return cudaGraphLaunch(what.handle_, in); });
     }
 
-    /// As far as the device can be told to: where it orders such writes itself there is nothing to do.
+    /// Nothing to do on devices that order such writes themselves.
     void flush() noexcept {
         if (flushes_)
             checked("cudaDeviceFlushGPUDirectRDMAWrites", [] {
@@ -169,7 +169,7 @@ class cuda_runtime : public cuda_device {
         if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) return nullptr;
         if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
         if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
-            return nullptr; // the next call tells it
+            return nullptr; // the next call reports the error
         return stream_is_captured;
     }
     char const* check_tensor(void const* place) const noexcept {

@@ -1,4 +1,4 @@
-// herring: the k-way sum as one thread of a kernel does its share of it; the host can run the same lines.
+// herring: the k-way sum: one kernel thread's share of it; the host can run the same code.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_FOLD_HPP
 #define HERRING_GPU_KERNEL_FOLD_HPP
@@ -24,20 +24,20 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
-/// What one access moves.
+/// 16 bytes, moved by one access.
 struct alignas(access_bytes) vec16 {
     std::uint32_t words[4];
 };
 
 HERRING_HOST_DEVICE inline vec16 load_vec16(void const* from) noexcept {
 #if defined(__CUDA_ARCH__)
-    // Read once: not to be kept in caches. Not by the read-only path, for a target may be a source.
+    // Streaming load, for data that is read once. Not the read-only path: a target may be a source.
     uint4 const got = __ldcs(static_cast<uint4 const*>(from));
     return {{got.x, got.y, got.z, got.w}};
 #else
-    vec16 made;
-    std::memcpy(&made, __builtin_assume_aligned(from, access_bytes), sizeof made);
-    return made;
+    vec16 result;
+    std::memcpy(&result, __builtin_assume_aligned(from, access_bytes), sizeof result);
+    return result;
 #endif
 }
 HERRING_HOST_DEVICE inline void store_vec16(void* to, vec16 const& value) noexcept {
@@ -49,7 +49,7 @@ HERRING_HOST_DEVICE inline void store_vec16(void* to, vec16 const& value) noexce
 #endif
 }
 
-/// As many elements as an access has, in the accumulator's type.
+/// The elements of one access, in the accumulator's type.
 template <class Element> struct lanes {
     static constexpr int size = static_cast<int>(access_bytes / sizeof(Element));
     accumulator<Element> at[size];
@@ -57,10 +57,10 @@ template <class Element> struct lanes {
     HERRING_HOST_DEVICE static lanes of(vec16 const& from) noexcept {
         Element narrow[size];
         std::memcpy(narrow, &from, sizeof narrow);
-        lanes made;
+        lanes result;
         HERRING_UNROLL
-        for (int i = 0; i < size; ++i) made.at[i] = static_cast<accumulator<Element>>(narrow[i]);
-        return made;
+        for (int i = 0; i < size; ++i) result.at[i] = static_cast<accumulator<Element>>(narrow[i]);
+        return result;
     }
 };
 
@@ -70,14 +70,14 @@ HERRING_HOST_DEVICE inline std::uintptr_t address(void const* of) noexcept {
 
 } // namespace detail
 
-/// A thread's share of the slices [j, j + 1) of a sum. SourceCount is known at compile time, or 0: counted at run time.
+/// One thread's share of slice j of a sum. SourceCount: the number of sources if known at compile time, else 0.
 ///
 /// Cost: each source read once, each target written once, 16 bytes at a time where all buffers are aligned alike.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish> struct fold_share {
     using number = accumulator<Element>;
     using target = std::conditional_t<Wide, number, Element>;
     static constexpr int lanes = detail::lanes<Element>::size;
-    /// Accesses of a thread that are under way at once, for each source.
+    /// Accesses in flight per thread and source.
     static constexpr int depth = SourceCount == 1 ? 4 : SourceCount == 2 ? 2 : 1;
     static_assert(SourceCount >= 0 && SourceCount <= most_buffers);
 
@@ -156,12 +156,12 @@ template <class Update, class Element, bool Wide, int SourceCount, class Finish>
         for (int l = 0; l < lanes; ++l) total.at[l] = Update::combine(total.at[l], next.at[l]);
     }
     HERRING_HOST_DEVICE void put(detail::lanes<Element> const& total, std::size_t i) const noexcept {
-        target made[lanes];
+        target result[lanes];
         HERRING_UNROLL
-        for (int l = 0; l < lanes; ++l) made[l] = last(total.at[l]);
-        constexpr int accesses = static_cast<int>(sizeof made / access_bytes);
+        for (int l = 0; l < lanes; ++l) result[l] = last(total.at[l]);
+        constexpr int accesses = static_cast<int>(sizeof result / access_bytes);
         detail::vec16 out[accesses];
-        std::memcpy(out, made, sizeof made);
+        std::memcpy(out, result, sizeof result);
         for (int t = 0; t < work.target_count; ++t) {
             auto* const at = reinterpret_cast<std::byte*>(to(t, i));
             HERRING_UNROLL
@@ -173,8 +173,8 @@ template <class Update, class Element, bool Wide, int SourceCount, class Finish>
         number total = static_cast<number>(*source(0, i));
         for (int s = 1; s < sources(); ++s)
             total = Update::combine(total, static_cast<number>(*source(s, i)));
-        target const made = last(total);
-        for (int t = 0; t < work.target_count; ++t) *to(t, i) = made;
+        target const result = last(total);
+        for (int t = 0; t < work.target_count; ++t) *to(t, i) = result;
     }
     HERRING_HOST_DEVICE target last(number total) const noexcept {
         if constexpr (Wide)
@@ -192,7 +192,7 @@ template <class Update> struct finished_by {
     }
 };
 
-/// Calls `run(share)` with the type of share that suits the work: fewer kinds than cases, for each is a kernel.
+/// Calls `run(share)` with the type of share that suits the work. Few types, because each is a kernel.
 template <class Update, class Element, class Run>
 void choose_share(fold_args const& work, Run&& run) noexcept {
     auto const with = [&]<bool Wide>(auto const& finish, std::bool_constant<Wide>) {
@@ -217,7 +217,7 @@ void choose_share(fold_args const& work, Run&& run) noexcept {
 }
 } // namespace detail
 
-/// The whole sum by one thread of the host: the model of the kernel.
+/// The whole sum by one thread of the host: the reference for the kernel.
 template <class Update, class Element> void fold_on_host(fold_args const& work) noexcept {
     detail::choose_share<Update, Element>(work, [&](auto const& share) {
         for (std::size_t j = 0; j < work.where.count(); ++j) share.run(j, 0, 1);

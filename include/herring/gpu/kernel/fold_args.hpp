@@ -11,10 +11,10 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The most buffers that one kernel reads, or writes: local ranks that share sums.
+/// Upper bound on the buffers that one kernel reads, and on those that it writes: one per local rank.
 inline constexpr int most_buffers = 16;
 
-/// What one k-way sum reads and writes: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
+/// The arguments of one k-way sum: target[t][i] = sources[0][i] ∘ sources[1][i] ∘ ..., for i in `where`.
 ///
 /// Shape:    sources of elements; targets of elements, rounded once, or of accumulator<Element> if `in_accumulator`.
 /// Lifetime: a target may be a source, in place. Passed to kernels by value.
@@ -24,13 +24,13 @@ struct fold_args {
     int source_count = 0;
     int target_count = 0;
     bool in_accumulator = false;
-    int ranks = 0; ///< contributions that the result is finished for; 0: it is not finished
+    int ranks = 0; ///< number of contributions for which the result is finished; 0: it is not finished
     slices where{};
 };
 
 namespace detail {
-// Every NaN becomes the one quiet NaN. By their bits: what compilers do to a NaN in arithmetic differs. No templates, for
-// nvcc 13.0 falls over a bit_cast of a type that it does not know yet.
+// Every NaN becomes the canonical quiet NaN. Tests bits, because compilers differ in their arithmetic on NaN. No
+// templates: nvcc 13.0 crashes on a bit_cast of a dependent type.
 HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
     bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
     return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
@@ -44,7 +44,7 @@ HERRING_HOST_DEVICE inline std::int32_t canonical(std::int32_t value) noexcept {
 HERRING_HOST_DEVICE inline std::int64_t canonical(std::int64_t value) noexcept { return value; }
 } // namespace detail
 
-/// The result of a sum as it is stored: rounded once, every NaN the one quiet NaN, as the host has it.
+/// The result of a sum as it is stored: rounded once, every NaN canonical, as on the host.
 template <class Element> HERRING_HOST_DEVICE inline Element stored(accumulator<Element> value) noexcept {
     return static_cast<Element>(detail::canonical(value));
 }

@@ -1,4 +1,4 @@
-// herring: what is infinite or no number, and the sum of squares, as one thread of a kernel finds them in its share.
+// herring: inspection of results: one kernel thread counts infinities and NaNs in its share, and sums the squares.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_INSPECTION_HPP
 #define HERRING_GPU_KERNEL_INSPECTION_HPP
@@ -16,7 +16,7 @@
 namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
-// By their bits: whatever flags the file is compiled with. An exponent of ones.
+// Tests the bits (all ones in the exponent), so that the flags of the build do not matter.
 HERRING_HOST_DEVICE inline bool not_finite(bfloat16 value) noexcept {
     return (value.bits & 0x7f80u) == 0x7f80u;
 }
@@ -34,10 +34,10 @@ HERRING_HOST_DEVICE inline bool not_finite(std::int32_t) noexcept { return false
 HERRING_HOST_DEVICE inline bool not_finite(std::int64_t) noexcept { return false; }
 } // namespace detail
 
-/// What a thread finds in its share of `count` elements. The same share, in the same order, whatever device it is and
-/// wherever the elements lie on a 16-byte boundary.
+/// The findings of one thread in its share of `count` elements. Share and order depend on neither the device nor the
+/// address, which is aligned to 16 bytes.
 ///
-/// Cost: each read once, 16 bytes at a time; squares in double.
+/// Cost: each element read once, 16 bytes at a time; squares in double.
 template <class Element>
 HERRING_HOST_DEVICE inspection_result inspect(Element const* from, std::size_t count, std::size_t thread,
                                               std::size_t threads) noexcept {

@@ -20,7 +20,7 @@ inline constexpr int threads_of_block = 512;
 
 /// One k-way sum. Grid: x over the elements of a slice, y over slices.
 ///
-/// Cost: bytes of all sources read and of all targets written, once, 16 at a time; no shared memory.
+/// Cost: each source read and each target written once, 16 bytes at a time; no shared memory.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish>
 __global__ void __launch_bounds__(threads_of_block)
     fold_kernel(fold_args const __grid_constant__ work, Finish const __grid_constant__ finish) {
@@ -31,20 +31,21 @@ __global__ void __launch_bounds__(threads_of_block)
 }
 
 namespace detail {
-/// Blocks of that kernel that a multiprocessor of the current device takes at once. Asked once a device.
+/// Resident blocks of the kernel per multiprocessor of the current device. Queried once per device.
 template <class Update, class Element, bool Wide, int SourceCount, class Finish>
 std::size_t blocks_at_once() noexcept {
     static std::atomic<int> known[64];
     int device = 0, blocks = 0;
     if (cudaGetDevice(&device) != cudaSuccess) device = 0;
     std::atomic<int>& kept =
-        known[device % 64]; // devices of one process are of one kind, but for odd machines
+        known[device %
+              64]; // devices 64 apart share an entry; devices of one process are almost always of one kind
     if ((blocks = kept.load(std::memory_order_relaxed)) > 0) return static_cast<std::size_t>(blocks);
     if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks,
                                                       fold_kernel<Update, Element, Wide, SourceCount, Finish>,
                                                       threads_of_block, 0) != cudaSuccess ||
         blocks < 1)
-        return 1; // the launch tells what is wrong
+        return 1; // the launch reports the error
     kept.store(blocks, std::memory_order_relaxed);
     return static_cast<std::size_t>(blocks);
 }
@@ -57,7 +58,7 @@ cudaError_t launch(fold_share<Update, Element, Wide, SourceCount, Finish> const&
     constexpr std::size_t a_block = threads_of_block *
                                     fold_share<Update, Element, Wide, SourceCount, Finish>::lanes *
                                     fold_share<Update, Element, Wide, SourceCount, Finish>::depth;
-    // As many blocks as fit the device at once, or fewer where there is less to do.
+    // As many blocks as are resident on the device at once, or fewer for little work.
     std::size_t const most =
         blocks_at_once<Update, Element, Wide, SourceCount, Finish>() * static_cast<std::size_t>(processors);
     std::size_t const useful = (share.work.where.size(0) + a_block - 1) / a_block;
@@ -70,7 +71,7 @@ cudaError_t launch(fold_share<Update, Element, Wide, SourceCount, Finish> const&
 }
 } // namespace detail
 
-/// Puts a k-way sum into a stream of the current device, which has `processors` multiprocessors.
+/// Enqueues a k-way sum on a stream of the current device, which has `processors` multiprocessors.
 template <class Update, class Element>
 cudaError_t fold_on_device(fold_args const& work, cudaStream_t in, int processors) noexcept {
     cudaError_t result = cudaSuccess;
@@ -79,10 +80,10 @@ cudaError_t fold_on_device(fold_args const& work, cudaStream_t in, int processor
     return result;
 }
 
-/// Blocks of an inspection, whatever the device: so the order in which squares are added does not depend on it.
+/// Blocks of an inspection. The same on every device, so that squares are added in the same order.
 inline constexpr int blocks_of_inspection = 512;
 
-/// Device memory of inspections. Starts zeroed.
+/// Device memory of inspections; zeroed at first.
 struct inspection_scratch {
     inspection_result total;
     inspection_result of_block[blocks_of_inspection];
@@ -91,15 +92,15 @@ struct inspection_scratch {
 namespace detail {
 struct join_findings {
     __device__ inspection_result operator()(inspection_result const& a, inspection_result const& b) const {
-        inspection_result made;
-        made.not_finite = a.not_finite + b.not_finite;
-        made.squares = a.squares + b.squares;
-        return made;
+        inspection_result sum;
+        sum.not_finite = a.not_finite + b.not_finite;
+        sum.squares = a.squares + b.squares;
+        return sum;
     }
 };
 } // namespace detail
 
-/// What each block finds in its share.
+/// First kernel of an inspection: the findings of each block.
 template <class Element>
 __global__ void __launch_bounds__(threads_of_block)
     inspect_kernel(Element const* from, std::size_t count, inspection_result* of_block) {
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(threads_of_block)
     if (threadIdx.x == 0) of_block[blockIdx.x] = found;
 }
 
-/// All blocks' findings, by one block: counts add up over launches, squares are those of the last.
+/// Second kernel: one block combines the findings. Counts add up over launches; squares are those of the last launch.
 template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(inspection_scratch* all) {
     using reduce = cub::BlockReduce<inspection_result, Blocks>;
     __shared__ typename reduce::TempStorage room;
@@ -121,7 +122,7 @@ template <int Blocks> __global__ void __launch_bounds__(Blocks) join_kernel(insp
     all->total.squares = found.squares;
 }
 
-/// Puts both into a stream of the current device.
+/// Enqueues both kernels on a stream of the current device.
 template <class Element>
 cudaError_t inspect_on_device(Element const* from, std::size_t count, inspection_scratch& found,
                               cudaStream_t in) noexcept {

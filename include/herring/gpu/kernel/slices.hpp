@@ -1,4 +1,4 @@
-// herring: the index arithmetic of kernels: which elements a rank sums, and how they are cut for 16-byte accesses.
+// herring: the index arithmetic of kernels: the elements that a rank sums, and their division into 16-byte accesses.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_SLICES_HPP
 #define HERRING_GPU_KERNEL_SLICES_HPP
@@ -21,23 +21,23 @@ struct slices {
     std::uint32_t first = 0;
     std::uint32_t stride = 1;
 
-    /// How many there are.
+    /// Number of slices.
     HERRING_HOST_DEVICE constexpr std::size_t count() const noexcept {
         std::size_t const chunks = (elements + chunk - 1) / chunk;
         return first < chunks ? (chunks - first + stride - 1) / stride : 0;
     }
-    /// Where number j begins, from the start of the buffers; j < count().
+    /// Offset of slice j from the start of the buffers; j < count().
     HERRING_HOST_DEVICE constexpr std::size_t begin(std::size_t j) const noexcept {
         return offset + (first + j * stride) * chunk;
     }
-    /// How many elements number j has; j < count().
+    /// Elements of slice j; j < count().
     HERRING_HOST_DEVICE constexpr std::size_t size(std::size_t j) const noexcept {
         std::size_t const left = elements - (first + j * stride) * chunk;
         return left < chunk ? left : chunk;
     }
 };
 
-/// A run of elements: `head` of them one by one, `vectors` accesses of 16 bytes, and the rest one by one.
+/// A run of elements: `head` elements one by one, `vectors` accesses of 16 bytes, and the rest one by one.
 struct vector_cut {
     std::size_t head = 0;
     std::size_t vectors = 0;
@@ -49,7 +49,7 @@ struct vector_cut {
 
 /// Cuts a run of `count` elements that starts at `address`, aligned for its elements.
 ///
-/// `fits`: all other buffers of the kernel are aligned where this one is; else everything goes one by one.
+/// `fits`: all other buffers of the kernel are aligned where this one is; if not, all elements go one by one.
 HERRING_HOST_DEVICE constexpr vector_cut cut_for_vectors(std::uintptr_t address, std::size_t count,
                                                          std::size_t element_bytes, bool fits) noexcept {
     if (!fits) return {count, 0};

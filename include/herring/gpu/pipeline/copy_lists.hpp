@@ -1,4 +1,4 @@
-// herring: the lists of copies that a device reads while the host goes on: two a part, by turns, and never waited for.
+// herring: lists of copies that a device reads asynchronously: two per bucket, used alternately, so that the host never waits.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_COPY_LISTS_HPP
 #define HERRING_GPU_PIPELINE_COPY_LISTS_HPP
@@ -15,23 +15,23 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Puts many copies within a device into a stream at once, from a list that the device reads when it gets there. Each part
-/// (a bucket) has two lists. What is in one of them already is used again; a list that is written anew is one that the
-/// device is done with. While it is done with neither, copies go one by one: the host waits for no stream.
+/// Enqueues many copies within a device as one operation, which reads them from a list when its turn comes. Each part
+/// (a bucket) has two lists. A list that already holds the copies is used again; else one that the device has read is
+/// rewritten. If the device has read neither, copies are enqueued one by one: the host never waits for a stream.
 ///
-/// Cost:     of a list that is as before, or as the one before it: a comparison.
-/// Memory:   2 lists, 2 events a part.
-/// Threads:  one at a time. Streams that read lists of the same object follow each other.
-/// Lifetime: waits for the last use of every list, as a stream's end does (see `runtime_policy`).
+/// Cost:     one comparison if one of the two lists already holds the copies.
+/// Memory:   2 lists and 2 events per part.
+/// Threads:  one at a time. Streams that read lists of one object are ordered by the caller.
+/// Lifetime: the destructor waits for the last use of every list, as that of a stream does (see `runtime_policy`).
 template <class Runtime> class copy_lists {
   public:
     using stream_handle = typename Runtime::stream_handle;
     struct chosen {
-        std::size_t list; ///< which of the part's two
-        bool same;        ///< `put` will do what it did with that list last time
+        std::size_t list; ///< 0 or 1, of the part's two lists
+        bool same;        ///< `put` will enqueue the same as the last time with this list
     };
 
-    /// `copies` in all parts together.
+    /// `copies`: upper bound for all parts together.
     HERRING_SETUP copy_lists(Runtime& device, std::size_t copies, std::size_t parts)
         : device_(device), copies_(copies), written_(2 * copies), parts_(parts), lists_(device, 2 * copies) {
         used_.reserve(2 * parts);
@@ -45,15 +45,15 @@ template <class Runtime> class copy_lists {
         if (!ended) lists_.leave();
     }
 
-    /// Which list of this part the next `put` reads. `at`: the number of the part's first copy, the same each time; a part
-    /// has at most as many copies as there are to the next one's first.
+    /// Chooses the list that the next `put` of this part reads. `at`: index of the part's first copy among all parts,
+    /// the same in every call; the part's copies end before the next part's first.
     chosen prepare(std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
         which& now = parts_[part];
         now.by_list = items.size() > 1;
         auto const other = static_cast<std::uint8_t>(1 - now.last);
         if (!holds(part, now.last, at, items)) {
             if (!holds(part, other, at, items) && !write(part, other, at, items)) {
-                now.by_list = false; // the device is done with neither
+                now.by_list = false; // the device has read neither list
                 now.put[now.last] = 0;
                 return {now.last, false};
             }
@@ -63,13 +63,13 @@ template <class Runtime> class copy_lists {
         now.put[now.last] = items.size();
         return {now.last, same};
     }
-    /// The copies that were prepared. May be captured.
+    /// Enqueues the prepared copies. May be captured.
     void put(stream_handle in, std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
         if (parts_[part].by_list)
             return device_.copy_many(in, lists_, place(parts_[part].last, at), items.size());
         for (copy_item const& one : items) device_.copy(in, one);
     }
-    /// Behind `put`, or its replay.
+    /// To be called after `put`, or its replay.
     void used(stream_handle in, std::size_t part) noexcept {
         if (parts_[part].by_list) device_.record(used_[2 * part + parts_[part].last], in);
     }
@@ -77,10 +77,10 @@ template <class Runtime> class copy_lists {
   private:
     using event = typename Runtime::event;
     struct which {
-        std::uint8_t last = 0; // of a part's two lists
+        std::uint8_t last = 0; // the list used last
         bool by_list = false;
-        std::size_t put[2] = {}; // copies in the last put of each; 0: the next one is another
-        copy_item only[2] = {};  // one copy needs no list of the device's
+        std::size_t put[2] = {}; // copies in the last put of each list; 0: the next put differs from it
+        copy_item only[2] = {};  // a single copy needs no list on the device
     };
     std::size_t place(std::uint8_t list, std::size_t at) const noexcept { return list * copies_ + at; }
     bool holds(std::size_t part, std::uint8_t list, std::size_t at,
@@ -103,10 +103,10 @@ template <class Runtime> class copy_lists {
 
     Runtime& device_;
     std::size_t copies_;
-    herring::detail::fixed_array<copy_item> written_; // what is in the lists
+    herring::detail::fixed_array<copy_item> written_; // the contents of the lists
     herring::detail::fixed_array<which> parts_;
     typename Runtime::batch lists_;
-    std::vector<event> used_; // of part p: 2 p and 2 p + 1
+    std::vector<event> used_; // part p has 2 p and 2 p + 1
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -1,4 +1,4 @@
-// herring: tensors in memory of a device, and bounce slots behind them.
+// herring: tensors in device memory, followed by bounce slots.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP
 #define HERRING_GPU_PIPELINE_DEVICE_TENSORS_HPP
@@ -23,11 +23,12 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The tensor store of `nvlink` and `pcie_staging`: what step/host_tensors.hpp is for memory of the host. Every copy is put
-/// into a stream; the host waits for none.
+/// The tensor store of `nvlink` and `pcie_staging`; step/host_tensors.hpp is the one for host memory. Every copy is
+/// enqueued on a stream; the host waits for none.
 ///
-/// Lifetime: refers to the node, the plan and the memory map; a stream, until the call that ends the step.
-/// Errors:   of the device: `failed()`.
+/// Lifetime: refers to the node, the plan and the memory map. Keeps the caller's stream until the call that ends the
+///           step.
+/// Errors:   device errors are kept: `failed()`.
 template <class Element, class Node> class device_tensors {
   public:
     static constexpr bool on_device = true;
@@ -35,31 +36,32 @@ template <class Element, class Node> class device_tensors {
     using stream = typename Node::stream_handle;
     static constexpr char const* wait_call = "wait(stream)";
 
-    static std::size_t make_node(herring::detail::manual_lifetime<Node>& node, world& ranks, plan const& made,
-                                 memory_map const& map, std::size_t tensors, bool parts_on_device) {
+    static std::size_t make_node(herring::detail::manual_lifetime<Node>& node, world& ranks,
+                                 plan const& step_plan, memory_map const& map, std::size_t tensors,
+                                 bool parts_on_device) {
         node.emplace(ranks, map.region_bytes,
                      device_needs{.tensor_bytes = map.device_bytes,
                                   .bucket_bytes = map.device_bucket,
-                                  .part_ratio = made.part_element_bytes / sizeof(Element),
+                                  .part_ratio = step_plan.part_element_bytes / sizeof(Element),
                                   .executions = map.executions,
                                   .loads = map.device_loads,
                                   .separate_results = map.bounce_slots,
                                   .tensors = tensors,
-                                  .nodes = made.nodes,
+                                  .nodes = step_plan.nodes,
                                   .parts_on_device = parts_on_device});
         return node->memory_bytes();
     }
 
-    device_tensors(Node& node, plan const& made, memory_map const& map, int)
-        : node_(node), plan_(made), map_(map), external_(made.tensors.size()), listed_(made.tensors.size()),
-          copies_(made.tensors.size()) {}
+    device_tensors(Node& node, plan const& step_plan, memory_map const& map, int)
+        : node_(node), plan_(step_plan), map_(map), external_(step_plan.tensors.size()),
+          listed_(step_plan.tensors.size()), copies_(step_plan.tensors.size()) {}
 
     Element* tensor(std::size_t i) const noexcept { return memory() + plan_.tensors[i].offset; }
 
     char const* check_memory(Element const* of) const noexcept { return node_.device().check_tensor(of); }
     char const* check_stream(stream given) const noexcept { return node_.device().check_stream(given); }
-    /// What is gathered from now on comes after what is in this stream now. The node is told once a bucket, and when the
-    /// stream changes.
+    /// Orders later `gather`s after the present contents of the stream. The node records it once per bucket, and when
+    /// the stream changes.
     void order_after(stream given) noexcept {
         if (unrecorded_ && !(given == stream_)) node_.after(stream_);
         stream_ = given;
@@ -67,7 +69,8 @@ template <class Element, class Node> class device_tensors {
     }
     failure const* failed() const noexcept { return node_.failed(); }
 
-    // ---- external tensors of the step under way -----------------------------------------------------------------------
+    // ---- external tensors of the current step
+    // -------------------------------------------------------------------------
 
     void lend(std::size_t i, Element* at) noexcept {
         external_[i] = at;
@@ -79,7 +82,7 @@ template <class Element, class Node> class device_tensors {
         return (is_lent(i) ? external_[i] : tensor(i)) + from;
     }
 
-    /// Has the device bring bucket `label`, which is execution `number`; returns where it will lie on the host.
+    /// Loads bucket `label` as execution `number`; returns the address that it will have on the host.
     std::byte* gather(bucket const& of, std::size_t label, std::uint64_t number) noexcept {
         record_stream();
         node_.pack(static_cast<std::uint32_t>(label), of.first_tensor,
@@ -87,11 +90,11 @@ template <class Element, class Node> class device_tensors {
         return node_.load(number, static_cast<std::uint32_t>(label), of.offset * sizeof(Element),
                           of.elements * sizeof(Element), of.tensors == 0);
     }
-    /// After the first `released` executions, in the stream.
+    /// Copies results to the caller's tensors, in the stream, after the first `released` executions.
     void scatter(stream read_in, std::uint64_t released) noexcept {
         node_.results(read_in, released);
         node_.template inspect<Element>(read_in, plan_.elements);
-        // Not by calls: their order may change, and the list with it.
+        // In layout order: the order of calls may change from step to step, and would change the list.
         node_.unpack(read_in, copies(0, plan_.tensors.size(), true));
         node_.taken(read_in);
         for (std::size_t const i : listed_) external_[i] = nullptr;
@@ -117,7 +120,7 @@ template <class Element, class Node> class device_tensors {
             if (part.to != nullptr)
                 node_.copy_out(stream_,
                                {part.to, slot_of(slot) + part.offset, part.elements * sizeof(Element)});
-        node_.taken(stream_); // before the next piece is copied in there
+        node_.taken(stream_); // the next piece is copied into this slot only after that
     }
 
   private:
@@ -128,7 +131,7 @@ template <class Element, class Node> class device_tensors {
     void record_stream() noexcept {
         if (std::exchange(unrecorded_, false)) node_.after(stream_);
     }
-    // Between the caller's tensors in [first, end) and the reducer's, back or forth.
+    // The copies between the caller's tensors in [first, end) and the reducer's; `back`: to the caller's.
     std::span<copy_item const> copies(std::size_t first, std::size_t end, bool back) noexcept {
         std::size_t count = 0;
         for (std::size_t i = first; i < end; ++i) {
@@ -145,10 +148,10 @@ template <class Element, class Node> class device_tensors {
     plan const& plan_;
     memory_map const& map_;
     herring::detail::fixed_array<Element*> external_;
-    herring::detail::append_buffer<std::size_t> listed_; // whose external_ is not nullptr
+    herring::detail::append_buffer<std::size_t> listed_; // tensors whose external_ is not nullptr
     herring::detail::fixed_array<copy_item> copies_;
-    stream stream_{};         // of tensors that are ready and whose bucket has not left; of a buffer
-    bool unrecorded_ = false; // the node has not been told of it
+    stream stream_{}; // the caller's, of tensors that are ready and whose bucket has not left, or of a buffer
+    bool unrecorded_ = false; // the node has not recorded the stream yet
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -27,26 +27,28 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Tensors lie on devices that reach each other. Local rank l's device reads its chunks from all of the node's, sums them
-/// in rank order in one kernel, and writes the results to all. With several nodes the sum goes to pinned memory instead,
-/// only the 1/L that this rank handles, is exchanged by the transport, and goes from there to all devices.
+/// Tensors lie on devices with peer access. Local rank l's device reads its chunks from all devices of the node, sums
+/// them in rank order in one kernel, and writes the results to all. With several nodes the kernel writes the sum of
+/// this rank's 1/L to pinned memory, the transport exchanges it, and the results go from there to all devices.
 ///
 /// Shape:    L local ranks → 1 contributor; local rank l handles the chunks k with k mod L = l; the bits of shared_memory.
-/// Cost:     one node: each device reads (L−1)/L of a bucket from others and writes as much to them. Several: 1/L of it over
-///           each rank's PCIe in each direction (twice in, of 16-bit types: sums travel in float), and (L−1)/L to others.
-///           Where the transport takes device memory, only the 1/N of that which this node serves passes the host.
-///           A process of P ranks opens P · (L − P) · (buckets, before any is cut, + 4) events of other processes; CUDA has
-///           been seen to refuse more than some 20 000.
-/// Order:    a rank arrives at e when its tensors' event is recorded: flags order the host's calls, events the devices.
-///           A sum waits for the events of all local ranks and, where it goes to slot e mod slots, for the copy out of
-///           e − slots. A rank finishes e when its last write is in its queue and its event recorded; the caller's stream
-///           waits for those events of all local ranks.
-/// Blocks:   never on the device; with one node the host does not wait for it at all. The destructor waits for what is in
-///           this rank's queues, and so for the caller's streams that they wait for: up to 30 s, or 2 s after a failure;
-///           then for the node's other ranks to close this rank's memory, up to 2 s. What did not end by then, the
-///           memory and the events are left to the end of the process, with a line on stderr.
-/// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
-/// Errors:   `unsupported` at construction when a device cannot reach another, naming the rank; of the device: `failed()`.
+/// Cost:     one node: each device reads (L−1)/L of a bucket from others and writes as much to them. Several nodes:
+///           1/L of a bucket over each rank's PCIe in each direction (twice that to the host for 16-bit types: sums
+///           travel in float), and (L−1)/L to other devices. If the transport takes device memory, only the 1/N of it
+///           that this node serves passes through the host.
+///           A process of P ranks opens P · (L − P) · (unsplit buckets + 4) events of other processes; CUDA refuses
+///           more than about 20 000.
+/// Order:    flags order the host's calls, events order the devices. A rank arrives at e when the event of its
+///           tensors is recorded. A sum waits for these events of all local ranks and, with several nodes, for the
+///           copy out of e − slots, which used the same slot. A rank finishes e when its last write is enqueued and
+///           its event recorded; the caller's stream waits for these events of all local ranks.
+/// Blocks:   no call waits for the device, but the destructor: up to 30 s, or 2 s after a failure, for the work in
+///           this rank's queues and so for the caller's streams on which it depends; then up to 2 s for the node's
+///           other ranks to close this rank's memory. Memory and events still in use then are leaked until the
+///           process ends, with a line on stderr.
+/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
+/// Errors:   `unsupported` at construction if a device cannot access another, naming the rank; device errors:
+///           `failed()`.
 template <class Runtime, peer_sums_tuning Tuning>
 class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
@@ -55,7 +57,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using typename base::stream_handle;
     template <class Element> using tensor_store = device_tensors<Element, basic_nvlink>;
     static constexpr char const* name = "nvlink";
-    /// One chunk a rank on one node: a kernel does all of it.
+    /// On one node, one chunk per rank: one kernel sums it.
     static constexpr intra_node_facts facts{.device_memory = true,
                                             .host_staging = true,
                                             .sums_on_device = true,
@@ -82,8 +84,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     bool loaded(std::uint64_t, std::uint64_t) noexcept { return true; }
 
-    /// Whether this rank's chunks of execution e are summed: on one node, whether the kernel is in its queue. Asked in
-    /// order; puts there what all local ranks have arrived at, of the `arrived` executions that this rank has.
+    /// Whether this rank's chunks of execution e are summed; on one node, whether their kernel is enqueued. Called in
+    /// order of e. Enqueues the sums, below execution `arrived`, at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         for (; launched_ < arrived && free(launched_) && base::first_not_arrived(launched_) < 0; ++launched_)
@@ -94,7 +96,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return here;
     }
 
-    /// Whose device execution e waits for, as a local rank.
+    /// The local rank whose device execution e waits for.
     int slowest_local_rank(std::uint64_t e) noexcept {
         if (device_.done(base::packed_event(e)))
             for (neighbour& n : others_)
@@ -102,7 +104,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return local_;
     }
 
-    /// Where this rank's sum of the place `own` of a result lies.
+    /// The address of this rank's sum for the address `own` of a result.
     std::byte* part(std::byte* own) noexcept {
         if (alone_ || part_ratio_ == 1) return own; // one node has no slots
         std::size_t const from_first = static_cast<std::size_t>(own - region_.slot(0));
@@ -110,8 +112,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return own - inside + bucket_bytes_ + inside * part_ratio_;
     }
 
-    /// What the transport takes in place of memory of the host, for chunks that another node serves: the slots' twins on the
-    /// device. `on_device`: the place there that corresponds to one in a slot.
+    /// Device memory that the transport takes in place of host memory, for chunks that another node serves: it
+    /// mirrors the slots. `on_device`: the address there that corresponds to one in a slot.
     std::span<std::byte> parts() const noexcept {
         return {parts_.data(), parts_.data() == nullptr ? 0 : region_.slots() * region_.slot_stride()};
     }
@@ -119,7 +121,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return {parts_.data() + (on_host.data() - region_.slot(0)), on_host.size()};
     }
 
-    /// This rank's chunks of execution e are done, on the host or (one node) in its queue. Asked in order.
+    /// This rank's chunks of execution e are reduced, or on one node their kernel is enqueued: writes them to all
+    /// devices. Called in order of e.
     template <class Element> void spread(std::uint64_t e, execution const& x) noexcept {
         if (alone_) return;
         if (parts_.data() != nullptr) device_.flush();
@@ -136,7 +139,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         stored_count_ = e + 1;
     }
 
-    /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
+    /// Orders later work in this stream after the results of the first `count` executions, which are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count == 0) return;
         device_.wait(stream, base::reduced_event(count - 1));
@@ -147,11 +150,11 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base::region_;
     using typename base::event;
 
-    /// Another local rank, as this one's device sees it.
+    /// Another local rank's tensors and events, as this device sees them.
     struct neighbour {
         int local;
         typename Runtime::imported_memory tensors;
-        std::vector<typename Runtime::imported_event> reduced, packed; // as this rank's own
+        std::vector<typename Runtime::imported_event> reduced, packed; // indexed as this rank's own
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
@@ -161,7 +164,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return whole_lines(needs.bucket_bytes) * (1 + (needs.part_ratio == 1 ? 0 : needs.part_ratio));
     }
 
-    // Whether the slot of execution e may be written to, once what lies in its queues is done.
+    // Whether the slot of execution e may be written by work that is enqueued now.
     bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slot_count; }
 
     template <class Update, class Element>
@@ -191,7 +194,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         device_.record(alone_ ? base::reduced_event(e) : summed_[e % Tuning.slot_count], queue);
     }
 
-    // This rank's chunks of a shard, into the tensors of all.
+    // Writes this rank's chunks of a shard to the tensors of all local ranks.
     fold_args to_all(std::uint64_t e, shard const& of) const noexcept {
         fold_args work;
         for (int l = 0; l < size_; ++l) work.targets[l] = bases_[at(l)] + base::job_of(e).offset;
@@ -201,25 +204,25 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return work;
     }
 
-    // The slot of execution e as the device sees it: the one on the device where the transport takes that from there, and the
-    // chunks of this shard go to another node's server and come back. What this node serves is summed by the host.
+    // The slot of execution e as the device sees it. It lies on the device if the transport takes device memory and
+    // another node serves this shard; chunks that this node serves are summed by the host.
     std::byte* seen_slot(std::uint64_t e, execution const& x, shard const& of) const noexcept {
         std::byte* const on_host = region_.slot(e);
         if (parts_.data() != nullptr && x.path == route::two_hop && of.server.value != ranks_.node())
             return parts_.data() + (on_host - region_.slot(0));
         return region_.on_device(on_host);
     }
-    // Where the sum lies in a slot that begins there.
+    // The address of the sum in a slot.
     std::byte* part_in(std::byte* slot) const noexcept {
         return part_ratio_ == 1 ? slot : slot + bucket_bytes_;
     }
 
-    // ---- the others -------------------------------------------------------------------------------------------------
+    // ---- other local ranks ------------------------------------------------------------------------------------------
 
     using memory_export = typename Runtime::export_of_memory;
     using event_export = typename Runtime::export_of_event;
 
-    // Collective. Nobody leaves before all have opened what the others export, or before all know that one could not.
+    // Collective. Returns when every rank has opened the others' exports, or throws on every rank if one could not.
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
         put(mine, device_.exported(base::owned_tensors()));
@@ -273,31 +276,31 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         to.insert(to.end(), from, from + sizeof value);
     }
     template <class Value> static Value take(std::byte const*& from) noexcept {
-        Value made;
-        std::memcpy(static_cast<void*>(&made), from, sizeof made);
-        from += sizeof made;
-        return made;
+        Value value;
+        std::memcpy(static_cast<void*>(&value), from, sizeof value);
+        from += sizeof value;
+        return value;
     }
 
     // ---- the end ----------------------------------------------------------------------------------------------------
 
-    static constexpr std::chrono::seconds patience{2};
+    static constexpr std::chrono::seconds close_timeout{2};
 
     std::atomic<std::uint32_t>& closed(int local) noexcept {
         return *reinterpret_cast<std::atomic<std::uint32_t>*>(base::peer(local, base::memory() + closed_at_));
     }
 
-    // Ends this rank's queues, closes what the others exported, and waits until they have done the same: memory that is
-    // open elsewhere must not be freed.
+    // Ends this rank's queues, closes the others' memory, and waits until they have closed this rank's: memory that
+    // is open in another process must not be freed.
     HERRING_SETUP void close() noexcept {
         base::end_loading();
         work_.reset();
         out_.reset();
         others_.clear();
-        if (!device_.stuck()) // else its queues may still be in the others' memory
+        if (!device_.stuck()) // otherwise its queues may still access the others' memory
             closed(local_).store(1, std::memory_order_release);
         base::wake();
-        time_point const deadline = clock::now() + patience;
+        time_point const deadline = clock::now() + close_timeout;
         for (int l = 0; l < size_; ++l)
             while (l != local_ && closed(l).load(std::memory_order_acquire) == 0) {
                 if (clock::now() >= deadline) return leave(l);
@@ -312,7 +315,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             stderr,
             "herring: rank %d: nvlink: local rank %d has not closed this rank's tensors within %d s: "
             "their memory is left to the end of this process\n",
-            ranks_.rank(), not_closed, static_cast<int>(patience.count()));
+            ranks_.rank(), not_closed, static_cast<int>(close_timeout.count()));
         base::leave_tensors();
         for (event& e : base::reduced_events()) e.leave();
         for (event& e : base::packed_events()) e.leave();
@@ -320,20 +323,20 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     world& ranks_;
     int local_, size_;
-    bool alone_; // one node: results do not pass the host
+    bool alone_; // one node: results do not pass through the host
     std::size_t part_ratio_;
     std::size_t bucket_bytes_;
-    std::size_t closed_at_; // of the region: a flag, for the others
+    std::size_t closed_at_; // offset of a flag in the region: this rank has closed the others' memory
     Runtime& device_;
-    typename Runtime::memory parts_; // slots on the device
+    typename Runtime::memory parts_; // mirror of the slots on the device
     typename base::graph_caches sums_, spreads_;
-    std::vector<event> summed_; // of execution e: number e mod slots
+    std::vector<event> summed_; // execution e has number e mod slots
     std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
     herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
 
-    std::uint64_t launched_ = 0;     // executions whose sums are in the queue
-    std::uint64_t stored_count_ = 0; // executions whose results are
+    std::uint64_t launched_ = 0;     // executions whose sums are enqueued
+    std::uint64_t stored_count_ = 0; // executions whose results are enqueued
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -19,19 +19,19 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Tensors lie on devices; buckets are copied to pinned memory that the node shares, summed by the host, and copied back.
-/// No device needs to reach another.
+/// Tensors lie on devices; buckets are copied to pinned memory that the node shares, summed by the host, and copied
+/// back. Needs no peer access between devices.
 ///
 /// Shape:    L local ranks → 1 contributor, as with shared_memory, and the same bits.
 /// Cost:     a bucket's bytes over PCIe in each direction; `slot_count` times the largest bucket of pinned memory.
-/// Order:    execution e uses slot e mod slots. The copy in waits for the tensors (an event of the caller's stream), and,
-///           on the device, for the copy out of e − slots, which has been put into its queue. A rank arrives at e when
-///           its copy in is done, which the host sees; the copy out follows when all local ranks have finished e.
-/// Blocks:   never, but the destructor: it waits for what is in this rank's queues, and so for the caller's streams that they
-///           wait for, up to 30 s, or 2 s after a failure; then what they use is left to the end of the process, with a
-///           line on stderr.
-/// Threads:  `after`, `load` and `results` the caller's; all else the one that polls.
-/// Errors:   of the device: kept, `failed()`; the engine ends with them.
+/// Order:    execution e uses slot e mod slots. The copy in waits, on the device, for the tensors (an event of the
+///           caller's stream) and for the copy out of e − slots, which is enqueued already. A rank arrives at e when
+///           the host sees that its copy in is done; the copy out follows when all local ranks have finished e.
+/// Blocks:   only the destructor waits: up to 30 s, or 2 s after a failure, for the work in this rank's queues and so
+///           for the caller's streams on which it depends. Memory still in use then is leaked until the process ends,
+///           with a line on stderr.
+/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
+/// Errors:   device errors are kept, `failed()`; they end the engine.
 template <class Runtime, staging_tuning Tuning>
 class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
@@ -40,7 +40,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     using typename base::stream_handle;
     template <class Element> using tensor_store = device_tensors<Element, basic_pcie_staging>;
     static constexpr char const* name = "pcie_staging";
-    /// The engine sums local ranks' parts; a transport that reaches host memory will do.
+    /// The engine sums local ranks' parts; a transport for host memory is enough.
     static constexpr intra_node_facts facts{.device_memory = true,
                                             .host_staging = true,
                                             .tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
@@ -56,7 +56,8 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
     }
 
-    /// Whether execution e lies on the host; `submitted` are loaded or to be loaded. Asked in order.
+    /// Whether execution e has arrived on the host. Called in order of e. Starts the copies in of the executions
+    /// below `submitted`.
     bool loaded(std::uint64_t e, std::uint64_t submitted) noexcept {
         for (; started_ < submitted && started_ < stored_count_ + Tuning.slot_count; ++started_)
             start(started_);
@@ -66,7 +67,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         return here;
     }
 
-    /// Execution e is finished by all local ranks: its result goes back. Asked in order.
+    /// Copies the result of execution e back, which all local ranks have finished. Called in order of e.
     void store(std::uint64_t e) noexcept {
         auto const& what = base::job_of(e);
         device_.to_device(out_.handle(), base::tensors() + what.offset, region_.slot(e), what.bytes);
@@ -74,7 +75,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         stored_count_ = e + 1;
     }
 
-    /// What is put into this stream from now on comes after the results of the first `count` executions, which are released.
+    /// Orders later work in this stream after the results of the first `count` executions, which are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count > 0) device_.wait(stream, base::reduced_event(count - 1));
     }
@@ -94,14 +95,14 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         device_.record(loaded_[e % Tuning.slot_count], queue);
     }
 
-    // In this order: queues end before what they use goes.
+    // In this order: queues end before the memory and events that they use.
     Runtime& device_;
     typename base::graph_caches copies_;
-    std::vector<event> loaded_; // of execution e: number e mod slots
+    std::vector<event> loaded_; // execution e has number e mod slots
     typename Runtime::stream in_, out_;
 
-    std::uint64_t started_ = 0;      // executions whose copy in is in its queue
-    std::uint64_t stored_count_ = 0; // executions whose copy out is
+    std::uint64_t started_ = 0;      // executions whose copy in is enqueued
+    std::uint64_t stored_count_ = 0; // executions whose copy out is enqueued
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -1,4 +1,4 @@
-// herring: what the pipelines of `nvlink` and `pcie_staging` have in common: a rank's tensors on its device, and how they come in.
+// herring: the base of the pipelines of `nvlink` and `pcie_staging`: a rank's tensors on its device, and how buckets are loaded.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_PIPELINE_HPP
 #define HERRING_GPU_PIPELINE_PIPELINE_HPP
@@ -22,11 +22,12 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// The base of both pipelines: the device, tensors, packing, the node's flags and slots, what is loaded, and the inspection
-/// of results. What happens to a bucket once it is loaded is the pipelines' own.
+/// The base of both pipelines: the device, tensors, packing, the node's flags and slots, loads, and the inspection of
+/// results. The derived pipeline sums a bucket once it is loaded.
 ///
-/// Inspects: `inspect` looks at results. Graphs: work that is the same in every step is captured, and replayed.
-/// Threads:  `after`, `pack`, `load`, `unpack`, `taken` the caller's; all else the one that polls.
+/// Params:   `Inspects`: `inspect` reads results. `Graphs`: work that is the same in every step is captured and
+///           replayed.
+/// Threads:  `after`, `pack`, `load`, `unpack`, `taken`: the caller's; all others: the one that polls.
 template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   public:
     using axis = axes::intra_node;
@@ -36,7 +37,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     pipeline(pipeline const&) = delete;
     pipeline& operator=(pipeline const&) = delete;
 
-    // ---- the node, as for ranks without devices --------------------------------------------------------------------
+    // ---- the node, as in shared_memory ------------------------------------------------------------------------------
 
     std::byte* memory() noexcept { return region_.flags().memory(); }
     std::byte* peer(int local, std::byte* own) noexcept { return region_.flags().peer(local, own); }
@@ -51,7 +52,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
 
     // ---- the device ------------------------------------------------------------------------------------------------
 
-    /// Of this rank's host memory, from `memory()` on.
+    /// Size of this rank's host memory, which begins at `memory()`.
     std::size_t memory_bytes() const noexcept { return region_.bytes(); }
     runtime& device() noexcept { return device_; }
     /// This rank's tensors.
@@ -60,14 +61,14 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     failure const* failed() const noexcept { return device_.failed(); }
     time_point nap(time_point until) noexcept { return region_.nap(until); }
 
-    /// What is loaded from now on comes after what is in this stream now.
+    /// Orders later loads after the present contents of the stream.
     void after(stream_handle stream) noexcept {
         device_.record(caller_event_, stream);
         device_.wait(pack_stream_->handle(), caller_event_);
     }
 
-    /// Copies into this rank's tensors, for this bucket, which come after what `after` was told of. `at`: the number of the
-    /// first tensor of the bucket.
+    /// Enqueues copies into this rank's tensors, for this bucket, after the streams that were given to `after`. `at`:
+    /// index of the bucket's first tensor.
     void pack(std::uint32_t bucket, std::size_t at, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
         stream_handle const queue = pack_stream_->handle();
@@ -76,24 +77,24 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
                [&] { packing_.put(queue, bucket, at, items); });
         packing_.used(queue, bucket);
     }
-    /// What is in this stream now is all that is done with results there: what is loaded from now on comes after it.
+    /// The present contents of the stream are the last to read results in a bounce slot: orders later loads after them.
     void taken(stream_handle stream) noexcept {
         device_.record(consumed_event_, stream);
         device_.wait(pack_stream_->handle(), consumed_event_);
     }
-    /// Copies back, after `results`, in the caller's stream.
+    /// Enqueues the copies to the caller's tensors on the caller's stream, after `results`.
     void unpack(stream_handle stream, std::span<copy_item const> items) noexcept {
         if (items.empty()) return;
         unpacking_.prepare(0, 0, items);
         unpacking_.put(stream, 0, 0, items);
         unpacking_.used(stream, 0);
     }
-    /// One copy within the device, before what is loaded next or in the caller's stream.
+    /// One copy within the device: before the next load, or in the caller's stream.
     void copy_in(copy_item const& what) noexcept { device_.copy(pack_stream_->handle(), what); }
     void copy_out(stream_handle stream, copy_item const& what) noexcept { device_.copy(stream, what); }
 
-    /// Execution e, the next one, is this range of the tensors. `with_last`: it came in with the one before it. Returns where
-    /// it, or its result, will lie on the host.
+    /// Makes this range of the tensors execution e, the next one. `with_last`: it belongs to the previous execution's
+    /// load. Returns the address of its elements, and then of its result, on the host.
     std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes,
                     bool with_last = false) noexcept {
         loads_ += with_last ? 0 : 1;
@@ -102,17 +103,17 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         return region_.slot(e);
     }
 
-    /// After `results`: looks at the first `elements` of this rank's tensors, in the stream, if the tuning says so.
+    /// Enqueues the inspection of the first `elements` of this rank's tensors, after `results`, if the tuning has it.
     template <class Element> void inspect(stream_handle stream, std::size_t elements) noexcept {
         if constexpr (Inspects)
             device_.inspect(stream, reinterpret_cast<Element const*>(tensors()), elements, *counter_);
     }
-    /// How many results were infinite or NaN, in all steps whose streams have got past `wait`. 0 without `inspect`.
+    /// Number of results that were infinite or NaN, in all steps whose streams have passed `wait`. 0 without `inspect`.
     std::uint64_t not_finite() const noexcept { return counter_ ? counter_->value().not_finite : 0; }
-    /// The sum of the squares of all results of the last such step: the norm's square. The same bits on every rank of the same
-    /// kind of device, and in every run. 0 without `inspect`.
+    /// Squared norm of the results of the last such step. The same bits on every rank with the same kind of device,
+    /// and in every run. 0 without `inspect`.
     double squared_norm() const noexcept { return counter_ ? counter_->value().squares : 0; }
-    /// How often a graph was launched in place of its operations. 0 without `graphs`.
+    /// Number of graph launches. 0 without `graphs`.
     std::uint64_t replays() const noexcept { return replays_.load(std::memory_order_relaxed); }
 
   protected:
@@ -122,11 +123,11 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         std::size_t offset = 0;
         std::size_t bytes = 0;
         std::uint32_t bucket = 0;
-        bool first = false; // of those that came in together: it waits for them, and the others are behind it
-        std::size_t load = 0; // number of their event
+        bool first = false; // of the executions of one load: it waits for the load, and the others follow it
+        std::size_t load = 0; // index of the load's event
     };
 
-    /// `bytes` of the region for others, then slots. `shared`: other ranks wait for events of this one's.
+    /// The region has `bytes` that local ranks read, then slots. `shared`: other ranks wait for this rank's events.
     HERRING_SETUP pipeline(world& ranks, device_needs const& needs, std::size_t bytes, std::size_t slot_bytes,
                            std::size_t slots, bool shared)
         : device_(ranks), tensors_(device_, needs.tensor_bytes),
@@ -142,15 +143,15 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     ~pipeline() = default;
 
     job const& job_of(std::uint64_t e) const noexcept { return jobs_[e % jobs_.size()]; }
-    /// When execution e is packed.
+    /// Recorded when execution e is packed.
     event& packed_event(std::uint64_t e) noexcept { return packed_events_[job_of(e).load]; }
     std::vector<event>& packed_events() noexcept { return packed_events_; }
-    /// When this rank has done all that it does of execution e, and of those before. Kept until e + `separate_results` and
-    /// e + slots are.
+    /// Recorded when this rank's work for execution e and all before it is done. Not recorded again before executions
+    /// e + `separate_results` and e + slots.
     event& reduced_event(std::uint64_t e) noexcept { return reduced_events_[e % reduced_events_.size()]; }
     std::vector<event>& reduced_events() noexcept { return reduced_events_; }
 
-    /// As many as there are buckets and slots that one may lie in.
+    /// One graph per bucket and slot.
     graph_caches for_slots() const {
         return graph_caches(Graphs ? jobs_.size() * std::max<std::size_t>(region_.slots(), 1) : 0);
     }
@@ -159,8 +160,8 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
         return job_of(e).bucket * slots + e % slots;
     }
 
-    /// Puts what `enqueue()` puts into `queue` there; by a graph if it did so before. `number`: of the work; none of ours: what
-    /// does not come again.
+    /// Enqueues on `queue` what `enqueue()` enqueues, by a graph if it is repeated work. `number`: index of the
+    /// work's graph; `of.size()` or more for work that is not repeated.
     template <class Enqueue>
     void repeat([[maybe_unused]] graph_caches& of, [[maybe_unused]] std::size_t number,
                 [[maybe_unused]] stream_handle queue, [[maybe_unused]] bool same,
@@ -175,27 +176,27 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     }
 
   private:
-    // In this order: queues end before what they use goes.
+    // In this order: queues end before the memory and events that they use.
     Runtime device_;
     typename Runtime::memory tensors_;
-    copy_lists<Runtime> packing_, unpacking_; // of buckets; of a step
+    copy_lists<Runtime> packing_, unpacking_; // one part per bucket; one part
     std::optional<typename Runtime::counter> counter_;
 
   protected:
     region<Runtime> region_;
 
-    /// Ends the queue that brings tensors in. For a pipeline whose memory others use.
+    /// Ends the queue of loads. For a pipeline whose memory other ranks access.
     void end_loading() noexcept { pack_stream_.reset(); }
-    /// The tensors are not freed any more.
+    /// Leaks the tensors until the process ends.
     void leave_tensors() noexcept { tensors_.leave(); }
     typename Runtime::memory const& owned_tensors() const noexcept { return tensors_; }
 
   private:
-    herring::detail::fixed_array<job> jobs_; // of execution e: number e mod executions
+    herring::detail::fixed_array<job> jobs_; // execution e has number e mod executions
     std::vector<event> packed_events_, reduced_events_;
     std::size_t loads_ = 0;
     event caller_event_, consumed_event_;
-    graph_caches packs_; // of a bucket's packing: by its lists
+    graph_caches packs_; // packing of a bucket: one graph per list
     std::atomic<std::uint64_t> replays_{0};
     std::optional<typename Runtime::stream> pack_stream_;
 };

@@ -1,4 +1,4 @@
-// herring: the host memory of a rank with a device: what the node shares, and page-locked slots in it for buckets.
+// herring: the host memory of a rank with a device: the node's shared mapping, with page-locked slots for buckets.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_PIPELINE_REGION_HPP
 #define HERRING_GPU_PIPELINE_REGION_HPP
@@ -19,15 +19,15 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// What both reducers with devices stand on: the node's shared mapping with its flags, slots of this rank's in it, and how
-/// long to sleep while a device, which wakes nobody, is at work.
+/// Host memory of both pipelines: the node's shared mapping with its flags, this rank's slots in it, and the polling
+/// interval while a device is busy, which cannot wake a thread.
 ///
-/// Shape:    every rank's region: `bytes` for the engine, then slots, at the same place on every rank.
-/// Lifetime: slots are locked by page; pages that hold anything else of another rank's are not.
+/// Shape:    every rank's region: `bytes` for the engine, then slots, at the same offset on every rank.
+/// Lifetime: the pages of the slots are locked; none of them holds memory of another rank.
 template <class Runtime> class region {
   public:
     region(world& ranks, Runtime& device, std::size_t bytes, std::size_t slot_bytes, std::size_t slots)
-        // A page between: the first slot's page is locked from its start.
+        // A spare page in between, because the first slot's page is locked from its start.
         : slots_at_(up(bytes) + page()), slot_bytes_(up(slot_bytes)), slots_(slots),
           bytes_(slots_at_ + slot_bytes_ * slots_ + (slots_ > 0 ? page() : 0)), device_(device),
           shared_(std::make_unique<intra_node::shared_memory>(alike(ranks), bytes_)),
@@ -35,7 +35,7 @@ template <class Runtime> class region {
         if (slots_ == 0) return;
         std::byte* const first = slot(0);
         auto const over = reinterpret_cast<std::uintptr_t>(first) % page();
-        // Down to the start of the first slot's page, which is this rank's, and up to the end of the last one's.
+        // From the start of the first slot's page to the end of the last slot's page; both pages are this rank's.
         lock_.emplace(device,
                       std::span<std::byte>(first - over, slot_bytes_ * slots_ + (over > 0 ? page() : 0)));
     }
@@ -43,7 +43,8 @@ template <class Runtime> class region {
     region(region const&) = delete;
     region& operator=(region const&) = delete;
     ~region() {
-        if (device_.stuck()) (void)shared_.release(); // its pages are locked still, and may be written to
+        if (device_.stuck())
+            (void)shared_.release(); // its pages are still locked, and the device may write to them
     }
 
     intra_node::shared_memory& flags() noexcept { return *shared_; }
@@ -55,17 +56,17 @@ template <class Runtime> class region {
     std::size_t slot_stride() const noexcept { return slot_bytes_; }
     std::byte* on_device(std::byte* place) const noexcept { return lock_->on_device(place); }
 
-    /// When to look again: soon while `busy`, the less soon the longer it takes.
+    /// When to poll again: while `busy` after an interval that grows with the time waited, else at `until`.
     time_point nap(time_point until) noexcept {
         if (!busy) return until;
         if (nap_ < longest) nap_ += nap_ / 8 + std::chrono::microseconds(10);
         time_point const soon = clock::now() + nap_;
         return soon < until ? soon : until;
     }
-    /// What was waited for is done.
+    /// The wait has ended: the next one starts with a short interval.
     void awake() noexcept { nap_ = std::chrono::nanoseconds(0); }
 
-    bool busy = false; ///< this rank waits for its device; for the thread that polls
+    bool busy = false; ///< this rank waits for its device; used by the thread that polls
 
   private:
     static std::size_t page() noexcept {
@@ -75,13 +76,13 @@ template <class Runtime> class region {
     static constexpr std::chrono::microseconds longest{200};
     static std::size_t up(std::size_t bytes) noexcept { return (bytes + page() - 1) / page() * page(); }
 
-    // Local ranks find each other's slots by their own.
+    // Local ranks compute the addresses of each other's slots from their own layout, so layouts must agree.
     HERRING_SETUP world& alike(world& ranks) const {
         std::uint64_t const mine[] = {slots_at_, slot_bytes_, slots_};
         gather_result const all = ranks.all_gather(std::as_bytes(std::span(mine)));
         for (int const rank : ranks.topology().members(ranks.node())) {
-            auto const theirs = all[static_cast<std::size_t>(rank)];
-            if (theirs.size() != sizeof mine || std::memcmp(theirs.data(), mine, sizeof mine) != 0)
+            auto const other = all[static_cast<std::size_t>(rank)];
+            if (other.size() != sizeof mine || std::memcmp(other.data(), mine, sizeof mine) != 0)
                 throw error(
                     errc::mismatch, ranks.rank(), rank, "construction",
                     "it has other slots in pinned memory; give the intra-node reducer the same tuning on "
@@ -96,7 +97,7 @@ template <class Runtime> class region {
     std::size_t bytes_;
     Runtime& device_;
     std::unique_ptr<intra_node::shared_memory> shared_;
-    std::byte* base_; // of this rank's memory
+    std::byte* base_; // start of this rank's memory
     std::optional<typename Runtime::pinned> lock_;
     std::chrono::nanoseconds nap_{0};
 };
