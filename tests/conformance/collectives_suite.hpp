@@ -60,9 +60,9 @@ template <> inline constexpr bool herring::is_element<herring::conformance::bloc
 namespace herring::conformance {
 
 /// Sizes in elements: none, fewer than ranks, about the thresholds of `small_chunks` and of mailboxes, one piece, several
-/// pieces whose last one is tiny (of 3 ranks on a node, and of any).
+/// pieces whose last one is tiny (of 3 ranks on a node, and of any), and so many that slots are used again.
 inline std::vector<std::size_t> const sizes_of_collectives{
-    0, 1, 2, 3, 5, 17, 511, 512, 513, 1024, 1025, 2049, 5121, 65'523, 65'569, 8'191, 131'101};
+    0, 1, 2, 3, 5, 17, 511, 512, 513, 1024, 1025, 2049, 5121, 65'523, 65'569, 8'191, 131'101, 300'007};
 /// Thresholds so low that small buffers take every route, in many chunks.
 inline constexpr exchange_tuning small_chunks{
     .chunk_bytes = 4096, .window_bytes = 12'288, .one_hop_bytes = 2048, .one_hop_bytes_two_nodes = 9000};
@@ -205,7 +205,8 @@ template <class Reducer> void all_collectives(stage& on) {
     Reducer reduce(on.ranks, layout::of(std::vector<std::size_t>{1000, 0, 3, 40'001, 17}));
     detail::collectives_case<Reducer> each(on, reduce);
     std::vector<std::size_t> sizes = sizes_of_collectives;
-    std::erase_if(sizes, [](std::size_t n) { return n * sizeof(typename Reducer::element_type) > 640'000; });
+    std::erase_if(sizes,
+                  [](std::size_t n) { return n * sizeof(typename Reducer::element_type) > 1'250'000; });
     dice order(7); // the same on every rank
     for (int turn = 0; turn < 3; ++turn) {
         for (std::size_t const n : sizes) each.run(n, turn + static_cast<int>(n % 5));

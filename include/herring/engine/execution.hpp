@@ -21,13 +21,20 @@ enum class lending : std::uint8_t {
     swap_or_read ///< of an operation: two ranks swap, more read
 };
 
+/// How a range of the caller's comes to the bucket.
+enum class copy_in : std::uint8_t {
+    cached,   ///< by this core's cache
+    streamed, ///< past it: the others read it, and it is in their caches
+    none      ///< not at all: nobody else reads it
+};
+
 /// A range of a bucket that lies in memory of the caller's, which other ranks do not see.
 struct lent_part {
     std::byte const* from = nullptr; ///< this rank's contribution
     std::byte* to = nullptr;         ///< its result; may be `from`; nullptr: it takes none
     std::size_t offset = 0;          ///< elements from the bucket's start
     std::size_t elements = 0;
-    bool stays = false; ///< nobody else reads it: it is not copied to the bucket
+    copy_in way = copy_in::cached;
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.

@@ -64,7 +64,7 @@ template <class Store, class Sharding> class collective {
     collective(session_base& session, bounce_buffers<Store>& bounce)
         : session_(session), bounce_(bounce), rank_(session.ranks().rank()), ranks_(session.ranks().size()),
           element_bytes_(session.plan().element_bytes), piece_(session.memory().piece_elements),
-          owned_piece_(piece_elements()) {
+          exchanges_(session.plan().nodes == 1 && ranks_ == 2), owned_piece_(piece_elements()) {
         auto const count = static_cast<std::size_t>(ranks_);
         for (table* one : {&whole_, &tail_}) {
             one->owned.resize(count);
@@ -96,6 +96,7 @@ template <class Store, class Sharding> class collective {
 
     // Elements of a piece, or of each rank's range in one.
     std::size_t piece_elements() const noexcept {
+        if (exchanges_) return piece_;
         std::size_t const each = piece_ / static_cast<std::size_t>(ranks_),
                           line_elements = session_.plan().line_elements;
         return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
@@ -134,23 +135,38 @@ template <class Store, class Sharding> class collective {
                 .owned = of.owned.data()};
     }
 
-    /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other.
+    /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other; where two
+    /// ranks exchange them, its slot has what the other one reads, from its start: then each writes next where it has just read.
     struct pieces {
         collective& of;
         std::size_t size;  // elements of a piece, or of each rank's range in one
         std::size_t count; // the last one may be smaller
 
         std::size_t available() const noexcept { return count; }
-        std::size_t elements(std::size_t n) const noexcept { return of.table_of(n, *this).made.elements; }
+        std::size_t elements(std::size_t n) const noexcept {
+            table const& divided = of.table_of(n, *this);
+            return of.program_.has_owners() && of.exchanges_ ? divided.owned[0].elements
+                                                             : divided.made.elements;
+        }
         bool bounced(std::size_t) const noexcept { return true; }
         std::byte* gather(std::size_t, std::uint64_t) const noexcept { return nullptr; }
-        std::span<std::byte const> next_in_slot(std::size_t, std::size_t) const noexcept { return {}; }
+        std::span<std::byte const> next_in_slot(std::size_t n, std::size_t) const noexcept {
+            n += memory_map::bounce_slots;
+            if (n >= count || !of.exchanges_ || !of.program_.has_owners()) return {};
+            std::size_t const before = n * size;
+            int const read = of.program_.gives == share::owned ? of.rank_ : 1 - of.rank_;
+            std::size_t const from =
+                of.program_.gives == share::owned ? 0 : owned_range(of.elements_, read, 2).offset;
+            return {of.in_ + (from + before) * of.element_bytes_,
+                    of.table_of(n, *this).owned[static_cast<std::size_t>(read)].elements * of.element_bytes_};
+        }
 
         template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
+            copy_in const shared = of.is_read_ ? copy_in::streamed : copy_in::cached;
             if (!of.program_.has_owners()) {
                 std::size_t const bytes = n * size * of.element_bytes_;
                 add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
-                            elements(n)});
+                            elements(n), shared});
                 return;
             }
             table const& divided = of.table_of(n, *this);
@@ -163,8 +179,10 @@ template <class Store, class Sharding> class collective {
                     if (what == share::all) return base + in_buffer * of.element_bytes_;
                     return own ? base + in_range * of.element_bytes_ : nullptr;
                 };
-                add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_), here.offset,
-                            here.elements, own && of.reads_own_ && divided.made.path == route::local});
+                add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_),
+                            of.exchanges_ ? 0 : here.offset, here.elements,
+                            own && of.reads_own_ && divided.made.path == route::local ? copy_in::none
+                                                                                      : shared});
             }
         }
         template <class Session>
@@ -174,6 +192,7 @@ template <class Store, class Sharding> class collective {
             e.home = at.home;
             e.lent = at.lent.data();
             e.lent_parts = static_cast<std::uint32_t>(at.lent.size());
+            e.next = at.next;
             of.submitted_ = session.submit(e);
         }
     };
@@ -192,7 +211,10 @@ template <class Store, class Sharding> class collective {
         list.count = divide_up(most, list.size);
         // What this rank alone reads, it reads where it is; but a mailbox, which a tiny last piece takes, is filled from
         // the slot.
-        reads_own_ = session_.plan().nodes == 1 && program_.gives == share::all;
+        bool const one_node = session_.plan().nodes == 1;
+        reads_own_ = one_node && program_.gives == share::all;
+        // What several ranks read is in their caches. Where all give all, each gives most to its own next reading.
+        is_read_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
         if (list.count > 1) divide(whole_, list.size, 0, list.size);
         divide(tail_, list.size, list.count - 1, most - (list.count - 1) * list.size);
         bounce_.begin(session_.requested());
@@ -222,7 +244,9 @@ template <class Store, class Sharding> class collective {
     bounce_buffers<Store>& bounce_;
     int const rank_, ranks_;
     std::size_t const element_bytes_;
-    std::size_t const piece_;       // elements that a bounce slot has room for
+    std::size_t const piece_; // elements that a bounce slot has room for
+    bool const
+        exchanges_; // two ranks are the world and share a node: each reads the other's slot, and keeps it
     std::size_t const owned_piece_; // of each rank's range, in one piece
     table whole_, tail_;            // all pieces but the last; that one, or a buffer in place
 
@@ -233,6 +257,7 @@ template <class Store, class Sharding> class collective {
     std::size_t elements_ = 0;
     range own_;
     bool reads_own_ = false;
+    bool is_read_ = false;
     std::uint64_t submitted_ = 0; // executions, with the last one
 };
 

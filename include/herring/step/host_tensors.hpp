@@ -8,6 +8,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/error.hpp"
+#include "herring/kernel/stream_copy.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/piece.hpp"
@@ -109,9 +110,8 @@ class host_tensors : public unordered_memory {
             segment const& part = segments[i];
             std::size_t const end = part.offset + part.elements;
             std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : elements;
-            if (part.from != nullptr && !part.stays && !filled)
-                std::memcpy(here.own + part.offset * element_bytes_, part.from,
-                            part.elements * element_bytes_);
+            if (part.from == nullptr || part.way == copy_in::none) continue;
+            if (!filled) fill(here.own + part.offset * element_bytes_, part);
             if (end < next) // up to the next tensor's cache line
                 std::memset(here.own + end * element_bytes_, 0, (next - end) * element_bytes_);
         }
@@ -134,6 +134,14 @@ class host_tensors : public unordered_memory {
     }
 
   private:
+    void fill(std::byte* to, segment const& part) const noexcept {
+        std::size_t const bytes = part.elements * element_bytes_;
+        if (part.way == copy_in::streamed)
+            kernel::stream_copy(to, part.from, bytes);
+        else
+            std::memcpy(to, part.from, bytes);
+    }
+
     struct slot_place {
         std::byte* own = nullptr;
         int home = -1;       // local rank whose region it lies in

@@ -99,7 +99,7 @@ class all_gather {
             if (l == state_.who.local)
                 state_.copy(part.to, part.from, part.elements);
             else
-                state_.fetch(part.to, state_.given_by(e, l, part.offset), part.elements);
+                state_.fetch(part.to, state_.given_by(e, l, part.offset), part.elements, e.next);
         }
     }
 

@@ -76,7 +76,7 @@ template <class Element, class Update> class reduce_scatter {
             if (part.to == nullptr) continue;
             if (state_.who.local_size == 2)
                 all_.combine_with(1 - state_.who.local, part,
-                                  state_.given_by(e, 1 - state_.who.local, part.offset), {});
+                                  state_.given_by(e, 1 - state_.who.local, part.offset), e.next);
             else
                 all_.combine_local(
                     [&](int l) -> std::byte const* {
