@@ -7,7 +7,6 @@
 #include "herring/base/ids.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
-#include "herring/engine/peer.hpp"
 #include "herring/engine/state.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/trace/trace.hpp"
@@ -30,8 +29,17 @@ struct wait_target {
 
 namespace HERRING_NAMESPACE::detail {
 
-/// An engine's state with its transport and the flags of its node: what does not depend on what operations do.
-template <class Transport, class IntraNode> struct engine_core : engine_state {
+/// An engine's state with its transport, the flags of its node and the windows of its routes between nodes: what does not depend
+/// on what operations do.
+///
+/// `Windows`: what one route keeps of its messages, made from the state, the plan and the staging memory, from whose front it
+/// takes its own. A completion goes to the route whose message it is by branches.
+/// - `path`: the route; `route_type<Core>`: what moves executions over the windows (engine/network.hpp).
+/// - `kinds`: of messages (`kind_bit`); a kind has one route.
+/// - `received(about, what)`: a message has come into the slot that its receive named.
+/// - `sent(about)`: a message is out, and its memory may be written again.
+/// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route cannot go on.
+template <class Transport, class IntraNode, class... Windows> struct engine_core : engine_state, Windows... {
     /// Tensors lie on devices, and come to the host by the intra-node reducer.
     static constexpr bool on_device = IntraNode::facts.device_memory;
     /// The node's ranks are summed by their devices, which leave this rank the sums of its chunks as one part.
@@ -42,8 +50,8 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                 IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
                 std::span<std::byte> staging)
-        : engine_state(sink, rank, map, from, with, executions, staging), transport(messages),
-          node(local_ranks) {}
+        : engine_state(sink, rank, map, from, with, executions), Windows(*this, from, staging)...,
+          transport(messages), node(local_ranks) {}
     engine_core(engine_core const&) = delete;
     engine_core& operator=(engine_core const&) = delete;
 
@@ -128,9 +136,10 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
         std::uint64_t const gathered = ledger.all_arrived();
         wait_target found;
         std::uint64_t oldest = ledger.submitted();
-        auto const consider = [&](int rank, std::uint64_t execution, char const* text) noexcept {
-            if (rank < 0 || execution >= oldest) return;
-            found = {rank, false, text};
+        auto const consider = [&](std::size_t place, std::uint64_t execution, char const* text) noexcept {
+            require_peer(peers[place]);
+            if (execution >= oldest) return;
+            found = {peers[place].rank, false, text};
             oldest = execution;
         };
         auto const consider_local = [&](int l, std::uint64_t execution, char const* text) noexcept {
@@ -148,21 +157,12 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
         }
         if (gathered < ledger.submitted())
             consider_local(node.first_not_arrived(gathered), gathered, "it has not submitted this operation");
-        for (arrivals const& of : {pushes_in, parts_in, passed_in})
-            consider(of.missing, of.missing_in, "its part has not come");
-        for (peer const& p : peers)
-            if (p.pushes.any_unanswered()) {
-                require_peer(p);
-                consider(p.rank, p.pushes.oldest_unanswered().execution, "it has not returned the sum");
-            }
+        (Windows::awaited(consider), ...);
         if (found.rank >= 0 && oldest <= first) return found;
         consider_local(node.first_not_finished(first), first,
                        "it has not finished its share of the node's sum");
-        for (peer const& p : peers)
-            if (p.sends > 0) {
-                require_peer(p);
-                consider(p.rank, first, "it takes no data");
-            }
+        for (std::size_t i = 0; i < peers.size(); ++i)
+            if (peers[i].sends > 0) consider(i, first, "it takes no data");
         return found;
     }
 
@@ -181,36 +181,18 @@ template <class Transport, class IntraNode> struct engine_core : engine_state {
             return;
         }
         token const about = token::unpacked(done.token);
+        std::uint64_t const kind = kind_bit(about.what);
         if (done.what == completion::received) {
             messages_received.add(1);
             bytes_received.add(done.bytes);
-            take_in(about, arrival_of(done));
+            arrival const what = arrival_of(done);
+            (void)(((kind & Windows::kinds) != 0 && (Windows::received(about, what), true)) || ...);
         } else {
             messages_sent.add(1);
             bytes_sent.add(done.bytes);
-            if (about.what == message::part) --unsent[about.slot];
-            if (about.what == message::dissemination) --passed_unsent[about.slot];
+            (void)(((kind & Windows::kinds) != 0 && (Windows::sent(about), true)) || ...);
             ledger.done(about.execution);
             --peers[about.peer].sends;
-        }
-    }
-    void take_in(token const& about, arrival const& what) noexcept {
-        peer& p = peers[about.peer];
-        switch (about.what) {
-        case message::push:
-            p.served.arrives(about.slot, what);
-            pushes_in.news = true;
-            break;
-        case message::result:
-            results[results_in++] = {about.peer, about.slot, what};
-            break;
-        case message::dissemination:
-            passed[about.slot] = what;
-            passed_in.news = true;
-            break;
-        case message::part:
-            p.parts.arrives(about.slot, what);
-            parts_in.news = true;
         }
     }
 };

@@ -92,7 +92,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     /// What does not depend on operations: whom this rank waits for, and who it suspects.
     ///
     /// Threads: of the one that polls.
-    detail::engine_core<Transport, IntraNode>& core() noexcept { return machine_.core; }
+    typename machine::core_type::core& core() noexcept { return machine_.core; }
 
     /// Does what can be done now. Returns 0 when there was nothing.
     std::size_t poll() noexcept {

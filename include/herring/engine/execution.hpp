@@ -73,6 +73,11 @@ constexpr std::uint32_t fingerprint_of(std::uint64_t elements, std::uint64_t lab
     return static_cast<std::uint32_t>((mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9u >> 44);
 }
 
+/// What a rank takes execution `number` for: the number and the operation's fingerprint.
+constexpr std::uint64_t stamp_of(execution const& e, std::uint64_t number) noexcept {
+    return number << 20 | e.fingerprint;
+}
+
 /// A range of one execution's bucket.
 struct chunk {
     std::size_t offset = 0; ///< elements from the bucket's start

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/engine/core.hpp"
+#include "herring/engine/network.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/routes/dissemination.hpp"
 #include "herring/engine/routes/local.hpp"
@@ -19,10 +20,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// The routes between nodes, by their windows.
+template <template <class...> class Of, class... First>
+using with_network = Of<First..., two_hop_windows, one_hop_windows, dissemination_windows>;
+
 /// A core and what its operations send and receive: what the routes share.
 template <class Transport, class IntraNode, operation_traffic... Traffic>
-struct traffic_core : engine_core<Transport, IntraNode> {
-    using core = engine_core<Transport, IntraNode>;
+struct traffic_core : with_network<engine_core, Transport, IntraNode> {
+    using core = with_network<engine_core, Transport, IntraNode>;
 
     traffic_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                  IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
@@ -82,17 +87,13 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
           networked_(map.nodes() > 1), local_(core, local_memory),
           mailbox_(core, from.tuning.mailbox_bytes,
                    local_memory == nullptr ? nullptr : local_memory + local_type::memory_bytes(executions)),
-          one_hop_(core), two_hop_(core), dissemination_(core, from) {}
+          network_(core) {}
 
     static constexpr std::size_t local_bytes(std::size_t executions, std::size_t mailbox_bytes) noexcept {
         return local_type::memory_bytes(executions) + mailbox_type::memory_bytes(mailbox_bytes);
     }
 
-    HERRING_SETUP void open() noexcept {
-        two_hop_.open();
-        one_hop_.open();
-        dissemination_.open();
-    }
+    HERRING_SETUP void open() noexcept { network_.open(); }
 
     bool is_failing() const noexcept { return core.failures.is_failing(); }
 
@@ -116,10 +117,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     std::size_t step(wanted_work& wanted) noexcept {
         std::size_t progress = mailbox_.step(wanted);
         if (!wanted.any() && !is_failing()) progress += local_.step(wanted);
-        if (!networked_) return progress;
-        if (!wanted.any() && !is_failing()) progress += two_hop_.step(wanted);
-        if (!wanted.any() && !is_failing()) progress += one_hop_.step(wanted);
-        if (!wanted.any() && !is_failing()) progress += dissemination_.step(wanted);
+        if (networked_ && !wanted.any() && !is_failing()) progress += network_.step(core.failures, wanted);
         return progress;
     }
 
@@ -155,20 +153,9 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
         return e.path == route::mailbox || e.how == lending::swap;
     }
 
-    std::uint32_t pending_in(route path) const noexcept {
-        switch (path) {
-        case route::mailbox:
-            return mailbox_type::cursors();
-        case route::local:
-            return local_type::cursors();
-        case route::one_hop:
-            return one_hop_.cursors();
-        case route::two_hop:
-            return two_hop_.cursors();
-        case route::dissemination:
-            return dissemination_.cursors();
-        }
-        return 0;
+    HERRING_ALWAYS_INLINE std::uint32_t pending_in(route path) const noexcept {
+        if (path == route::mailbox) return mailbox_type::cursors();
+        return path == route::local ? local_type::cursors() : network_.cursors(path);
     }
 
     std::size_t arrive() noexcept {
@@ -196,9 +183,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     bool const networked_;
     local_type local_;
     mailbox_type mailbox_;
-    one_hop_route<core_type> one_hop_;
-    two_hop_route<core_type> two_hop_;
-    dissemination_route<core_type> dissemination_;
+    with_network<network_routes, core_type> network_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

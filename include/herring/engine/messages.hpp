@@ -19,6 +19,11 @@ enum class message : std::uint64_t {
     dissemination, ///< the parts of several nodes, passed on
 };
 
+/// A kind as a member of a set of kinds.
+HERRING_ALWAYS_INLINE constexpr std::uint64_t kind_bit(message what) noexcept {
+    return std::uint64_t{1} << static_cast<unsigned>(what);
+}
+
 /// What has come into a slot.
 struct arrival {
     static constexpr std::uint32_t numbers = 0xfff; ///< executions are told apart modulo this plus one

@@ -11,7 +11,8 @@
 #include "herring/engine/ledger.hpp"
 #include "herring/engine/neighbours.hpp"
 #include "herring/engine/operation.hpp"
-#include "herring/engine/peer.hpp"
+#include "herring/engine/window.hpp"
+#include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>
@@ -22,11 +23,18 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// A rank of another node that this rank exchanges messages with.
+struct peer {
+    int rank;
+    bool lost;
+    errc why;            ///< it was lost
+    std::uint32_t sends; ///< posted and not complete
+};
+
 /// Depends neither on a policy nor on the type of elements, so that a program has it once.
 struct engine_state {
     HERRING_SEPARABLE engine_state(failure_sink sink, int rank, topology const& map, plan const& from,
-                                   std::span<int const> with, std::size_t executions,
-                                   std::span<std::byte> staging);
+                                   std::span<int const> with, std::size_t executions);
 
     // ---- memory ---------------------------------------------------------------------------------------------------
 
@@ -99,9 +107,6 @@ struct engine_state {
         return intersection(e.owned[rank], c.range());
     }
 
-    /// Where a one-hop part of this node's is made: one for all peers.
-    std::byte* part_stage(std::size_t slot) const noexcept { return part_stages_ + slot * part_stage_size_; }
-
     /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one contribution.
     std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
                                     std::byte* stage) const noexcept {
@@ -122,12 +127,12 @@ struct engine_state {
 
     /// Whether what came in belongs to a networked execution before `reached`: this rank has run that one by another route, so
     /// it was another operation, or one of another size. Ends the engine then; else whoever sent it is ahead.
-    bool is_stale(peer const& p, arrival const& got, std::uint64_t reached) noexcept {
+    bool is_stale(int from, arrival const& got, std::uint64_t reached) noexcept {
         // Nobody is more than a ring ahead: half the numbers that a message carries tell ahead from behind.
         if (!got.here || ledger.mask() > arrival::numbers / 2) return false;
         if (((got.execution - ledger.networked_before(reached)) & arrival::numbers) <= arrival::numbers / 2)
             return false;
-        mismatch(p.rank, ledger.at(reached > 0 ? reached - 1 : 0), "of a size that takes another route");
+        mismatch(from, ledger.at(reached > 0 ? reached - 1 : 0), "of a size that takes another route");
         return true;
     }
 
@@ -164,7 +169,6 @@ struct engine_state {
     bool const
         in_accumulator; ///< parts of a node travel in the accumulator's type, so that they are rounded once
     bool const staged; ///< sums of a node are made in staging memory; else parts are sent from where they lie
-    std::uint32_t const window;
     int const contributing_ranks;
 
     execution_ledger ledger;
@@ -172,37 +176,10 @@ struct engine_state {
     fixed_array<peer> peers;
     fixed_array<node_part> node_parts; ///< room for the parts of one chunk
 
-    /// What has come for a route's cursor that combines, and what it lacks.
-    struct arrivals {
-        bool news = false; ///< something has come since the route looked for what nobody will combine
-        int missing = -1;  ///< rank whose message the cursor waits for
-        std::uint64_t missing_in = 0; ///< execution
-    };
-    arrivals pushes_in; ///< by two hops
-    arrivals parts_in;  ///< by one hop
-    arrivals passed_in; ///< by dissemination
-    /// Results of pushes that have come and are to be taken; no more than pushes are in flight.
-    struct result_arrival {
-        std::size_t peer = 0;
-        std::size_t slot = 0;
-        arrival what;
-    };
-    fixed_array<result_arrival> results;
-    std::size_t results_in = 0;
-    std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
-
-    /// By dissemination: buffer and round → what has come; buffer → messages that are sent from it.
-    fixed_array<arrival> passed;
-    std::uint32_t passed_unsent[plan::dissemination_window()] = {};
-    std::byte* pass_buffers = nullptr; ///< plan::dissemination_window() of them
-    std::size_t pass_buffer_bytes = 0;
-
     tally messages_sent, messages_received, bytes_sent, bytes_received;
 
   private:
     fixed_array<std::ptrdiff_t> local_offsets_;
-    std::byte* part_stages_ = nullptr; // plan::one_hop_stages() of them, if `staged`
-    std::size_t part_stage_size_ = 0;
     fixed_array<std::uint64_t> waited_for_ns_; // rank → in the current wait
     tally waited_, slowest_rank_, slowest_ns_;
 };

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -74,27 +75,19 @@ class serve_window {
     arrival const& arrived() const noexcept { return arrivals_[next_ % arrivals_.size()]; }
     void arrives(std::size_t slot, arrival const& what) noexcept { arrivals_[slot] = what; }
 
-    /// Receives of the first window.
-    bool is_open() const noexcept { return opened_ == arrivals_.size(); }
-    std::uint64_t to_open() const noexcept { return opened_; }
-    void opened() noexcept { ++opened_; }
+    /// Receives: those of the first window, then one before each answer.
+    bool is_open() const noexcept { return posted_ >= arrivals_.size(); }
+    bool is_reposted() const noexcept { return posted_ > next_ + arrivals_.size(); }
+    std::uint64_t to_post() const noexcept { return posted_; }
+    void posted() noexcept { ++posted_; }
 
-    /// The receive that has to be posted before the next push is answered.
-    bool is_reposted() const noexcept { return reposted_; }
-    std::uint64_t to_repost() const noexcept { return next_ + arrivals_.size(); }
     void vacate() noexcept { arrivals_[next_ % arrivals_.size()].here = false; }
-    void reposted() noexcept { reposted_ = true; }
-
-    void answered() noexcept {
-        reposted_ = false;
-        ++next_;
-    }
+    void answered() noexcept { ++next_; }
 
   private:
     fixed_array<arrival> arrivals_;
     std::uint64_t next_ = 0;
-    std::uint32_t opened_ = 0;
-    bool reposted_ = false;
+    std::uint64_t posted_ = 0;
 };
 
 /// One hop, both ways of a pair: part n uses slot n mod size. A rank sends part n only when it has combined its part
@@ -125,6 +118,43 @@ class exchange_window {
     std::uint64_t out_ = 0;
     std::uint64_t in_ = 0;
     std::uint64_t posted_ = 0;
+};
+
+/// Slots of one size in the staging memory.
+struct slot_row {
+    std::byte* first;
+    std::size_t bytes; ///< of a slot
+
+    /// From the front of what is left.
+    static slot_row taken_from(std::span<std::byte>& staging, std::size_t count, std::size_t bytes) noexcept {
+        slot_row const taken{staging.data(), bytes};
+        staging = staging.subspan(count * bytes);
+        return taken;
+    }
+    HERRING_ALWAYS_INLINE std::span<std::byte> at(std::size_t slot) const noexcept {
+        return {first + slot * bytes, bytes};
+    }
+};
+
+/// A peer whose message a route waits for.
+struct awaited_peer {
+    bool any = false;
+    std::size_t place = 0; ///< among the peers
+    std::uint64_t execution = 0;
+};
+
+/// When a route looks for messages that nobody will take: when its cursor has moved, or something has come since.
+struct stale_watch {
+    bool news = false; ///< something has come
+    std::uint64_t looked_at = 0;
+
+    /// Once for each reason. `at`: execution under the cursor.
+    bool is_due(std::uint64_t at) noexcept {
+        if (at == looked_at && !news) return false;
+        looked_at = at;
+        news = false;
+        return true;
+    }
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -18,24 +18,16 @@ namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topology const& map,
                                              plan const& from, std::span<int const> with,
-                                             std::size_t executions, std::span<std::byte> staging)
+                                             std::size_t executions)
     : who(map, from.roles, rank, with), element_bytes(from.element_bytes),
       part_element_bytes(from.part_element_bytes), in_accumulator(part_element_bytes != element_bytes),
-      staged(in_accumulator || who.local_size > 1), window(from.window()),
-      contributing_ranks(from.roles.contributing_ranks(map)), ledger(executions), failures(sink),
-      peers(with.size()), node_parts(static_cast<std::size_t>(map.nodes())), results(with.size() * window),
-      passed(plan::dissemination_window() * from.dissemination_rounds()),
+      staged(in_accumulator || who.local_size > 1), contributing_ranks(from.roles.contributing_ranks(map)),
+      ledger(executions), failures(sink), peers(with.size()),
+      node_parts(static_cast<std::size_t>(map.nodes())),
       local_offsets_(ledger.size() * static_cast<std::size_t>(who.local_size)),
       waited_for_ns_(static_cast<std::size_t>(map.size())) {
     ledger.handles(who.own_chunks(), who.contributes, who.server);
-    for (std::size_t i = 0; i < with.size(); ++i)
-        peers[i] = peer(with[i], who.contributes ? who.chunks_with(with[i]) : chunk_stream{},
-                        from.roles.server(map.node(with[i])), from, staged, staging);
-    pass_buffers = staging.data();
-    pass_buffer_bytes = from.dissemination_buffer_bytes();
-    if (pass_buffer_bytes > 0) staging = staging.subspan(plan::dissemination_window() * pass_buffer_bytes);
-    part_stages_ = staging.data();
-    part_stage_size_ = from.hop_slot_elements() * from.part_element_bytes;
+    for (std::size_t i = 0; i < with.size(); ++i) peers[i].rank = with[i];
 }
 
 HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {

@@ -4,8 +4,12 @@
 #define HERRING_ENGINE_ROUTES_DISSEMINATION_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/core.hpp"
+#include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
+#include "herring/engine/window.hpp"
+#include "herring/plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +18,37 @@
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
+
+template <class Core> class dissemination_route;
+
+/// What dissemination keeps: buffers for the parts of all nodes, and what has come into them.
+///
+/// Memory: window · nodes parts of the largest bucket that takes this route.
+struct dissemination_windows {
+    template <class Core> using route_type = dissemination_route<Core>;
+    static constexpr route path = route::dissemination;
+    static constexpr std::uint64_t kinds = kind_bit(message::dissemination);
+    static constexpr std::uint32_t window = plan::dissemination_window();
+
+    HERRING_SEPARABLE dissemination_windows(engine_state& state, plan const& from,
+                                            std::span<std::byte>& staging);
+
+    HERRING_ALWAYS_INLINE void received(token const& about, arrival const& what) noexcept {
+        arrivals[about.slot] = what;
+        stale.news = true;
+    }
+    HERRING_ALWAYS_INLINE void sent(token const& about) noexcept { --unsent[about.slot]; }
+    template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) const noexcept {
+        if (missing.any) ask(missing.place, missing.execution, "its part has not come");
+    }
+
+    std::uint32_t const rounds;        ///< of a chunk; 0: no bucket takes this route
+    slot_row buffers;                  ///< of one chunk each
+    fixed_array<arrival> arrivals;     ///< buffer · rounds + round → what has come
+    std::uint32_t unsent[window] = {}; ///< buffer → messages that are sent from it
+    awaited_peer missing{};            ///< whose message the oldest chunk waits for
+    stale_watch stale{};               ///< among the messages of all rounds
+};
 
 /// Before round r a rank has the parts of 2^r nodes, its own and those behind it. It sends them to the node 2^r before it,
 /// and gets as many from the node 2^r behind it: after ⌈log2 nodes⌉ rounds it has all, and combines them in the order of
@@ -24,16 +59,14 @@ namespace HERRING_NAMESPACE::detail {
 /// gets something of chunk n knows that the buffer of chunk n − window is free there, as by one hop.
 ///
 /// Cost:   ⌈log2 nodes⌉ messages out and in, where one hop has nodes − 1; the same bytes; as many times the latency.
-/// Memory: window · nodes parts.
 /// Source: Bruck et al., IEEE TPDS 1997.
 template <class Core> class dissemination_route {
   public:
-    dissemination_route(Core& core, plan const& from) noexcept
-        : shared_(core), beginning_(core.who.own_chunks(), server_id{}),
+    explicit dissemination_route(Core& core) noexcept
+        : shared_(core), windows_(core), beginning_(core.who.own_chunks(), server_id{}),
           combining_(core.who.own_chunks(), server_id{}),
-          nodes_(static_cast<std::uint32_t>(core.who.nodes())),
-          rounds_(core.pass_buffer_bytes > 0 ? from.dissemination_rounds() : 0),
-          slot_bytes_(core.pass_buffer_bytes / nodes_) {}
+          nodes_(static_cast<std::uint32_t>(core.who.nodes())), rounds_(windows_.rounds),
+          slot_bytes_(windows_.buffers.bytes / nodes_) {}
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
     void open() noexcept { post_receives(); }
@@ -50,7 +83,7 @@ template <class Core> class dissemination_route {
     }
 
   private:
-    static constexpr std::uint32_t window = plan::dissemination_window();
+    static constexpr std::uint32_t window = dissemination_windows::window;
     static constexpr std::uint32_t stages = plan::dissemination_stages();
 
     // A chunk whose parts are on their way.
@@ -63,10 +96,10 @@ template <class Core> class dissemination_route {
 
     flight& at(std::uint64_t number) noexcept { return flights_[number % stages]; }
     std::byte* buffer(std::uint64_t number) const noexcept {
-        return shared_.pass_buffers + number % window * shared_.pass_buffer_bytes;
+        return windows_.buffers.at(number % window).data();
     }
     arrival& arrived(std::uint64_t number, std::uint32_t round) noexcept {
-        return shared_.passed[number % window * rounds_ + round];
+        return windows_.arrivals[number % window * rounds_ + round];
     }
     // Nodes whose parts a message of this round has.
     std::uint32_t count(std::uint32_t round) const noexcept {
@@ -104,7 +137,7 @@ template <class Core> class dissemination_route {
 
     std::size_t pass_on() noexcept {
         std::size_t progress = 0;
-        shared_.passed_in.missing = -1;
+        windows_.missing.any = false;
         for (std::uint64_t n = combined_; n < begun_; ++n) {
             flight& f = at(n);
             for (;;) {
@@ -117,11 +150,9 @@ template <class Core> class dissemination_route {
                 }
                 ++progress;
             }
-            if (f.packed < rounds_ && shared_.passed_in.missing < 0) {
-                peer const& p = shared_.peers[peer_behind(1u << f.packed)];
-                shared_.passed_in.missing = p.rank;
-                shared_.passed_in.missing_in = f.execution;
-                shared_.require_peer(p);
+            if (f.packed < rounds_ && !windows_.missing.any) {
+                windows_.missing = {true, peer_behind(1u << f.packed), f.execution};
+                shared_.require_peer(shared_.peers[windows_.missing.place]);
             }
         }
         find_stale();
@@ -130,10 +161,10 @@ template <class Core> class dissemination_route {
 
     bool send(std::uint64_t number, flight& f) noexcept {
         std::size_t const slot = number % window;
-        ++shared_.passed_unsent[slot];
+        ++windows_.unsent[slot];
         if (!shared_.send(peer_before(1u << f.sent), message::dissemination, number * rounds_ + f.sent,
                           {buffer(number), count(f.sent) * f.part_bytes}, slot, f.execution)) {
-            --shared_.passed_unsent[slot];
+            --windows_.unsent[slot];
             return false;
         }
         ++f.sent;
@@ -161,7 +192,7 @@ template <class Core> class dissemination_route {
             if (combined_ >= begun_) return progress;
             flight const& f = at(combined_);
             // The buffer takes other parts after this: what is sent from it must be out first.
-            if (f.packed < rounds_ || f.sent < rounds_ || shared_.passed_unsent[combined_ % window] > 0)
+            if (f.packed < rounds_ || f.sent < rounds_ || windows_.unsent[combined_ % window] > 0)
                 return progress;
             if (!std::exchange(combining_now_, true)) {
                 auto const own = static_cast<std::uint32_t>(shared_.who.node);
@@ -184,12 +215,11 @@ template <class Core> class dissemination_route {
 
     // A message may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
-        if (looked_at_ == beginning_.at && !shared_.passed_in.news) return;
-        looked_at_ = beginning_.at;
-        shared_.passed_in.news = false;
+        if (!windows_.stale.is_due(beginning_.at)) return;
         if (begun_ - combined_ == stages) return; // it may be of a chunk that has not begun
         for (std::uint32_t r = 0; r < rounds_; ++r)
-            if (shared_.is_stale(shared_.peers[peer_behind(1u << r)], arrived(begun_, r), looked_at_)) return;
+            if (shared_.is_stale(shared_.peers[peer_behind(1u << r)].rank, arrived(begun_, r), beginning_.at))
+                return;
     }
 
     // A buffer that was combined takes the parts of a later chunk. Those of each round have a place of their own.
@@ -211,6 +241,7 @@ template <class Core> class dissemination_route {
     }
 
     Core& shared_;
+    dissemination_windows& windows_;
     chunk_cursor beginning_;
     chunk_cursor combining_;
     std::uint32_t const nodes_;
@@ -223,10 +254,12 @@ template <class Core> class dissemination_route {
     bool part_made_ = false;     // of the chunk under the first cursor
     bool combining_now_ = false; // the chunk under the second
     bool receives_owed_ = false; // a receive could not be posted yet
-    std::uint64_t looked_at_ =
-        0; // where the first cursor was when messages that nobody will take were looked for
 };
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/dissemination.hpp"
+#endif
 
 #endif // HERRING_ENGINE_ROUTES_DISSEMINATION_HPP

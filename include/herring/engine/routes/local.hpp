@@ -101,13 +101,8 @@ template <class Core> class local_route {
     }
 
   private:
-    // What a rank takes an execution for: its number and the operation's fingerprint.
-    using stamp = std::uint64_t;
-    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept {
-        return number << 20 | e.fingerprint;
-    }
     struct declaration {
-        stamp what;
+        std::uint64_t what;   // a stamp
         std::ptrdiff_t place; // of the bucket in the region of local rank `home`
         std::int32_t home;
         bool lent; // all of it is a copy from memory of the caller's

@@ -38,7 +38,7 @@ template <class Core> class mailbox_route {
         std::uint64_t const before = holds_[filled_ % count];
         if (before != 0 && shared_.node.first_not_finished(before - 1) >= 0) return false; // nor has another
         std::byte* const box = mailbox(filled_);
-        stamp const mine = stamp_of(e, number);
+        std::uint64_t const mine = stamp_of(e, number);
         std::memcpy(box - sizeof mine, &mine, sizeof mine);
         range const given = shared_.traffic.with(e.operation, [&](auto const& of) { return of.given(e); });
         if (given.elements > 0)
@@ -70,12 +70,6 @@ template <class Core> class mailbox_route {
     static constexpr std::size_t shift = 2112;
     static constexpr std::size_t spacing = 320;
 
-    // What a rank takes an execution for: its number and the operation's fingerprint.
-    using stamp = std::uint64_t;
-    static stamp stamp_of(execution const& e, std::uint64_t number) noexcept {
-        return number << 20 | e.fingerprint;
-    }
-
     std::byte* mailbox(std::uint64_t number) const noexcept {
         return mailboxes_ + shift + (number % count) * (bytes_ + spacing);
     }
@@ -84,7 +78,7 @@ template <class Core> class mailbox_route {
         std::byte* const box = mailbox(read_++);
         for (int l = 0; l < shared_.who.local_size; ++l) {
             std::byte* const theirs = shared_.node.peer(l, box);
-            stamp what;
+            std::uint64_t what;
             std::memcpy(&what, theirs - sizeof what, sizeof what);
             if (what != stamp_of(e, at_)) return shared_.mismatch_on_node(l, e);
             boxes_[static_cast<std::size_t>(l)] = theirs;

@@ -4,14 +4,53 @@
 #define HERRING_ENGINE_ROUTES_ONE_HOP_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/core.hpp"
+#include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
+#include "herring/engine/window.hpp"
+#include "herring/plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace HERRING_NAMESPACE::detail {
+
+template <class Core> class one_hop_route;
+
+/// What one hop keeps: the parts of each peer, and this rank's own, made once for all peers.
+///
+/// Memory: one-hop window · one-hop chunk for each peer; half a window more where this rank's parts are staged.
+struct one_hop_windows {
+    template <class Core> using route_type = one_hop_route<Core>;
+    static constexpr route path = route::one_hop;
+    static constexpr std::uint64_t kinds = kind_bit(message::part);
+
+    HERRING_SEPARABLE one_hop_windows(engine_state& state, plan const& from, std::span<std::byte>& staging);
+
+    HERRING_ALWAYS_INLINE void received(token const& about, arrival const& what) noexcept {
+        pairs[about.peer].arrives(about.slot, what);
+        stale.news = true;
+    }
+    HERRING_ALWAYS_INLINE void sent(token const& about) noexcept { --unsent[about.slot]; }
+    template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) const noexcept {
+        if (missing.any) ask(missing.place, missing.execution, "its part has not come");
+    }
+
+    /// Where part `number` of a peer arrives.
+    HERRING_ALWAYS_INLINE std::span<std::byte> slot(std::size_t peer, std::uint64_t number) const noexcept {
+        return slots.at(peer * exchange_window::size + exchange_window::slot_of(number));
+    }
+
+    fixed_array<exchange_window> pairs;                ///< this rank and each peer
+    slot_row slots;                                    ///< of the parts of all peers
+    slot_row stages;                                   ///< where this rank's parts are made
+    std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
+    awaited_peer missing{};                            ///< whose part the combination waits for
+    stale_watch stale{};                               ///< among the parts of peers
+};
 
 /// Every node sends its part of a chunk to every other node; each combines all parts in the order of the nodes.
 ///
@@ -20,11 +59,10 @@ namespace HERRING_NAMESPACE::detail {
 /// slot of part n − window is free there: docs/design.md, "Why two half windows suffice".
 ///
 /// Cost:   (n−1) times the bucket out and in, one message a chunk and peer, one way: half the time of two hops.
-/// Memory: window · (n−1) slots.
 template <class Core> class one_hop_route {
   public:
     explicit one_hop_route(Core& core) noexcept
-        : shared_(core), sending_(core.who.own_chunks(), server_id{}),
+        : shared_(core), windows_(core), sending_(core.who.own_chunks(), server_id{}),
           combining_(core.who.own_chunks(), server_id{}) {}
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
@@ -50,18 +88,19 @@ template <class Core> class one_hop_route {
             chunk const c = sending_.here(e);
             std::size_t const slot = sent_ % stages;
             if (!std::exchange(part_made_, true)) {
-                wanted.make_part_of(sending_.at, c, shared_.part_stage(slot));
+                wanted.make_part_of(sending_.at, c, windows_.stages.at(slot).data());
                 return progress;
             }
             for (; to_ < shared_.who.contributors().size(); ++to_) {
                 int const n = shared_.who.contributor_behind(to_);
                 if (n == shared_.who.node) continue;
                 std::size_t const to = shared_.who.handler(n, c);
-                exchange_window& window = shared_.peers[to].parts;
-                ++shared_.unsent[slot];
+                exchange_window& window = windows_.pairs[to];
+                ++windows_.unsent[slot];
                 if (!shared_.send(to, message::part, window.next_out(),
-                                  shared_.part(e, c, n, shared_.part_stage(slot)), slot, sending_.at)) {
-                    --shared_.unsent[slot];
+                                  shared_.part(e, c, n, windows_.stages.at(slot).data()), slot,
+                                  sending_.at)) {
+                    --windows_.unsent[slot];
                     return progress;
                 }
                 window.sent();
@@ -77,14 +116,14 @@ template <class Core> class one_hop_route {
 
     std::size_t combine(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
-        shared_.parts_in.missing = -1;
+        windows_.missing.any = false;
         while (shared_.next_chunk(combining_, route::one_hop)) {
             if (std::exchange(combining_now_, false)) { // it was wanted, and is done
                 for (int const n : shared_.who.contributors())
                     if (n != shared_.who.node)
-                        shared_
-                            .peers[shared_.who.handler(n, combining_.here(shared_.ledger.at(combining_.at)))]
-                            .parts.combined();
+                        windows_
+                            .pairs[shared_.who.handler(n, combining_.here(shared_.ledger.at(combining_.at)))]
+                            .combined();
                 post_receives();
                 shared_.ledger.handled(combining_.at);
                 ++combined_;
@@ -93,26 +132,26 @@ template <class Core> class one_hop_route {
                 continue;
             }
             // The result goes where the part lies: the part must be out first.
-            if (combined_ >= sent_ || shared_.unsent[combined_ % stages] > 0) return progress;
+            if (combined_ >= sent_ || windows_.unsent[combined_ % stages] > 0) return progress;
             execution const& e = shared_.ledger.at(combining_.at);
             chunk const c = combining_.here(e);
             for (int const n : shared_.who.contributors()) {
                 if (n == shared_.who.node) continue;
-                peer& p = shared_.peers[shared_.who.handler(n, c)];
-                arrival const& got = p.parts.arrived();
+                std::size_t const from = shared_.who.handler(n, c);
+                arrival const& got = windows_.pairs[from].arrived();
                 if (!got.here) {
-                    shared_.parts_in.missing = p.rank;
-                    shared_.parts_in.missing_in = combining_.at;
-                    shared_.require_peer(p);
+                    windows_.missing = {true, from, combining_.at};
+                    shared_.require_peer(shared_.peers[from]);
                     return progress;
                 }
-                if (!shared_.matches(p.rank, got, e, shared_.part_bytes(e, c, n, shared_.who.node)))
+                if (!shared_.matches(shared_.peers[from].rank, got, e,
+                                     shared_.part_bytes(e, c, n, shared_.who.node)))
                     return progress;
             }
             combining_now_ = true;
             shared_.want_combined(wanted, combining_.at, c, [&](int n) {
-                peer& p = shared_.peers[shared_.who.handler(n, c)];
-                return p.part_slot(p.parts.next_in());
+                std::size_t const from = shared_.who.handler(n, c);
+                return windows_.slot(from, windows_.pairs[from].next_in()).data();
             });
             return progress;
         }
@@ -122,11 +161,9 @@ template <class Core> class one_hop_route {
 
     // A part may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
-        if (looked_at_ == combining_.at && !shared_.parts_in.news) return;
-        looked_at_ = combining_.at;
-        shared_.parts_in.news = false;
-        for (peer& p : shared_.peers)
-            if (shared_.is_stale(p, p.parts.arrived(), looked_at_)) return;
+        if (!windows_.stale.is_due(combining_.at)) return;
+        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
+            if (shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].arrived(), combining_.at)) return;
     }
 
     // Every slot whose part was combined takes another one.
@@ -134,10 +171,10 @@ template <class Core> class one_hop_route {
         std::size_t progress = 0;
         receives_owed_ = false;
         for (std::size_t i = 0; i < shared_.peers.size(); ++i) {
-            peer& p = shared_.peers[i];
-            for (; p.parts.owes_receive(); p.parts.posted(), ++progress) {
-                std::uint64_t const number = p.parts.to_post();
-                if (!shared_.receive(i, message::part, number, p.part_slot_bytes(number),
+            exchange_window& window = windows_.pairs[i];
+            for (; window.owes_receive(); window.posted(), ++progress) {
+                std::uint64_t const number = window.to_post();
+                if (!shared_.receive(i, message::part, number, windows_.slot(i, number),
                                      exchange_window::slot_of(number))) {
                     receives_owed_ = true;
                     break;
@@ -148,6 +185,7 @@ template <class Core> class one_hop_route {
     }
 
     Core& shared_;
+    one_hop_windows& windows_;
     chunk_cursor sending_;
     chunk_cursor combining_;
     std::uint64_t sent_ = 0;     // parts that are posted to all
@@ -156,10 +194,12 @@ template <class Core> class one_hop_route {
     bool part_made_ = false;     // of the chunk under the first cursor
     bool combining_now_ = false; // the chunk under the second
     bool receives_owed_ = false; // a receive could not be posted yet
-    std::uint64_t looked_at_ =
-        0; // where the combination was when parts that nobody will combine were looked for
 };
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/one_hop.hpp"
+#endif
 
 #endif // HERRING_ENGINE_ROUTES_ONE_HOP_HPP

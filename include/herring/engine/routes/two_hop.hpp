@@ -4,8 +4,12 @@
 #define HERRING_ENGINE_ROUTES_TWO_HOP_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/engine/core.hpp"
+#include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
+#include "herring/engine/window.hpp"
+#include "herring/plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,18 +18,69 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+template <class Core> class two_hop_route;
+
+/// What two hops keep: of each peer the pushes to it and those that it sends, and the results that have come.
+///
+/// Memory: window · chunk for the pushes of each peer; as much where this rank's parts are staged.
+struct two_hop_windows {
+    template <class Core> using route_type = two_hop_route<Core>;
+    static constexpr route path = route::two_hop;
+    static constexpr std::uint64_t kinds = kind_bit(message::push) | kind_bit(message::result);
+
+    HERRING_SEPARABLE two_hop_windows(engine_state& state, plan const& from, std::span<std::byte>& staging);
+
+    HERRING_ALWAYS_INLINE void received(token const& about, arrival const& what) noexcept {
+        if (about.what == message::result) {
+            results[results_in++] = {about.peer, about.slot, what};
+        } else {
+            pairs[about.peer].served.arrives(about.slot, what);
+            stale.news = true;
+        }
+    }
+    HERRING_ALWAYS_INLINE void sent(token const&) noexcept {}
+    template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) noexcept {
+        if (missing.any) ask(missing.place, missing.execution, "its part has not come");
+        for (std::size_t i = 0; i < pairs.size(); ++i)
+            if (push_window const& out = pairs[i].pushes; out.any_unanswered())
+                ask(i, out.oldest_unanswered().execution, "it has not returned the sum");
+    }
+
+    /// This rank and one peer.
+    struct pair {
+        chunk_cursor push_cursor; ///< chunks that this rank pushes to the peer
+        push_window pushes;       ///< of this rank
+        serve_window served;      ///< pushes of the peer
+        slot_row slots;           ///< of those
+        slot_row stages;          ///< where this rank's parts are made
+    };
+    fixed_array<pair> pairs; ///< one for each peer
+
+    /// Results of pushes that have come and are to be taken; no more than pushes are in flight.
+    struct result_arrival {
+        std::size_t peer = 0;
+        std::size_t slot = 0;
+        arrival what;
+    };
+    fixed_array<result_arrival> results;
+    std::size_t results_in = 0;
+
+    std::uint32_t const window;
+    awaited_peer missing{}; ///< whose push the service waits for
+    stale_watch stale{};    ///< among the pushes of peers
+};
+
 /// As a contributor this rank pushes its node's part of a chunk to the rank that serves it, at most `window` chunks a
 /// peer ahead of the results. As a server it keeps one slot for each contributor and chunk, combines all in the order of
 /// the nodes once the last is there, and returns the result: which is the credit for the next push. A part or a result that
 /// the operation leaves empty is sent as well, for the credit.
 ///
 /// Cost:   2(n−1)/n of the bucket out and in, for each of n nodes; two messages a chunk and peer.
-/// Memory: window · (n−1) slots.
 /// Source: Herring, SC'20; k-way sums in rank order for the same bits in every run.
 template <class Core> class two_hop_route {
   public:
     explicit two_hop_route(Core& core) noexcept
-        : shared_(core), serving_(core.who.own_chunks(), core.who.server) {
+        : shared_(core), windows_(core), serving_(core.who.own_chunks(), core.who.server) {
         while (first_ < core.peers.size() && core.peers[first_].rank < core.who.rank) ++first_;
         if (first_ == core.peers.size()) first_ = 0;
     }
@@ -47,7 +102,7 @@ template <class Core> class two_hop_route {
   private:
     std::size_t serve(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
-        shared_.pushes_in.missing = -1;
+        windows_.missing.any = false;
         while (shared_.next_chunk(serving_, route::two_hop)) {
             execution const& e = shared_.ledger.at(serving_.at);
             chunk const c = serving_.here(e);
@@ -55,8 +110,8 @@ template <class Core> class two_hop_route {
                 if (!is_complete(e, c)) return progress;
                 combined_ = true; // when this comes back
                 shared_.want_combined(wanted, serving_.at, c, [&](int n) {
-                    peer& p = shared_.peers[shared_.who.handler(n, c)];
-                    return p.slot(p.served.next());
+                    two_hop_windows::pair& from = windows_.pairs[shared_.who.handler(n, c)];
+                    return from.slots.at(from.served.next() % windows_.window).data();
                 });
                 return progress + 1;
             }
@@ -79,11 +134,10 @@ template <class Core> class two_hop_route {
 
     // A push may lie here for an execution that took another route on this rank.
     void find_stale() noexcept {
-        if (looked_at_ == serving_.at && !shared_.pushes_in.news) return;
-        looked_at_ = serving_.at;
-        shared_.pushes_in.news = false;
-        for (peer& p : shared_.peers)
-            if (shared_.is_stale(p, p.served.arrived(), looked_at_)) return;
+        if (!windows_.stale.is_due(serving_.at)) return;
+        for (std::size_t i = 0; i < shared_.peers.size(); ++i)
+            if (shared_.is_stale(shared_.peers[i].rank, windows_.pairs[i].served.arrived(), serving_.at))
+                return;
     }
 
     // Whether all parts of the chunk are here; looks only from whom was missing last time on.
@@ -91,63 +145,63 @@ template <class Core> class two_hop_route {
         for (; complete_ < shared_.who.contributors().size(); ++complete_) {
             int const from = shared_.who.contributors()[complete_];
             if (from == shared_.who.node) continue;
-            peer& p = shared_.peers[shared_.who.handler(from, c)];
-            arrival const& got = p.served.arrived();
+            std::size_t const peer = shared_.who.handler(from, c);
+            arrival const& got = windows_.pairs[peer].served.arrived();
             if (!got.here) {
-                shared_.pushes_in.missing = p.rank;
-                shared_.pushes_in.missing_in = serving_.at;
-                shared_.require_peer(p);
+                windows_.missing = {true, peer, serving_.at};
+                shared_.require_peer(shared_.peers[peer]);
                 return false;
             }
-            if (!shared_.matches(p.rank, got, e, shared_.part_bytes(e, c, from, shared_.who.node)))
+            if (!shared_.matches(shared_.peers[peer].rank, got, e,
+                                 shared_.part_bytes(e, c, from, shared_.who.node)))
                 return false;
         }
         return true;
     }
 
     bool answer(std::size_t to, int node, execution const& e, chunk const& c) noexcept {
-        peer& p = shared_.peers[to];
+        serve_window& served = windows_.pairs[to].served;
         // First the receive for the push that this result allows.
-        if (!p.served.is_reposted()) {
-            p.served.vacate();
-            if (!expect(to, p.served.to_repost())) {
-                shared_.require_peer(p);
+        if (!served.is_reposted()) {
+            served.vacate();
+            if (!expect(to, served.to_post())) {
+                shared_.require_peer(shared_.peers[to]);
                 return false;
             }
-            p.served.reposted();
+            served.posted();
         }
-        if (!shared_.send(to, message::result, p.served.next(), shared_.result_for(e, c, node), 0,
-                          serving_.at))
+        if (!shared_.send(to, message::result, served.next(), shared_.result_for(e, c, node), 0, serving_.at))
             return false;
-        p.served.answered();
+        served.answered();
         return true;
     }
 
     bool open_windows() noexcept {
         for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            for (serve_window& window = shared_.peers[i].served; !window.is_open(); window.opened())
-                if (!expect(i, window.to_open())) return false;
+            for (serve_window& window = windows_.pairs[i].served; !window.is_open(); window.posted())
+                if (!expect(i, window.to_post())) return false;
         return true;
     }
 
     bool expect(std::size_t from, std::uint64_t number) noexcept {
-        return shared_.receive(from, message::push, number, shared_.peers[from].slot_bytes(number),
-                               number % shared_.window);
+        std::size_t const slot = number % windows_.window;
+        return shared_.receive(from, message::push, number, windows_.pairs[from].slots.at(slot), slot);
     }
 
     // Results have come in, to where they belong.
     void take_results() noexcept {
-        for (std::size_t i = 0; i < shared_.results_in && !shared_.failures.is_failing(); ++i) {
-            auto const& [from, slot, what] = shared_.results[i];
-            peer& p = shared_.peers[from];
-            push_window::flight const& back = p.pushes.in_slot(slot);
+        for (std::size_t i = 0; i < windows_.results_in && !shared_.failures.is_failing(); ++i) {
+            auto const& [from, slot, what] = windows_.results[i];
+            push_window& pushes = windows_.pairs[from].pushes;
+            push_window::flight const& back = pushes.in_slot(slot);
             execution const& e = shared_.ledger.at(back.execution);
-            if (!shared_.matches(p.rank, what, e, shared_.landing(e, back.what).size())) break;
+            if (!shared_.matches(shared_.peers[from].rank, what, e, shared_.landing(e, back.what).size()))
+                break;
             shared_.take_result(e, back.what);
             shared_.ledger.done(back.execution);
-            p.pushes.answered(slot);
+            pushes.answered(slot);
         }
-        shared_.results_in = 0;
+        windows_.results_in = 0;
     }
 
     // One chunk a peer and turn, from behind this rank on: every server gets work at once, and none all of it.
@@ -168,39 +222,41 @@ template <class Core> class two_hop_route {
     }
 
     bool push_one(std::size_t to, wanted_work& wanted) noexcept {
-        peer& p = shared_.peers[to];
-        if (!shared_.next_chunk(p.push_cursor, route::two_hop)) return false;
-        if (!p.pushes.has_credit()) {
-            shared_.require_peer(p);
+        auto& [cursor, pushes, served, slots, stages] = windows_.pairs[to];
+        if (!shared_.next_chunk(cursor, route::two_hop)) return false;
+        if (!pushes.has_credit()) {
+            shared_.require_peer(shared_.peers[to]);
             return false;
         }
-        std::uint64_t const number = p.push_cursor.at;
+        std::uint64_t const number = cursor.at;
         execution const& e = shared_.ledger.at(number);
-        chunk const c = p.push_cursor.here(e);
-        std::size_t const slot = p.pushes.slot();
-        if (!p.pushes.is_prepared()) {
+        chunk const c = cursor.here(e);
+        std::size_t const slot = pushes.slot();
+        if (!pushes.is_prepared()) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
             std::span<std::byte> into = shared_.landing(e, c);
             if constexpr (Core::parts_on_device) into = shared_.node.on_device(into);
-            if (!shared_.receive(to, message::result, p.pushes.next(), into, slot)) {
-                shared_.require_peer(p);
+            if (!shared_.receive(to, message::result, pushes.next(), into, slot)) {
+                shared_.require_peer(shared_.peers[to]);
                 return false;
             }
             shared_.ledger.add(number);
-            p.pushes.prepare(c, number);
-            wanted.make_part_of(number, c, p.stage(slot));
+            pushes.prepare(c, number);
+            wanted.make_part_of(number, c, stages.at(slot).data());
             return false;
         }
-        std::span<std::byte const> from = shared_.part(e, c, shared_.who.map.node(p.rank), p.stage(slot));
+        int const node = shared_.who.map.node(shared_.peers[to].rank);
+        std::span<std::byte const> from = shared_.part(e, c, node, stages.at(slot).data());
         if constexpr (Core::parts_on_device) from = shared_.node.on_device(from);
-        if (!shared_.send(to, message::push, p.pushes.next(), from, slot, number)) return false;
-        p.pushes.sent();
+        if (!shared_.send(to, message::push, pushes.next(), from, slot, number)) return false;
+        pushes.sent();
         shared_.ledger.handled(number);
-        p.push_cursor.next_chunk();
+        cursor.next_chunk();
         return true;
     }
 
     Core& shared_;
+    two_hop_windows& windows_;
     std::size_t first_ = 0; // the peer to begin with
     std::size_t turn_ = 0;  // peers that have had theirs in this round
     bool pushed_ = false;   // in this round
@@ -209,10 +265,12 @@ template <class Core> class two_hop_route {
     std::size_t answered_ = 0;   // contributors, counted from this node
     std::size_t complete_ = 0;   // contributors whose part is here
     bool receives_owed_ = false; // of the first window, could not be posted yet
-    std::uint64_t looked_at_ =
-        0; // where the service was when pushes that nobody will combine were looked for
 };
 
 } // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/two_hop.hpp"
+#endif
 
 #endif // HERRING_ENGINE_ROUTES_TWO_HOP_HPP
