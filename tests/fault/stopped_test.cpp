@@ -4,12 +4,72 @@
 
 #include "herring/progress/thread.hpp"
 
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <iostream>
 #include <random>
 #include <thread>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 using namespace fault;
 
 namespace {
+
+/// Counts the failed checks of this process.
+struct failed_checks : doctest::IReporter {
+    static inline int count = 0;
+    explicit failed_checks(doctest::ContextOptions const&) {}
+    void log_assert(doctest::AssertData const& check) override { count += check.m_failed ? 1 : 0; }
+    void test_case_exception(doctest::TestCaseException const&) override {}
+    void report_query(doctest::QueryData const&) override {}
+    void test_run_start() override {}
+    void test_run_end(doctest::TestRunStats const&) override {}
+    void test_case_start(doctest::TestCaseData const&) override {}
+    void test_case_reenter(doctest::TestCaseData const&) override {}
+    void test_case_end(doctest::CurrentTestCaseStats const&) override {}
+    void subcase_start(doctest::SubcaseSignature const&) override {}
+    void subcase_end() override {}
+    void log_message(doctest::MessageData const&) override {}
+    void test_case_skipped(doctest::TestCaseData const&) override {}
+};
+REGISTER_LISTENER("failed_checks", 1, failed_checks);
+
+using scene = std::function<void()>;
+
+/// Plays a scene in a process of its own, whose exit status says whether a check failed.
+pid_t begin(scene const& what) {
+    std::cout.flush();
+    std::fflush(nullptr);
+    pid_t const pid = ::fork();
+    if (pid != 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    bool threw = true;
+    try {
+        what();
+        threw = false;
+    } catch (std::exception const& why) {
+        std::printf("a scene ended with: %s\n", why.what());
+    } catch (...) { // a failed REQUIRE, which has been reported
+    }
+    std::cout.flush();
+    std::fflush(nullptr);
+    ::_exit(threw || failed_checks::count != 0 ? 1 : 0);
+}
+
+/// Plays scenes, three at a time: they mostly wait.
+void play_all(std::vector<scene> const& scenes) {
+    std::size_t begun = 0, ended = 0;
+    for (; ended < scenes.size(); ++ended) {
+        for (; begun < scenes.size() && begun < ended + 3; ++begun) REQUIRE(begin(scenes[begun]) > 0);
+        int status = -1;
+        REQUIRE(::wait(&status) > 0);
+        CHECK(status == 0); // else the scene has said what failed
+    }
+}
 
 /// A rank that stops is dead after that. One scene takes what is usual, 5 s.
 constexpr milliseconds dead{1'000 * slower}, usual{5'000};
@@ -83,7 +143,7 @@ void live_and_stop(world& w, board& b, phase at, int victim, std::chrono::micros
     }
 }
 
-void play_stop(place const& where, start how, phase at, int victim, std::mt19937& random,
+void play_stop(place const& where, start how, phase at, int victim, std::chrono::microseconds delay,
                milliseconds peer_timeout = dead) {
     setup s;
     s.how = how;
@@ -91,7 +151,6 @@ void play_stop(place const& where, start how, phase at, int victim, std::mt19937
     if (where.two) s.nodes = two_nodes(where.ranks);
     s.name = std::string(where.name) + ", stopped " + to_string(at);
     if (peer_timeout != usual) s.failure_detector.peer_timeout = peer_timeout;
-    std::chrono::microseconds const delay(random() % 30'000);
     report const seen = play(s, [&](world& w, board& b) {
         using background = herring::progress::thread;
         if (at == phase::in_background && where.on_nodes)
@@ -131,18 +190,25 @@ unsigned seed(unsigned otherwise) {
 
 TEST_CASE("stopped: nobody waits with a deadline, and everyone hears of it after peer_timeout; so does it") {
     std::mt19937 random(seed(1));
-    play_stop(by_tcp, start::join, phase::computing, 2, random, usual);
-    play_stop(by_tcp, start::launch, phase::computing, 2, random, milliseconds(500 * slower));
-    play_stop(by_tcp, start::join, phase::in_step, 0, random);
-    play_stop(by_tcp, start::launch, phase::in_step, 1, random);
-    play_stop(on_one_node, start::join, phase::computing, 0, random);
-    play_stop(on_one_node, start::launch, phase::computing, 0, random);
-    play_stop(on_one_node, start::join, phase::in_step, 1, random);
-    play_stop(on_one_node, start::launch, phase::barrier, 2, random);
-    play_stop(on_two_nodes, start::join, phase::barrier, 1, random);
-    play_stop(on_two_nodes, start::join, phase::in_step, static_cast<int>(random() % 4), random);
-    play_stop(on_two_nodes, start::launch, phase::in_background, static_cast<int>(random() % 4), random);
-    play_stop(by_tcp, start::join, phase::in_background, 0, random);
+    std::vector<scene> scenes;
+    auto const stop = [&](place const& where, start how, phase at, int victim,
+                          milliseconds peer_timeout = dead) {
+        std::chrono::microseconds const delay(random() % 30'000);
+        scenes.push_back([=] { play_stop(where, how, at, victim, delay, peer_timeout); });
+    };
+    stop(by_tcp, start::join, phase::computing, 2, usual);
+    stop(by_tcp, start::launch, phase::computing, 2, milliseconds(500 * slower));
+    stop(by_tcp, start::join, phase::in_step, 0);
+    stop(by_tcp, start::launch, phase::in_step, 1);
+    stop(on_one_node, start::join, phase::computing, 0);
+    stop(on_one_node, start::launch, phase::computing, 0);
+    stop(on_one_node, start::join, phase::in_step, 1);
+    stop(on_one_node, start::launch, phase::barrier, 2);
+    stop(on_two_nodes, start::join, phase::barrier, 1);
+    stop(on_two_nodes, start::join, phase::in_step, static_cast<int>(random() % 4));
+    stop(on_two_nodes, start::launch, phase::in_background, static_cast<int>(random() % 4));
+    stop(by_tcp, start::join, phase::in_background, 0);
+    play_all(scenes);
 }
 
 namespace {
@@ -187,15 +253,16 @@ void goes_on(place const& where, start how, int victim, milliseconds peer_timeou
 
 TEST_CASE("stopped: a rank that goes on before peer_timeout has passed is missed by nobody") {
     constexpr milliseconds patient{2'000 * slower}, a_while{1'000 * slower};
-    goes_on(by_tcp, start::join, 0, patient, a_while);
-    goes_on(by_tcp, start::join, 1, patient, a_while);
-    goes_on(on_one_node, start::launch, 1, patient, a_while);
-    goes_on(on_two_nodes, start::join, 3, patient, a_while);
+    play_all({[=] { goes_on(by_tcp, start::join, 0, patient, a_while); },
+              [=] { goes_on(by_tcp, start::join, 1, patient, a_while); },
+              [=] { goes_on(on_one_node, start::launch, 1, patient, a_while); },
+              [=] { goes_on(on_two_nodes, start::join, 3, patient, a_while); }});
 }
 
 TEST_CASE("stopped: with peer_timeout never, a rank may be stopped longer than is usual") {
-    for (start const how : {start::launch, start::join})
-        goes_on(on_two_nodes, how, how == start::join ? 0 : 2, herring::never, usual + milliseconds(500));
+    constexpr milliseconds longer = usual + milliseconds(500);
+    play_all({[=] { goes_on(on_two_nodes, start::launch, 2, herring::never, longer); },
+              [=] { goes_on(on_two_nodes, start::join, 0, herring::never, longer); }});
 }
 
 TEST_CASE("stopped: with peer_timeout and default_timeout never, a rank that is killed is named at once") {
