@@ -1,4 +1,4 @@
-// herring: what the pipelines of GPUs ask of a device: memory, queues, events, copies, one kernel.
+// herring: the concept of a device runtime: memory, streams, events, copies and kernels, as the GPU pipelines use them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_RUNTIME_HPP
 #define HERRING_GPU_RUNTIME_HPP
@@ -27,125 +27,178 @@ struct copy_item {
     friend bool operator==(copy_item const&, copy_item const&) = default;
 };
 
-/// What is wrong with a stream that is being captured in a graph.
+/// The error of a stream that is being captured in a graph.
 inline constexpr char const* stream_is_captured =
     "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
     "begins or after it has ended";
 
 namespace clauses {
+
+/// Constructor from world&, collective: takes the device that is current in the calling thread. `number()` is the
+/// device's number in this process. No other function throws or returns an error: the first error is kept, `failed()`
+/// returns it or nullptr, and later calls do nothing. `check_tensor(p)` and `check_stream(s)` return the defect of a
+/// caller's pointer or stream as text, or nullptr.
 template <class Runtime>
-concept types = requires {
-    typename Runtime::stream_handle;
-    typename Runtime::memory;
-    typename Runtime::pinned;
-    typename Runtime::stream;
-    typename Runtime::event;
-    typename Runtime::batch;
-    typename Runtime::counter;
-    typename Runtime::graph;
-    typename Runtime::export_of_memory;
-    typename Runtime::export_of_event;
-    typename Runtime::imported_memory;
-    typename Runtime::imported_event;
+concept reports_errors = requires(Runtime& r, typename Runtime::stream_handle s, void const* tensor) {
+    requires std::constructible_from<Runtime, world&>;
+    { r.number() }
+    noexcept->std::same_as<int>;
+    { r.failed() }
+    noexcept->std::same_as<failure const*>;
+    { r.check_stream(s) }
+    noexcept->std::same_as<char const*>;
+    { r.check_tensor(tensor) }
+    noexcept->std::same_as<char const*>;
 };
+
+/// `memory(r, bytes)` owns zeroed device memory. `pinned(r, pages)` locks pages of the host; `on_device(p)` is the
+/// address of one of them for the device. Both throw `error` if there is no memory. `leave()` leaks the memory until
+/// the process ends.
 template <class Runtime>
-concept made = std::constructible_from<Runtime, world&> &&
-    std::constructible_from<typename Runtime::memory, Runtime&, std::size_t> &&
-    std::constructible_from<typename Runtime::pinned, Runtime&, std::span<std::byte>> &&
-    std::constructible_from<typename Runtime::stream, Runtime&> &&
-    std::constructible_from<typename Runtime::batch, Runtime&, std::size_t> &&
-    std::constructible_from<typename Runtime::event, Runtime&, bool> &&
-    std::default_initializable<typename Runtime::graph>;
+concept owns_memory = requires(typename Runtime::memory& memory, typename Runtime::pinned& pages,
+                               std::byte* p) {
+    requires std::constructible_from<typename Runtime::memory, Runtime&, std::size_t>;
+    requires std::constructible_from<typename Runtime::pinned, Runtime&, std::span<std::byte>>;
+    { memory.data() }
+    noexcept->std::same_as<std::byte*>;
+    { memory.leave() }
+    noexcept;
+    { pages.on_device(p) }
+    noexcept->std::same_as<std::byte*>;
+};
+
+/// A `stream` runs its work in order; streams of one device run concurrently, and only events order them.
+/// - `record(event, stream)`: the event is done when the present contents of the stream are. `wait(stream, event)`:
+///   later work in the stream waits for the last record of the event. `done(event)`: a query by the host.
+/// - `event(r, shared)`: `shared` if other ranks wait for it. `leave()` leaks it until the process ends.
+/// - For destructors: `ended(event)` waits until the event is done, as the destructor of a `stream` waits for its
+///   work. False: it is not done, and what the work uses must be leaked (`leave()`). `stuck()`: some work did not end
+///   in time. No other function blocks the host.
 template <class Runtime>
-concept moves = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::event& e,
-                         std::byte* to, std::byte const* from, std::size_t bytes, fold_args const& work,
-                         typename Runtime::batch& many, std::span<copy_item const> copies,
-                         typename Runtime::counter& counted, typename Runtime::graph& recorded) {
+concept orders_streams = requires(Runtime& r, typename Runtime::stream const& stream,
+                                  typename Runtime::stream_handle s, typename Runtime::event& e) {
+    requires std::constructible_from<typename Runtime::stream, Runtime&>;
+    requires std::constructible_from<typename Runtime::event, Runtime&, bool>;
+    { stream.handle() }
+    noexcept->std::same_as<typename Runtime::stream_handle>;
     { r.record(e, s) }
     noexcept;
     { r.wait(s, e) }
     noexcept;
     { r.done(e) }
     noexcept->std::same_as<bool>;
-    { r.to_host(s, to, from, bytes) }
-    noexcept;
-    { r.to_device(s, to, from, bytes) }
-    noexcept;
-    { r.template fold<herring::update::sum, float>(s, work) }
-    noexcept;
-    { r.copy(s, copies[0]) }
-    noexcept;
-    { r.list(many, bytes, copies) }
-    noexcept;
-    { r.copy_many(s, many, bytes, bytes) }
-    noexcept;
-    { many.leave() }
-    noexcept;
     { r.ended(e) }
     noexcept->std::same_as<bool>;
-    { r.inspect(s, static_cast<float const*>(nullptr), bytes, counted) }
-    noexcept;
-    { counted.value() }
-    noexcept->std::same_as<inspection_result>;
-    { r.flush() }
-    noexcept;
-    { r.number() }
-    noexcept->std::same_as<int>;
-    { r.capture(s) }
-    noexcept;
-    { r.captured(s, recorded) }
-    noexcept->std::same_as<bool>;
-    { r.replay(s, recorded) }
-    noexcept;
-    { r.failed() }
-    noexcept->std::same_as<failure const*>;
-    { r.check_stream(s) }
-    noexcept->std::same_as<char const*>;
     { r.stuck() }
     noexcept->std::same_as<bool>;
-    { r.check_tensor(static_cast<void const*>(from)) }
-    noexcept->std::same_as<char const*>;
+    { e.leave() }
+    noexcept;
 };
+
+/// Copies are enqueued on a stream and return at once: `to_host`, `to_device`, `copy` (within the device), and
+/// `copy_many(stream, batch, at, n)` of the n copies that `list(batch, at, copies)` wrote from index `at` of the
+/// batch on. The device reads the list when its turn comes: it must not be rewritten before.
+template <class Runtime>
+concept copies = requires(Runtime& r, typename Runtime::stream_handle s, std::byte* to, std::byte const* from,
+                          std::size_t n, typename Runtime::batch& batch, std::span<copy_item const> items) {
+    requires std::constructible_from<typename Runtime::batch, Runtime&, std::size_t>;
+    { r.to_host(s, to, from, n) }
+    noexcept;
+    { r.to_device(s, to, from, n) }
+    noexcept;
+    { r.copy(s, items[0]) }
+    noexcept;
+    { r.list(batch, n, items) }
+    noexcept;
+    { r.copy_many(s, batch, n, n) }
+    noexcept;
+    { batch.leave() }
+    noexcept;
+};
+
+/// `fold<Update, Element>(stream, args)` enqueues one k-way sum. `flush()`: what the network adapter has written to
+/// device memory is visible to work that is enqueued later.
+template <class Runtime>
+concept folds = requires(Runtime& r, typename Runtime::stream_handle s, fold_args const& work) {
+    { r.template fold<herring::update::sum, float>(s, work) }
+    noexcept;
+    { r.flush() }
+    noexcept;
+};
+
+/// `inspect(stream, from, n, counter)` enqueues an inspection. `counter.value()`, on the host: once inspections have
+/// run, the number of infinities and NaNs in all of them, and the sum of squares of the last.
+template <class Runtime>
+concept inspects = requires(Runtime& r, typename Runtime::stream_handle s, float const* from, std::size_t n,
+                            typename Runtime::counter& counter) {
+    requires std::constructible_from<typename Runtime::counter, Runtime&>;
+    { r.inspect(s, from, n, counter) }
+    noexcept;
+    { counter.value() }
+    noexcept->std::same_as<inspection_result>;
+};
+
+/// After `capture(stream)`, work that this thread enqueues on the stream is kept instead of run, until
+/// `captured(stream, graph)` stores it in the graph, or returns false on failure. `replay(stream, graph)` enqueues
+/// it. Copies and kernels can be captured; `record`, `wait` and queries by the host cannot: events stand before and
+/// after a replay. `list` is not captured: a replay reads the contents of the list at its turn.
+template <class Runtime>
+concept captures = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::graph& graph) {
+    requires std::default_initializable<typename Runtime::graph>;
+    { r.capture(s) }
+    noexcept;
+    { r.captured(s, graph) }
+    noexcept->std::same_as<bool>;
+    { r.replay(s, graph) }
+    noexcept;
+};
+
+/// `exported(memory)` and `exported(event)` are plain bytes, from which another rank of the node constructs
+/// `imported_memory` and `imported_event`, in this process or another. These constructors throw `error`.
+template <class Runtime>
+concept shares_with_peers = requires(Runtime& r, typename Runtime::memory const& memory,
+                                     typename Runtime::event const& event,
+                                     typename Runtime::imported_memory const& imported,
+                                     typename Runtime::imported_event& other,
+                                     typename Runtime::stream_handle s) {
+    requires std::is_trivially_copyable_v<typename Runtime::export_of_memory>;
+    requires std::is_trivially_copyable_v<typename Runtime::export_of_event>;
+    requires std::constructible_from<typename Runtime::imported_memory, Runtime&,
+                                     typename Runtime::export_of_memory const&, int>;
+    requires std::constructible_from<typename Runtime::imported_event, Runtime&,
+                                     typename Runtime::export_of_event const&, int>;
+    { r.exported(memory) }
+    noexcept->std::same_as<typename Runtime::export_of_memory>;
+    { r.exported(event) }
+    noexcept->std::same_as<typename Runtime::export_of_event>;
+    { imported.data() }
+    noexcept->std::same_as<std::byte*>;
+    { r.wait(s, other) }
+    noexcept;
+    { r.done(other) }
+    noexcept->std::same_as<bool>;
+};
+
 } // namespace clauses
 
-/// A device as the pipelines see it. Queues (streams) run what is put into them in order; queues of one device run beside
-/// each other, and only events order them.
+/// A device as the pipelines use it; `nvlink` uses all clauses, `pcie_staging` neither `folds` nor
+/// `shares_with_peers`. Each clause documents its part.
 ///
-/// - Made from the world: takes the device that is current in the calling thread. `memory` (zeroed), `pinned` (locks pages
-///   of the host's), `stream`, `event(r, shared)` own what they name and throw `error` when there is none to be had.
-/// - `record(event, stream)`: the event is done when what is in the stream now is. `wait(stream, event)`: what is put into
-///   the stream from now on waits for the last record of the event. `done(event)`: asked by the host.
-/// - `to_host`, `to_device`, `copy` (within the device), `fold<Update, Element>` go into a stream and return at once; so does
-///   `copy_many(stream, batch, at, n)`, of the n copies that `list(batch, at, copies)` wrote to place `at` of the batch. The
-///   device reads the list when it gets there: until then it must not be written again.
-/// - `ended(event)`, in destructors: waits until the event is done, as the end of a `stream` waits for what is in it; false:
-///   it is not, and what it is about must be left where it is (`batch.leave()`). `stuck()`: whether something did not end.
-/// - `inspect(stream, from, n, counter)`: `counter.value()` tells the host, some time later, how many elements were infinite
-///   or NaN in all that was looked at, and the sum of squares of what was looked at last.
-/// - `capture(stream)`: what this thread puts into the stream from now on is not done but kept, until `captured(stream,
-///   graph)`, which makes it the graph's; false when that failed. `replay(stream, graph)` puts it into the stream, each time.
-///   Copies and kernels can be captured; `record` and `wait` cannot, and neither can the host look: events stay in front of
-///   a replay and behind it. `list` is not captured: a replay reads what is there when its turn comes.
-/// - `flush()`: what the network has written to the device's memory is there for what is put into streams from now on.
-///   `number()`: the device's, in this process.
-/// - `check_tensor(p)`: what is wrong with a caller's pointer as device memory, or nullptr; `check_stream(s)`: with its stream.
-/// - Nothing of this but `ended` blocks the host; nothing throws or returns an error: the first one is kept, `failed()` tells it, and later
-///   calls do nothing.
-/// - Exports are plain bytes for a rank of the same node, which imports them, in this process or another.
-///
-/// Threads: any; streams and events are used by one thread at a time each.
+/// Threads: any; a stream or an event is used by one thread at a time.
 template <class Runtime>
-concept runtime_policy = clauses::types<Runtime> && clauses::made<Runtime> && clauses::moves<Runtime>;
+concept runtime_policy = clauses::reports_errors<Runtime> && clauses::owns_memory<Runtime> &&
+    clauses::orders_streams<Runtime> && clauses::copies<Runtime> && clauses::folds<Runtime> &&
+    clauses::inspects<Runtime> && clauses::captures<Runtime> && clauses::shares_with_peers<Runtime>;
 
-/// What a reducer asks of an intra-node policy whose tensors lie on devices.
+/// The requirements of a reducer on an intra-node policy whose tensors lie on devices.
 struct device_needs {
     std::size_t tensor_bytes = 0; ///< device memory of a rank
     std::size_t bucket_bytes = 0; ///< the largest bucket
-    std::size_t part_ratio = 1;   ///< size of a partial sum for each size of an element
-    std::size_t executions = 1;   ///< outstanding at once, at most
-    std::size_t loads = 1;        ///< of them, at most, those that do not come in with the one before
+    std::size_t part_ratio = 1;   ///< bytes of an accumulator per byte of an element
+    std::size_t executions = 1;   ///< upper bound on outstanding executions
+    std::size_t loads = 1; ///< upper bound on outstanding loads; the parts of a split bucket are one load
     std::size_t separate_results =
-        1; ///< so many, whose results are taken by themselves, may follow one not yet taken
+        1; ///< upper bound on executions whose results have not been taken, where each is taken by itself
     std::size_t tensors = 0;
     int nodes = 1;
     bool parts_on_device = false; ///< the transport takes memory of the device
