@@ -101,17 +101,20 @@ class basic_reducer
             detail::announce_and_rethrow(ranks);
         }
     }
-    /// Collective: for `all_reduce` alone.
+    /// Collective. Without tensors: for `all_reduce` and the collectives of `herring/collectives/`.
     explicit basic_reducer(world& ranks) : basic_reducer(ranks, layout{}) {}
 
     basic_reducer(basic_reducer const&) = delete;
     basic_reducer& operator=(basic_reducer const&) = delete;
 
-    /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
+    /// Not collective. Leaving in the middle of a step, or by the exception of a misuse, is a failure for the others, who are
+    /// told at once.
     ~basic_reducer() {
-        if (session_.failed() == nullptr &&
-            (parts_->steps.ledger().under_way() || session_.released() != session_.requested()))
+        if (session_.failed() != nullptr) return;
+        if (parts_->steps.ledger().under_way() || session_.released() != session_.requested())
             calls_.announce_abandoned_step();
+        else
+            calls_.announce_misuse();
     }
 
     /// Number of tensors.
@@ -293,6 +296,8 @@ class basic_reducer
     range owned(std::size_t elements, int rank) const noexcept {
         return owned_range(elements, rank, session_.ranks().size());
     }
+    /// What this rank owns of it.
+    range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().rank()); }
 
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }

@@ -110,6 +110,15 @@ herring::launch_options on(std::vector<std::string> nodes) {
     return options;
 }
 
+// [snippet bytes]
+/// Rank 0's text, on every rank.
+std::string text_of_rank_0(herring::world& world, std::string const& text) {
+    std::span<char const> const mine(text.data(), world.rank() == 0 ? text.size() : 0);
+    herring::gather_result const all = world.all_gather(std::as_bytes(mine)); // rank → its bytes
+    return {reinterpret_cast<char const*>(all[0].data()), all[0].size()};
+}
+// [end]
+
 } // namespace
 
 TEST_CASE("reference: overlap by poll(), a layout from CSV, bfloat16") {
@@ -129,6 +138,16 @@ TEST_CASE("reference: two reducers on one world, by turns and on two threads") {
                   ranks, [](herring::world& world) { return two_threads(world) == 0 ? 0 : 1; }, on(nodes)) ==
               0);
     }
+}
+
+TEST_CASE("reference: bytes of one rank for all") {
+    CHECK(herring::launch(
+              3,
+              [](herring::world& world) {
+                  std::string const text = text_of_rank_0(world, "of rank " + std::to_string(world.rank()));
+                  return text == "of rank 0" ? 0 : 1;
+              },
+              on({"a", "a", "b"})) == 0);
 }
 
 TEST_CASE("reference: the two of 16-bit floats, and bytes") {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scene.hpp"
 
+#include "herring/collectives/broadcast.hpp"
 #include "herring/fusion/whole_model.hpp"
 #include "herring/sharding/whole_tensor.hpp"
 #include "herring/update/average.hpp"
@@ -197,8 +198,9 @@ TEST_CASE("bad input: a sharding policy that leaves elements without a server is
             over_tcp<float, absent_server, herring::update::sum> reduce(w, layout{{"small", 8}});
             std::vector<float> mine(99'999);
             refused([&] { reduce.all_reduce(mine); }, errc::bad_argument,
-                    {"all_reduce: bad argument", "a piece of an all_reduce of 99999 elements",
-                     "begins within a cache line"});
+                    {"all_reduce: bad argument", "a piece of 99999 elements", "begins within a cache line"});
+            refused([&] { herring::broadcast(reduce, mine, 0); }, errc::bad_argument,
+                    {"broadcast: bad argument", "a piece of 99999 elements", "begins within a cache line"});
             fill(reduce, w, 0, 0);
             reduce.ready(0);
             reduce.wait();

@@ -47,7 +47,7 @@ void make(call c, Reducer& reduce, world const& w, std::size_t n, milliseconds t
         break;
     case call::broadcast:
         herring::broadcast(reduce, all, 0, timeout).value();
-        require(all[0] == 1 && all[n - 1] == 1, "the root's buffer");
+        require(n == 0 || (all[0] == 1 && all[n - 1] == 1), "the root's buffer");
         break;
     }
 }
@@ -98,6 +98,62 @@ template <class Reducer> void is_killed(std::vector<std::string> const& nodes) {
         }
 }
 
+/// A misuse of this rank's, which is thrown.
+template <class Reducer> void misuse(call c, Reducer& reduce) {
+    std::vector<float> all(1000), mine(1);
+    switch (c) {
+    case call::reduce_scatter:
+        return herring::reduce_scatter(reduce, all, mine);
+    case call::all_gather:
+        return herring::all_gather(reduce, mine, all);
+    case call::broadcast:
+        return herring::broadcast(reduce, all, 3);
+    }
+}
+
+template <class Reducer> void ends_by_misuse(std::vector<std::string> const& nodes) {
+    for (call const c : calls) {
+        setup s = scene_of(c, 1000, "a misuse ends a rank", nodes);
+        s.how = start::join; // launch would tell of any exception
+        report const seen = play(s, [&](world& w, board& b) {
+            Reducer reduce(w);
+            make(c, reduce, w, 1000, plenty);
+            if (w.rank() == 1) {
+                b.strike();
+                misuse(c, reduce);
+            }
+            make(c, reduce, w, 1000, plenty);
+        });
+        check_named(s, seen, 1, {errc::peer_failed});
+        for (auto const& one : seen.ranks) {
+            std::string const text = one.why.message();
+            CAPTURE(text);
+            CHECK(text.find(std::string(to_string(c)) + ": bad argument: ") != std::string::npos);
+        }
+    }
+}
+
+template <class Reducer> void differs_by_no_elements(std::vector<std::string> const& nodes) {
+    for (call const c : calls)
+        for (std::size_t const n : {1000u, 1'000'000u})
+            for (int const victim : {0, 1}) {
+                setup const s = scene_of(c, n, "none on a rank", nodes);
+                report const seen = play(s, [&](world& w, board& b) {
+                    Reducer reduce(w);
+                    make(c, reduce, w, 0, plenty);
+                    b.strike();
+                    make(c, reduce, w, w.rank() == victim ? 0 : n, plenty);
+                });
+                INFO(s.name << "\n" << seen.text());
+                for (auto const& one : seen.ranks) {
+                    CHECK(one.how == state::error);
+                    CHECK(one.why.what == errc::mismatch);
+                    CHECK(std::string(one.why.operation) == to_string(c));
+                    CHECK(one.after_ms <= static_cast<double>(promptly.count() * slower));
+                }
+            }
+}
+
 } // namespace
 
 TEST_CASE("collectives: a rank that never calls is named at the deadline") {
@@ -118,11 +174,8 @@ TEST_CASE("collectives: a misuse of one rank's loses nothing") {
         report const seen = play(s, [&](world& w, board&) {
             shared reduce(w);
             if (w.rank() == 1) {
-                std::vector<float> all(1000), mine(1);
                 try {
-                    if (c == call::reduce_scatter) herring::reduce_scatter(reduce, all, mine);
-                    if (c == call::all_gather) herring::all_gather(reduce, mine, all);
-                    if (c == call::broadcast) herring::broadcast(reduce, all, 3);
+                    misuse(c, reduce);
                     require(false, "it is refused");
                 } catch (herring::error const& why) {
                     require(why.code() == errc::bad_argument, why.what());
@@ -133,4 +186,37 @@ TEST_CASE("collectives: a misuse of one rank's loses nothing") {
         INFO(seen.text());
         for (auto const& one : seen.ranks) CHECK(one.how == state::done);
     }
+}
+
+TEST_CASE("collectives: a misuse that ends a rank is told to all others, with its text") {
+    ends_by_misuse<flat>({"a", "b", "c"});
+    ends_by_misuse<shared>({"a", "a", "b"});
+    ends_by_misuse<shared>({"a", "a"});
+}
+
+TEST_CASE("collectives: no elements on one rank is a mismatch on all, by the name of the call") {
+    differs_by_no_elements<flat>({"a", "b"});
+    differs_by_no_elements<flat>({"a", "b", "c"});
+    differs_by_no_elements<shared>({"a", "a", "b"});
+    differs_by_no_elements<shared>({"a", "a"});
+    differs_by_no_elements<shared>({"a", "a", "a"});
+}
+
+TEST_CASE("collectives: a misuse that was caught says nothing of what ends the rank later") {
+    setup s = scene_of(call::broadcast, 1000, "a misuse is caught", {"a", "b"});
+    s.how = start::join;
+    report const seen = play(s, [&](world& w, board&) {
+        flat reduce(w);
+        if (w.rank() == 1) try {
+                misuse(call::broadcast, reduce);
+            } catch (herring::error const&) {
+            }
+        make(call::broadcast, reduce, w, 1000, plenty);
+        if (w.rank() == 1) throw std::runtime_error("not of Herring");
+        make(call::broadcast, reduce, w, 1000, plenty);
+    });
+    INFO(seen.text());
+    CHECK(seen.ranks[0].how == state::error);
+    CHECK(seen.ranks[0].why.message().find("bad argument") == std::string::npos);
+    CHECK(seen.ranks[1].how == state::other);
 }

@@ -1,4 +1,4 @@
-// herring: what the collectives' headers share: the checks of a call, and its run by a reducer's private members.
+// herring: what the collectives' headers share: the forms of a call, its checks, and its run by a reducer.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_COLLECTIVES_DOOR_HPP
 #define HERRING_COLLECTIVES_DOOR_HPP
@@ -9,12 +9,14 @@
 #include "herring/policy.hpp"
 #include "herring/range.hpp"
 #include "herring/reducer.hpp"
+#include "herring/step/call_forms.hpp"
 #include "herring/step/collective.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -25,10 +27,56 @@ template <bool OnDevice> struct collective_on_host {
                   "broadcast do not reach yet; a common slip is one reducer for both; construct one without "
                   "nvlink or pcie_staging for these calls");
 };
+/// `IsForm`: the arguments behind the reducer are those of reduce_scatter and all_gather, or of broadcast.
+template <bool IsForm> struct form_of_ranges {
+    static constexpr bool value = true;
+    static_assert(
+        IsForm,
+        "[HRG-C01] reduce_scatter, all_gather: take a const span of the element type, one for the results, "
+        "and then a deadline, if any: milliseconds, or a time of steady_clock; common slips are a pointer "
+        "with a count, a container of another type, and a plain number as a timeout; write "
+        "std::span(pointer, count), std::chrono::seconds(1)");
+};
+template <bool IsForm> struct form_with_root {
+    static constexpr bool value = true;
+    static_assert(
+        IsForm,
+        "[HRG-C01] broadcast: takes a span of the element type, the rank of the root, and then a deadline, "
+        "if any: milliseconds, or a time of steady_clock; common slips are a pointer with a count, a "
+        "single value, a container of another type, no root, and a plain number as a timeout; write "
+        "std::span(pointer, count), std::span(&value, 1), std::chrono::seconds(1)");
+};
 template <bool Named> struct collective_rule {
     static constexpr bool value = true;
     static_assert(Named, "[HRG-C03] reduce_scatter: the reducer does not name a rule, so what is left is not "
                          "said; a common slip is to leave update::sum out; name it, or update::average");
+};
+
+// The arguments behind the reducer.
+template <class Element> struct takes_ranges {
+    static void take(std::span<Element const>, std::span<Element>);
+    static void take(std::span<Element const>, std::span<Element>, std::chrono::milliseconds);
+    static void take(std::span<Element const>, std::span<Element>, time_point);
+    template <bool IsForm> using sentence = form_of_ranges<IsForm>;
+};
+template <class Element> struct takes_root {
+    static void take(std::span<Element>, int);
+    static void take(std::span<Element>, int, std::chrono::milliseconds);
+    static void take(std::span<Element>, int, time_point);
+    template <bool IsForm> using sentence = form_with_root<IsForm>;
+};
+
+template <class Pack> inline constexpr bool is_rejected = false;
+template <class Element> inline constexpr bool is_rejected<rejected<Element>> = true;
+
+/// A pack that was not refused: its reducer can be called.
+template <class Pack>
+concept accepted = !is_rejected<Pack>;
+
+/// The reducer can be called, and not with these arguments.
+template <template <class> class Form, class Pack, class... Arguments>
+concept no_form = accepted<Pack> && !requires(Arguments && ... arguments) {
+    Form<typename Pack::element>::take(static_cast<Arguments&&>(arguments)...);
 };
 
 /// A friend of the reducer: runs collectives that are free functions. One call at a time, between steps.
@@ -47,7 +95,7 @@ struct door {
                       std::span<std::byte const> whole, std::span<std::byte const> part,
                       time_point deadline) {
         using element = typename Pack::element;
-        char const* const operation = program.name + program.article();
+        char const* const operation = program.name;
         call const here(reduce.calls_, operation);
         if (failure const* const why = reduce.session_.failed()) return status(*why);
         reduce.parts_->steps.check_between_steps(operation);
@@ -58,7 +106,6 @@ struct door {
                         sizeof(element));
         else
             check_root(reduce.calls_, operation, program.root, ranks.size());
-        if (elements == 0) return {};
         void const* const in = program.gives == share::owned ? part.data() : whole.data();
         void const* const out = program.takes == share::owned ? part.data() : whole.data();
         status ended = reduce.parts_->collectives.run(reduce.session_, program, in, const_cast<void*>(out),
@@ -70,13 +117,24 @@ struct door {
     template <class Pack, class Operation> static constexpr std::uint8_t number_of() noexcept {
         return session<Pack>::template number_of<Operation>();
     }
+    /// The compiler's sentence about arguments that no function takes.
+    template <template <class> class Form, class Pack> static inert_result refuse() {
+        if constexpr (holds<collective_on_host<on_device<Pack>>> && !on_device<Pack>)
+            (void)holds<typename Form<typename Pack::element>::template sentence<false>>;
+        return {};
+    }
+
     template <class Pack> static constexpr bool on_device = session<Pack>::store::on_device;
     template <class Pack> static constexpr bool rule_is_named = rule<typename Pack::update>::is_named;
     template <class Pack> using reduce_scatter = typename session<Pack>::reduce_scatter;
 };
 
-/// The element type of a reducer, where it shall not be deduced: a std::vector is taken too.
+/// The element type of a reducer, where it is not to be deduced: a std::vector is taken too.
 template <class Pack> using element_of = typename Pack::element;
+
+/// What a collective returns by the reducer of a refused pack: a status, if there is a deadline.
+template <class... Arguments>
+using inert_status = std::conditional_t<sizeof...(Arguments) == 3, status, void>;
 
 } // namespace HERRING_NAMESPACE::detail
 

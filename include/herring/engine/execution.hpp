@@ -47,9 +47,9 @@ struct execution {
     std::byte* own = nullptr;   ///< this rank's contribution: start of the bucket in this node's memory
     int home = -1;              ///< local rank whose region `own` lies in; −1: this rank
     std::size_t elements = 0;
-    std::uint32_t fingerprint = 0;      ///< 20 bits, of the operation that every rank must be in here
-    std::uint32_t label = 0;            ///< bucket number, for the trace; no_bucket: none of a step
-    char const* name = "an all_reduce"; ///< of what is no bucket of a step, for errors
+    std::uint32_t fingerprint = 0;   ///< 20 bits, of the operation that every rank must be in here
+    std::uint32_t label = 0;         ///< bucket number, for the trace; no_bucket: none of a step
+    char const* name = "all_reduce"; ///< the call, of what is no bucket of a step; for errors
     std::uint32_t lent_parts = 0;
     lent_part const* lent = nullptr; ///< what was copied to `own`, if all of it is memory of the caller's
     /// What is to be copied next to where the first lent part lies, if that is known; no more than that part has.

@@ -66,6 +66,14 @@ HERRING_SEPARABLE void calls::announce_abandoned_step() noexcept {
     ranks_.fail(failure::make(errc::peer_failed, ranks_.rank(), ranks_.rank(), "reduce", text));
 }
 
+HERRING_SEPARABLE void calls::announce_misuse() noexcept {
+    if (last_misuse_.what == errc::ok || std::uncaught_exceptions() == 0 || ranks_.size() == 1) return;
+    char text[sizeof last_misuse_.text];
+    std::snprintf(text, sizeof text, "it left after its %s: %s: %.300s", last_misuse_.operation,
+                  to_string(last_misuse_.what), last_misuse_.text);
+    ranks_.fail(failure::make(errc::peer_failed, ranks_.rank(), ranks_.rank(), last_misuse_.operation, text));
+}
+
 HERRING_SEPARABLE void calls::refuse(call_mark::taken taken, char const* operation) {
     if (taken == call_mark::taken::yes) {
         mark_.release();

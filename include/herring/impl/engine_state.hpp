@@ -35,7 +35,7 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
     if (e.label != no_bucket)
         std::snprintf(what, sizeof what, "bucket %u of a step", e.label);
     else
-        std::snprintf(what, sizeof what, "%s", e.name);
+        std::snprintf(what, sizeof what, "a call of %s", e.name);
     if (e.root >= 0) {
         std::size_t const length = std::strlen(what);
         std::snprintf(what + length, sizeof what - length, " from rank %d", e.root);
@@ -46,7 +46,8 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
                   "let all ranks "
                   "make the same calls with the same sizes, in the same order",
                   how, what, e.elements);
-    failures.fail(failure::make(errc::mismatch, who.rank, with, "reduce", text), true);
+    failures.fail(
+        failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
 }
 
 HERRING_SEPARABLE void engine_state::finish_wait_stats() noexcept {

@@ -18,8 +18,8 @@ namespace HERRING_NAMESPACE {
 namespace detail {
 
 HERRING_SEPARABLE void shard_check::refuse(std::string_view policy, division const& of) const {
-    std::string const where = of.bucket == division::no_number ? std::string("a piece of an all_reduce")
-                                                               : text({"bucket ", of.bucket});
+    std::string const where =
+        of.bucket == division::no_number ? std::string("a piece") : text({"bucket ", of.bucket});
     std::string const what =
         defect_ == nullptr ? text({"leaves elements ", next_, " to ", view_.elements, " without a server"})
                            : text({"assign(", offset_, ", ", elements_, ", ", server_, ") ", defect_});
@@ -50,18 +50,19 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
     for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
-    if (p.nodes > 1)
-        text +=
-            "; staging " + std::to_string(p.staging_bytes(2) - p.staging_bytes(1)) +
-            " bytes a peer = " + std::to_string(p.largest_node > 1 ? 2 * p.window() : p.window()) + " x " +
-            std::to_string(p.slot_elements() * p.part_element_bytes) + " + " +
-            std::to_string(plan::one_hop_window()) + " x " +
-            std::to_string(p.hop_slot_elements() * p.part_element_bytes) +
-            (p.largest_node > 1
-                 ? ", and " +
-                       std::to_string(p.staging_bytes(2) - 2 * (p.staging_bytes(2) - p.staging_bytes(1))) +
-                       " for all"
-                 : "");
+    if (p.nodes > 1) {
+        std::size_t const each = p.staging_bytes(2) - p.staging_bytes(1);
+        std::size_t const shared = p.staging_bytes(2) - 2 * each;
+        text += "; staging " + std::to_string(each) +
+                " bytes a peer = " + std::to_string(p.largest_node > 1 ? 2 * p.window() : p.window()) +
+                " x " + std::to_string(p.slot_elements() * p.part_element_bytes) + " + " +
+                std::to_string(plan::one_hop_window()) + " x " +
+                std::to_string(p.hop_slot_elements() * p.part_element_bytes);
+        if (shared > 0) text += ", and " + std::to_string(shared) + " for all";
+        if (std::size_t const bytes = p.dissemination_buffer_bytes(); bytes > 0)
+            text += ", of which " + std::to_string(plan::dissemination_window()) + " x " +
+                    std::to_string(bytes) + " for dissemination";
+    }
     return text;
 }
 

@@ -255,7 +255,7 @@ struct division {
     static constexpr std::size_t no_number = ~std::size_t{0};
     int rank = -1;                       ///< the rank that reports; -1: not known
     char const* operation = "make_plan"; ///< the call that divides
-    std::size_t bucket = no_number;      ///< no_number: a piece of an all_reduce
+    std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
 };
 
 /// Checks what a sharding policy assigns, range by range. It keeps the first defect and throws nothing: a policy's

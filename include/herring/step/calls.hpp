@@ -15,7 +15,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Which call is under way, and the last one that was refused for a misuse: if that ends this rank, the others are told.
+/// The call that is under way, and the last one if it was refused for a misuse: when that misuse ends this rank, the others
+/// are told its text.
 ///
 /// Lifetime: refers to the world's handle.
 class calls {
@@ -40,6 +41,9 @@ class calls {
 
     /// Tells all ranks that this one leaves in the middle of a step: the world fails.
     HERRING_SEPARABLE void announce_abandoned_step() noexcept;
+    /// Between steps, when the object is destroyed: tells all ranks if the exception of a misuse is what ends this one. The
+    /// others may be in the call that was refused here; the world fails.
+    HERRING_SEPARABLE void announce_misuse() noexcept;
 
   private:
     friend class call;
@@ -49,7 +53,7 @@ class calls {
 
     world& ranks_;
     call_mark mark_;
-    failure last_misuse_{};
+    failure last_misuse_{}; // of the last call; ok: it was not refused
 };
 
 /// One call, from construction to destruction.
@@ -60,6 +64,7 @@ class call {
     call(calls& of, char const* operation) : mark_(of.mark_) {
         if (auto const taken = mark_.take(); taken != call_mark::taken::yes || of.ranks_.ended()) [[unlikely]]
             of.refuse(taken, operation);
+        of.last_misuse_.what = errc::ok;
     }
     ~call() { mark_.release(); }
     call(call const&) = delete;

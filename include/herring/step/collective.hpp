@@ -34,13 +34,11 @@ struct collective_program {
         not_root ///< all of it, elsewhere; nothing at the root
     };
     std::uint8_t operation = 0; ///< number in the engine's list
-    char const* name = "";      ///< for errors: "an all_gather"
+    char const* name = "";      ///< the function's, for errors
     share gives = share::all;
     share takes = share::all;
     int root = -1;
 
-    /// Letters of `name` before the function's: "an ".
-    constexpr std::size_t article() const noexcept { return name[1] == 'n' ? 3 : 2; }
     constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
 };
 
@@ -72,16 +70,26 @@ template <class Store, class Sharding> class collective {
         }
     }
 
-    /// `in`, `out`: of what the program gives and takes, a range or the buffer of `elements`, not 0.
+    /// `in`, `out`: of what the program gives and takes, a range or the buffer of `elements`.
+    ///
+    /// Cost: with 0 elements that of an all-reduce of one, so that ranks whose calls have other sizes are found.
     template <class Session>
     status run(Session& session, collective_program const& program, void const* in, void* out,
                std::size_t elements, time_point deadline) {
         program_ = program;
         in_ = static_cast<std::byte const*>(in);
         out_ = static_cast<std::byte*>(out);
-        elements_ = elements;
-        own_ = owned_range(elements, rank_, ranks_);
-        memory_path const path = session_.memory().path_of_buffer(elements * element_bytes_);
+        elements_ = called_ = elements;
+        label_ = std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33;
+        alignas(64) std::byte zeros[256] = {}; // an element has at most as many
+        if (elements == 0) {
+            program_.operation = execution{}.operation; // all_reduce
+            program_.gives = program_.takes = share::all;
+            in_ = out_ = zeros;
+            elements_ = 1;
+        }
+        own_ = owned_range(elements_, rank_, ranks_);
+        memory_path const path = session_.memory().path_of_buffer(elements_ * element_bytes_);
         return path == memory_path::bounced ? run_pieces(session, deadline)
                                             : run_in_place(session, path, deadline);
     }
@@ -121,15 +129,13 @@ template <class Store, class Sharding> class collective {
     }
 
     execution execution_of(table const& of, std::size_t piece) const noexcept {
-        std::uint64_t const label = std::uint64_t{program_.operation} << 56 |
-                                    static_cast<std::uint64_t>(program_.root + 1) << 33 | piece;
         return {.shards = of.shards.data(),
                 .shard_count = of.made.shards,
                 .path = of.made.path,
                 .operation = program_.operation,
                 .root = program_.root,
-                .elements = of.made.elements,
-                .fingerprint = fingerprint_of(elements_, label),
+                .elements = called_ == 0 ? 0 : of.made.elements,
+                .fingerprint = fingerprint_of(called_, label_ | piece),
                 .label = no_bucket,
                 .name = program_.name,
                 .owned = of.owned.data()};
@@ -224,7 +230,7 @@ template <class Store, class Sharding> class collective {
 
     /// One rank alone contributes: there is nothing to be passed on by all.
     void divide_whole(std::size_t elements, table& of) {
-        session_.template divide<Sharding>(elements, of.made, of.shards);
+        session_.template divide<Sharding>(elements, of.made, of.shards, program_.name);
         if (of.made.path == route::dissemination) of.made.path = route::one_hop;
     }
 
@@ -254,7 +260,9 @@ template <class Store, class Sharding> class collective {
     collective_program program_;
     std::byte const* in_ = nullptr;
     std::byte* out_ = nullptr;
-    std::size_t elements_ = 0;
+    std::size_t elements_ = 0; // that are moved
+    std::size_t called_ = 0;   // that the call has
+    std::uint64_t label_ = 0;  // operation and root, for fingerprints
     range own_;
     bool reads_own_ = false;
     bool is_read_ = false;

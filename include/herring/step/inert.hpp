@@ -10,6 +10,7 @@
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
+#include "herring/range.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -18,8 +19,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// What a refused pack becomes: the sentence is printed already, and nothing else shall complain. So it takes
-/// every call that a reducer takes, and returns the same types.
+/// Stands for the reducer of a refused pack. The sentence about the pack has been printed, and nothing else is to be: so this
+/// takes every call that a reducer takes, and returns the same types. The functions of `herring/collectives/` take it too.
 template <class Element> class basic_reducer<rejected<Element>> {
   public:
     using element_type = Element;
@@ -30,6 +31,7 @@ template <class Element> class basic_reducer<rejected<Element>> {
     ~basic_reducer() {} // as a reducer's: an object that is only constructed is not «unused»
 
     std::size_t size() const noexcept { return 0; }
+    range owned(std::size_t, int = 0) const noexcept { return {}; }
     std::span<Element> tensor(std::size_t) { return {}; }
     void ready(std::size_t) {}
     void ready(std::size_t, std::span<Element>) {}

@@ -15,7 +15,7 @@ namespace {
 template <class Reducer> int all_ranges(herring::world& world) {
     Reducer reduce(world);
     for (std::size_t const n : sizes) {
-        herring::range const own = reduce.owned(n, world.rank());
+        herring::range const own = reduce.owned(n);
         std::vector<float> const mine = filled(world.rank(), own.elements, own.offset);
         std::vector<float> out(n, -1);
         auto const is_due = [&] {

@@ -316,4 +316,12 @@ TEST_CASE("plan: in words") {
           "2 tensors, 40064 bytes; 2 buckets, 2 shards, 11 chunks; 1 nodes of at most 1 ranks; 2 by local");
     CHECK(to_string(of({10000}, topology::uniform(4, 1))).find("; 1 by two hops; staging ") !=
           std::string::npos);
+    CHECK(to_string(of({10000}, topology::uniform(4, 1))).find("for all") == std::string::npos);
+    std::size_t const tiny[] = {16};
+    plan const p = make_plan<fusion::per_tensor, sharding::balanced>(
+        tiny, topology::uniform(5, 1), 4, 4,
+        {.message_ns = 1000, .latency_ns = 100, .dissemination_bytes = 64});
+    std::string const text = to_string(p); // four buffers for the parts of five nodes
+    CHECK(text.find("; 1 by dissemination; staging ") != std::string::npos);
+    CHECK(text.find(", and 1280 for all, of which 4 x 320 for dissemination") != std::string::npos);
 }

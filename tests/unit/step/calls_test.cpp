@@ -80,3 +80,34 @@ TEST_CASE("calls: an abandoned step is told to all ranks, with the misuse that e
                   }
               }) == 0);
 }
+
+TEST_CASE("calls: between steps the misuse is told whose exception ends this rank, and no other") {
+    enum class ends { by_misuse, by_misuse_caught, by_other_exception };
+    for (ends const how : {ends::by_misuse, ends::by_misuse_caught, ends::by_other_exception})
+        CHECK(launch_threads(2, [&](world& ranks) {
+                  if (ranks.rank() == 0) return;
+                  struct object { // as a reducer is
+                      detail::calls calls;
+                      ~object() { calls.announce_misuse(); }
+                  };
+                  try {
+                      object own{detail::calls(ranks)};
+                      try {
+                          detail::call const here(own.calls, "broadcast");
+                          own.calls.throw_misuse(errc::bad_argument, "broadcast", {"no rank ", 7});
+                      } catch (error const&) {
+                          if (how == ends::by_misuse) throw;
+                      }
+                      if (how == ends::by_other_exception) {
+                          detail::call const here(own.calls, "broadcast");
+                          throw std::runtime_error("another one");
+                      }
+                  } catch (std::exception const&) {
+                  }
+                  failure const* const told = ranks.failed();
+                  if ((told != nullptr) != (how == ends::by_misuse)) throw std::runtime_error("told, or not");
+                  if (told != nullptr &&
+                      !says(told->text, "it left after its broadcast: bad argument: no rank 7"))
+                      throw std::runtime_error(told->text);
+              }) == 0);
+}
