@@ -76,7 +76,6 @@ class serve_window {
     void arrives(std::size_t slot, arrival const& what) noexcept { arrivals_[slot] = what; }
 
     /// Receives: those of the first window, then one before each answer.
-    bool is_open() const noexcept { return posted_ >= arrivals_.size(); }
     bool is_reposted() const noexcept { return posted_ > next_ + arrivals_.size(); }
     std::uint64_t to_post() const noexcept { return posted_; }
     void posted() noexcept { ++posted_; }
@@ -149,7 +148,7 @@ struct stale_watch {
     std::uint64_t looked_at = 0;
 
     /// Once for each reason. `at`: execution under the cursor.
-    bool is_due(std::uint64_t at) noexcept {
+    HERRING_ALWAYS_INLINE bool is_due(std::uint64_t at) noexcept {
         if (at == looked_at && !news) return false;
         looked_at = at;
         news = false;

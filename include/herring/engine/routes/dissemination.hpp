@@ -106,7 +106,6 @@ template <class Core> class dissemination_route {
         std::uint32_t const distance = 1u << round;
         return distance < nodes_ - distance ? distance : nodes_ - distance;
     }
-    std::size_t peer_before(std::uint32_t steps) const noexcept { return peer_behind(nodes_ - steps); }
     std::size_t peer_behind(std::uint32_t steps) const noexcept {
         auto const node = (static_cast<std::uint32_t>(shared_.who.node) + steps) % nodes_;
         return shared_.who.peer_of(shared_.who.map.rank_of(static_cast<int>(node), shared_.who.local));
@@ -162,8 +161,9 @@ template <class Core> class dissemination_route {
     bool send(std::uint64_t number, flight& f) noexcept {
         std::size_t const slot = number % window;
         ++windows_.unsent[slot];
-        if (!shared_.send(peer_before(1u << f.sent), message::dissemination, number * rounds_ + f.sent,
-                          {buffer(number), count(f.sent) * f.part_bytes}, slot, f.execution)) {
+        if (!shared_.send(peer_behind(nodes_ - (1u << f.sent)), message::dissemination,
+                          number * rounds_ + f.sent, {buffer(number), count(f.sent) * f.part_bytes}, slot,
+                          f.execution)) {
             --windows_.unsent[slot];
             return false;
         }

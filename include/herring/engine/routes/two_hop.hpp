@@ -161,14 +161,13 @@ template <class Core> class two_hop_route {
 
     bool answer(std::size_t to, int node, execution const& e, chunk const& c) noexcept {
         serve_window& served = windows_.pairs[to].served;
-        // First the receive for the push that this result allows.
-        if (!served.is_reposted()) {
+        // First the receive for the push that this result allows; behind those of the first window, if any was refused.
+        for (; !served.is_reposted(); served.posted()) {
             served.vacate();
             if (!expect(to, served.to_post())) {
                 shared_.require_peer(shared_.peers[to]);
                 return false;
             }
-            served.posted();
         }
         if (!shared_.send(to, message::result, served.next(), shared_.result_for(e, c, node), 0, serving_.at))
             return false;
@@ -178,8 +177,9 @@ template <class Core> class two_hop_route {
 
     bool open_windows() noexcept {
         for (std::size_t i = 0; i < shared_.peers.size(); ++i)
-            for (serve_window& window = windows_.pairs[i].served; !window.is_open(); window.posted())
-                if (!expect(i, window.to_post())) return false;
+            for (serve_window& served = windows_.pairs[i].served; served.to_post() < windows_.window;
+                 served.posted())
+                if (!expect(i, served.to_post())) return false;
         return true;
     }
 

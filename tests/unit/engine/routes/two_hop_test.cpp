@@ -6,6 +6,9 @@
 
 #include "unit/engine/mesh.hpp"
 
+#include <cstdint>
+#include <vector>
+
 TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more before results come") {
     mesh::world_of<std::int32_t> all({1, 1, 1}, {4096}, mesh::small_tuning(), 2, 0);
     REQUIRE(all.made.buckets[0].path == herring::route::two_hop);
@@ -24,4 +27,24 @@ TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more bef
     for (auto& r : all.ranks) CHECK(r->runs->released() == 1);
     CHECK(all.net.early() == 0);
     CHECK(all.net.quiet());
+}
+
+TEST_CASE("two_hop_route: a receive that was refused at the start is posted before the first answer") {
+    herring::detail::serve_window window(3);
+    CHECK(window.to_post() == 0);
+    window.posted(); // the others were refused
+    window.arrives(0, {4, 0, 0, true});
+    CHECK(window.arrived().here);
+    std::vector<std::uint64_t> posted;
+    for (; !window.is_reposted(); window.posted()) {
+        window.vacate();
+        posted.push_back(window.to_post());
+    }
+    CHECK(posted == std::vector<std::uint64_t>{1, 2, 3});
+    CHECK(!window.arrived().here);
+    window.answered();
+    CHECK(window.next() == 1);
+    CHECK(!window.is_reposted());
+    window.posted();
+    CHECK(window.is_reposted());
 }
