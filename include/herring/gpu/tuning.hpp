@@ -32,8 +32,7 @@ struct peer_sums_tuning {
         8_MiB; ///< with several nodes: larger buckets are split; parts are summed, exchanged and written as a pipeline
     bool inspect =
         false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
-    bool graphs =
-        false; ///< capture packing, sums and results, one graph per bucket and slot, and replay them
+    bool graphs = false; ///< capture packing, sums and results, one graph per bucket and slot; replay them
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
 };

@@ -80,23 +80,22 @@ HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono:
 }
 
 HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy_fact const> policies,
-                                      bool on_loopback, plan const& step_plan, layout const& tensors) {
+                                      bool on_loopback, plan const& p, layout const& tensors) {
     declaration mine;
     mine.add({"version"}, {version_string});
     mine.add({"element"}, {element});
-    mine.add({"bytes of an element"}, {step_plan.element_bytes});
+    mine.add({"bytes of an element"}, {p.element_bytes});
     for (policy_fact const& policy : policies)
         if (policy.must_agree) mine.add({policy.axis}, {policy.name});
     mine.add({"interface"}, {on_loopback ? "loopback (see HERRING_INTERFACE)" : "a network's"});
-    mine.add({"tuning"}, {step_plan.tuning.chunk_bytes, ",", step_plan.tuning.window_bytes, ",",
-                          step_plan.one_hop_limit(), ",", step_plan.dissemination_limit(), ",",
-                          step_plan.tuning.local_chunk_bytes, ",", step_plan.tuning.mailbox_bytes, ",",
-                          step_plan.tuning.split_bytes});
+    mine.add({"tuning"}, {p.tuning.chunk_bytes, ",", p.tuning.window_bytes, ",", p.one_hop_limit(), ",",
+                          p.dissemination_limit(), ",", p.tuning.local_chunk_bytes, ",",
+                          p.tuning.mailbox_bytes, ",", p.tuning.split_bytes});
     mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
         mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
-    mine.add({"buckets"}, {step_plan.buckets.size()});
-    mine.add({"plan's digest"}, {step_plan.digest});
+    mine.add({"buckets"}, {p.buckets.size()});
+    mine.add({"plan's digest"}, {p.digest});
     return mine;
 }
 

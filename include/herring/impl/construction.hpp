@@ -21,8 +21,7 @@ HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
         throw;
     } catch (error const& failed) {
         failure why = failed.why();
-        if (why.reporter < 0)
-            why.reporter = ranks.rank(); // errors of a plan have none: they are the same on every rank
+        if (why.reporter < 0) why.reporter = ranks.rank(); // errors of a plan are the same on every rank
         ranks.fail(why);
         throw error(why);
     } catch (std::bad_alloc const&) {

@@ -27,8 +27,8 @@ namespace detail {
 // Up to this many sources are read in one pass; more need several passes over a tile that stays in the first-level
 // cache.
 inline constexpr std::size_t fan_in = 16;
-inline constexpr std::size_t tile_bytes =
-    16384; // with 4096, runs of a source are too short for the hardware prefetchers
+// With 4096, runs of a source are too short for the hardware prefetchers.
+inline constexpr std::size_t tile_bytes = 16384;
 
 template <class Update, class Element> inline constexpr bool lifts = Update::facts.lifts;
 

@@ -66,8 +66,7 @@ struct memory_map {
 
     memory_path tensors = memory_path::copied;   ///< of the caller's tensors in a step
     memory_path buffers = memory_path::in_place; ///< of the caller's buffers in a collective call
-    std::size_t mailbox_bytes =
-        0; ///< buffers up to this size go through a mailbox where larger ones are bounced
+    std::size_t mailbox_bytes = 0; ///< where larger buffers are bounced, up to this size go through a mailbox
 
     std::size_t piece_elements = 0;  ///< of a buffer, in one bounce slot; 0: buffers are not bounced
     std::size_t slot_elements = 0;   ///< stride of bounce slots; a bucket may be larger than a piece
@@ -81,8 +80,7 @@ struct memory_map {
 
     std::size_t device_bytes = 0;  ///< device memory
     std::size_t device_bucket = 0; ///< bytes of the largest range that is loaded from a device at once
-    std::size_t device_loads =
-        0; ///< upper bound on outstanding loads; the parts of a split bucket are one load
+    std::size_t device_loads = 0;  ///< upper bound on outstanding loads; a split bucket is one load
 
     /// The path of a buffer of `bytes` bytes.
     constexpr memory_path path_of_buffer(std::size_t bytes) const noexcept {
@@ -95,27 +93,24 @@ namespace detail {
 /// Calls `with(tensor, from, count)` for the elements of each tensor that lie in the bucket; `from` counts from the
 /// tensor's start.
 template <class With>
-constexpr void for_each_tensor_in(plan const& step_plan, bucket const& of, With const& with) noexcept {
+constexpr void for_each_tensor_in(plan const& p, bucket const& of, With const& with) noexcept {
     std::size_t const end = of.offset + of.elements;
-    for (std::size_t i = of.first_tensor; i < step_plan.tensors.size() && step_plan.tensors[i].offset < end;
-         ++i) {
-        placed_tensor const& t = step_plan.tensors[i];
+    for (std::size_t i = of.first_tensor; i < p.tensors.size() && p.tensors[i].offset < end; ++i) {
+        placed_tensor const& t = p.tensors[i];
         std::size_t const from = std::max(t.offset, of.offset), to = std::min(t.offset + t.elements, end);
         if (from < to) with(i, from - t.offset, to - from);
     }
 }
 
 /// Elements of a piece: few enough that all bounce slots stay in cache, enough to repay the flags of one execution.
-constexpr std::size_t piece_elements_of(plan const& step_plan) noexcept {
-    auto const ranks = static_cast<std::size_t>(step_plan.largest_node);
-    std::size_t const bytes = step_plan.nodes == 1 ? (ranks <= 2 ? 64_KiB : 256_KiB)
-                                                   : 2 * ranks * static_cast<std::size_t>(step_plan.nodes) *
-                                                         step_plan.tuning.chunk_bytes;
+constexpr std::size_t piece_elements_of(plan const& p) noexcept {
+    auto const ranks = static_cast<std::size_t>(p.largest_node);
+    std::size_t const bytes = p.nodes == 1
+                                  ? (ranks <= 2 ? 64_KiB : 256_KiB)
+                                  : 2 * ranks * static_cast<std::size_t>(p.nodes) * p.tuning.chunk_bytes;
     // At least one element per rank, however small the chunks are.
-    std::size_t const least =
-        round_up(ranks * static_cast<std::size_t>(step_plan.nodes), step_plan.line_elements);
-    return std::max(bytes / step_plan.element_bytes / step_plan.line_elements * step_plan.line_elements,
-                    least);
+    std::size_t const least = round_up(ranks * static_cast<std::size_t>(p.nodes), p.line_elements);
+    return std::max(bytes / p.element_bytes / p.line_elements * p.line_elements, least);
 }
 
 } // namespace detail
@@ -125,50 +120,49 @@ constexpr std::size_t piece_elements_of(plan const& step_plan) noexcept {
 ///
 /// Cost: O(tensors); usable in a constant expression.
 HERRING_SETUP constexpr memory_map
-make_memory_map(plan const& step_plan, memory_traits const& traits, std::size_t peers,
+make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
                 std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept) {
     memory_map map;
-    bool const split = step_plan.tuning.split_bytes > 0;
+    bool const split = p.tuning.split_bytes > 0;
     std::size_t largest = 0; // elements of a bucket
-    for (bucket const& b : step_plan.buckets) {
+    for (bucket const& b : p.buckets) {
         largest = std::max(largest, b.elements);
         map.device_loads += b.tensors > 0;
         std::size_t segments = 0;
-        detail::for_each_tensor_in(step_plan, b, [&](std::size_t, std::size_t, std::size_t) { ++segments; });
+        detail::for_each_tensor_in(p, b, [&](std::size_t, std::size_t, std::size_t) { ++segments; });
         map.bucket_segments = std::max(map.bucket_segments, segments);
     }
-    map.executions = std::max(step_plan.buckets.size(), map.bounce_slots);
+    map.executions = std::max(p.buckets.size(), map.bounce_slots);
     // This rank may have released up to `bounce_slots` executions that another rank of the node has not read yet.
     map.executions_kept = map.executions + map.bounce_slots;
-    map.staging_bytes = step_plan.staging_bytes(peers);
-    map.mailbox_bytes = step_plan.nodes == 1 ? step_plan.tuning.mailbox_bytes : 0;
+    map.staging_bytes = p.staging_bytes(peers);
+    map.mailbox_bytes = p.nodes == 1 ? p.tuning.mailbox_bytes : 0;
     if (traits.on_device) {
         map.tensors = map.buffers = memory_path::device;
-        std::size_t const bytes = largest * step_plan.element_bytes;
+        std::size_t const bytes = largest * p.element_bytes;
         map.piece_elements = (bytes > 0 ? std::clamp(bytes, map.least_device_piece, map.most_device_piece)
                                         : map.most_device_piece) /
-                             step_plan.element_bytes;
+                             p.element_bytes;
         map.slot_elements = map.piece_elements;
-        map.bounce_offset = detail::round_up(step_plan.tensor_bytes(), 256) / step_plan.element_bytes *
-                            step_plan.element_bytes;
-        map.device_bytes = map.bounce_offset + map.bounce_slots * map.slot_elements * step_plan.element_bytes;
-        map.device_bucket = std::max(bytes, map.piece_elements * step_plan.element_bytes);
+        map.bounce_offset = detail::round_up(p.tensor_bytes(), 256) / p.element_bytes * p.element_bytes;
+        map.device_bytes = map.bounce_offset + map.bounce_slots * map.slot_elements * p.element_bytes;
+        map.device_bucket = std::max(bytes, map.piece_elements * p.element_bytes);
         map.device_loads = std::max(map.device_loads, map.bounce_slots);
     } else {
         map.device_loads = 0;
         // The caller's memory is visible to neither local ranks nor the network adapter.
-        if (step_plan.largest_node > 1 || (traits.registers_memory && step_plan.nodes > 1)) {
+        if (p.largest_node > 1 || (traits.registers_memory && p.nodes > 1)) {
             map.buffers = memory_path::bounced;
-            map.piece_elements = detail::piece_elements_of(step_plan);
+            map.piece_elements = detail::piece_elements_of(p);
         }
         if (split && !traits.background) map.tensors = memory_path::bounced;
         // With background progress too: regions are alike on all ranks of a node, and ranks may differ in progress.
         map.slot_elements = std::max(map.piece_elements, split ? largest : 0);
-        map.bounce_offset = detail::round_up(step_plan.tensor_bytes(), 4096);
-        map.local_offset = map.bounce_offset + map.bounce_slots * map.slot_elements * step_plan.element_bytes;
+        map.bounce_offset = detail::round_up(p.tensor_bytes(), 4096);
+        map.local_offset = map.bounce_offset + map.bounce_slots * map.slot_elements * p.element_bytes;
     }
     std::size_t const local_memory =
-        step_plan.largest_node > 1 ? local_bytes(map.executions_kept, step_plan.tuning.mailbox_bytes) : 0;
+        p.largest_node > 1 ? local_bytes(map.executions_kept, p.tuning.mailbox_bytes) : 0;
     map.region_bytes = detail::round_up(map.local_offset + local_memory, 64);
     return map;
 }

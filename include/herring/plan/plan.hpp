@@ -61,8 +61,7 @@ struct shard {
     std::uint32_t chunks = 0;
     std::uint32_t first_chunk = 0; ///< dense chunk id in the bucket of this shard's chunk 0
     server_id server{0};           ///< of `plan::roles`; −1 where every node sums for itself (one hop)
-    int owner =
-        -1; ///< local rank of the server that handles all its chunks; -1: local rank k mod L handles chunk k
+    int owner = -1; ///< local rank of the server that handles all chunks; -1: k mod L handles chunk k
 };
 
 /// A run of tensors that travels together. A split bucket is stored as several consecutive entries: only the first has
@@ -240,13 +239,12 @@ constexpr std::size_t split_elements(std::size_t elements, std::size_t most,
 
 /// Intersects the tensors with a range of their bucket; offsets become relative to the range.
 constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offset, std::size_t elements,
-                        std::vector<bucket_tensor>& result) {
-    result.clear();
+                        std::vector<bucket_tensor>& part) {
+    part.clear();
     for (bucket_tensor const& t : tensors) {
         std::size_t const from = std::max(t.offset, offset);
         std::size_t const to = std::min(t.offset + t.elements, offset + elements);
-        if (from <= to && (from < to || t.elements == 0))
-            result.push_back({t.index, from - offset, to - from});
+        if (from <= to && (from < to || t.elements == 0)) part.push_back({t.index, from - offset, to - from});
     }
 }
 
