@@ -169,6 +169,50 @@ TEST_CASE("plan: the over-sharding law: a bucket grows with the servers, so that
         }
 }
 
+TEST_CASE("plan: by dissemination no message has more parts than announced, and one has as many") {
+    for (int nodes = 3; nodes < 200; ++nodes) {
+        plan p;
+        p.nodes = nodes;
+        std::size_t most = 0, all = 1;
+        for (std::size_t have = 1; have < static_cast<std::size_t>(nodes); have *= 2) {
+            std::size_t const sent = std::min(have, static_cast<std::size_t>(nodes) - have);
+            most = std::max(most, sent);
+            all += sent;
+        }
+        CHECK(all == static_cast<std::size_t>(nodes));
+        CHECK(p.dissemination_message_parts() == most);
+    }
+}
+
+TEST_CASE("plan: a bucket that one rank contributes does not take the dissemination route") {
+    plan p;
+    p.nodes = 4;
+    p.element_bytes = p.part_element_bytes = 4;
+    p.tuning = {.chunk_bytes = 4096, .message_ns = 1000, .latency_ns = 1, .dissemination_bytes = 4096};
+    for (std::size_t const hop : {0u, 512u, 8192u}) {
+        p.tuning.one_hop_bytes = hop;
+        CHECK(herring::detail::route_of(1024, p, true) == route::dissemination);
+        CHECK(herring::detail::route_of(1024, p) == (hop < 1024 ? route::two_hop : route::one_hop));
+        CHECK(herring::detail::route_of(0, p, true) == route::one_hop);
+    }
+}
+
+TEST_CASE("plan: a slot has room for the largest chunk, whatever the size of elements") {
+    for (std::size_t const element : {1u, 3u, 24u, 65u, 99u, 200u, 255u, 256u})
+        for (std::size_t const elements : {1u, 20u, 63u, 64u, 65u, 1000u})
+            for (std::size_t const hop : {0u, 2048u, 16'384u}) {
+                plan const p = make_plan<fusion::whole_model, sharding::balanced>(
+                    sizes{elements}, topology::uniform(3, 2), element, element,
+                    {.chunk_bytes = 4096, .window_bytes = 8192, .one_hop_bytes = hop});
+                for (bucket const& b : p.buckets)
+                    for (std::uint32_t i = 0; i < b.shards; ++i) {
+                        shard const& s = p.shards[b.first_shard + i];
+                        CHECK(std::min(s.chunk_elements, s.elements) <=
+                              (b.path == route::one_hop ? p.hop_slot_elements() : p.slot_elements()));
+                    }
+            }
+}
+
 TEST_CASE("plan: memory is as the formula says") {
     for (int const nodes : {1, 2, 3, 8})
         for (int const local : {1, 2}) {

@@ -10,8 +10,8 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The sizes from which a plan is computed. The last three are set by the intra_node policy, all others by the
-/// transport.
+/// The sizes from which a plan is computed. `local_chunk_bytes`, `mailbox_bytes` and `split_bytes` are set by the
+/// intra_node policy, `max_message_bytes` by the reducer, all others by the transport.
 ///
 /// The defaults give a plan that works over any transport, with two hops for every bucket.
 ///
@@ -31,6 +31,9 @@ struct exchange_tuning {
     std::uint32_t message_ns = 0;
     std::uint32_t latency_ns = 0;
     std::size_t dissemination_bytes = 0;
+    /// Upper bound on a message: `transport_facts::max_message`. Where it is small, fewer buckets take the
+    /// dissemination route, whose messages carry the parts of up to half the nodes.
+    std::size_t max_message_bytes = static_cast<std::size_t>(-1);
     /// On one node: unit in which a local rank sums a bucket.
     std::size_t local_chunk_bytes = 64 << 10;
     /// On one node of 3 ranks or more, buckets up to this size go through mailboxes.

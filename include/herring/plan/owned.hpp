@@ -16,10 +16,31 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The route of a bucket of `bytes` bytes.
-constexpr route route_of(std::size_t bytes, plan const& of) noexcept {
-    if (of.nodes > 1) return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
-    return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
+/// Whether each rank's range is handled by its owner alone. By the other routes ranges are handled in chunks, whatever
+/// their owners are, or copied as a whole.
+constexpr bool has_shards_of_owners(route path) noexcept {
+    return path == route::local || path == route::two_hop;
+}
+
+/// Places ranges of `owned[rank].elements` elements one behind the other, and returns the elements of the bucket that
+/// they fill. Where owners write their ranges at the same time, each begins `stride` elements after the one before, so
+/// that no two share a cache line; elsewhere there is no padding, which would travel, and might take another route.
+///
+/// Shape: `stride` is at least the elements of each range; at least one range.
+/// Cost:  O(ranks).
+constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, plan const& of) noexcept {
+    std::size_t next = 0;
+    for (range& one : owned) {
+        one.offset = next;
+        next += one.elements;
+    }
+    if (!has_shards_of_owners(route_of(next * of.element_bytes, of))) return next;
+    next = 0;
+    for (range& one : owned) {
+        one.offset = next;
+        next += stride;
+    }
+    return next;
 }
 
 /// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.

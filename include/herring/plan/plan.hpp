@@ -169,15 +169,29 @@ struct plan {
     constexpr std::uint32_t dissemination_rounds() const noexcept {
         return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(nodes - 1)));
     }
+    /// Upper bound on the parts of nodes that one message carries by dissemination. Round r forwards
+    /// min(2^r, nodes - 2^r) parts, most of them in the last round or in the round before. At least 3 nodes.
+    constexpr std::size_t dissemination_message_parts() const noexcept {
+        std::size_t const last = std::size_t{1} << (dissemination_rounds() - 1);
+        return std::max(last / 2, static_cast<std::size_t>(nodes) - last);
+    }
     /// Buckets up to this many bytes take the dissemination route; 0 if the messages it saves cost less than its
     /// additional rounds. A rank sends to the ranks with its own local number, so all nodes must have the same number
-    /// of ranks.
+    /// of ranks. No message is larger than `max_message_bytes`.
     constexpr std::size_t dissemination_limit() const noexcept {
         if (nodes < 3 || !even || !all_have_both_roles()) return 0;
         auto const messages = static_cast<std::uint64_t>(nodes - 1),
                    rounds = std::uint64_t{dissemination_rounds()};
         bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
-        return pays ? tuning.dissemination_bytes : 0;
+        if (!pays) return 0;
+        std::size_t const carried =
+            tuning.max_message_bytes / (dissemination_message_parts() * part_element_bytes);
+        return std::min(tuning.dissemination_bytes / element_bytes, carried) * element_bytes;
+    }
+    /// Upper bound on the bytes of one message of the dissemination route; 0 if no bucket takes it.
+    constexpr std::size_t dissemination_message_bytes() const noexcept {
+        std::size_t const limit = dissemination_limit();
+        return limit > 0 ? limit / element_bytes * part_element_bytes * dissemination_message_parts() : 0;
     }
     /// Bytes of one buffer of the dissemination window: it holds the parts of all nodes.
     constexpr std::size_t dissemination_buffer_bytes() const noexcept {
@@ -187,10 +201,12 @@ struct plan {
     /// Bytes of one rank's tensor memory.
     constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
 
-    /// Elements of the largest chunk that a slot must hold.
-    constexpr std::size_t slot_elements() const noexcept { return tuning.chunk_bytes / element_bytes; }
+    /// Elements of the largest chunk that a slot must hold. No chunk is smaller than `line_elements`.
+    constexpr std::size_t slot_elements() const noexcept {
+        return std::max(tuning.chunk_bytes / element_bytes, line_elements);
+    }
     constexpr std::size_t hop_slot_elements() const noexcept {
-        return (one_hop_limit() < tuning.chunk_bytes ? one_hop_limit() : tuning.chunk_bytes) / element_bytes;
+        return std::min(one_hop_limit() / element_bytes, slot_elements());
     }
 
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
@@ -248,13 +264,23 @@ constexpr void range_of(std::span<bucket_tensor const> tensors, std::size_t offs
     }
 }
 
-/// What is divided into shards, for errors.
+/// What is divided into shards: its place in errors, and who contributes.
 struct division {
     static constexpr std::size_t no_number = ~std::size_t{0};
     int rank = -1;                       ///< the rank that reports; -1: not known
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
+    bool all_give = true;                ///< see `route_of`
 };
+
+/// The route of a bucket of `bytes` bytes. `all_give`: every rank contributes all of it and takes all of it. The
+/// dissemination route moves nothing else.
+constexpr route route_of(std::size_t bytes, plan const& of, bool all_give = false) noexcept {
+    if (of.nodes == 1)
+        return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
+    if (all_give && bytes > 0 && bytes <= of.dissemination_limit()) return route::dissemination;
+    return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
+}
 
 /// Checks what a sharding policy assigns, range by range. It keeps the first defect and throws nothing: a policy's
 /// function may be noexcept.
@@ -302,17 +328,10 @@ class shard_check {
 template <class Sharding>
 constexpr void divide(bucket& result, bucket_view const& view, plan const& facts, std::vector<shard>& shards,
                       division const& of) {
-    std::size_t const bytes = view.elements * facts.element_bytes;
     bool const one_node = facts.nodes == 1;
     result.elements = view.elements;
     result.first_shard = static_cast<std::uint32_t>(shards.size());
-    if (one_node)
-        result.path =
-            bytes <= facts.tuning.mailbox_bytes && facts.largest_node > 2 ? route::mailbox : route::local;
-    else
-        result.path = bytes > 0 && bytes <= facts.dissemination_limit() ? route::dissemination
-                      : bytes <= facts.one_hop_limit()                  ? route::one_hop
-                                                                        : route::two_hop;
+    result.path = route_of(view.elements * facts.element_bytes, facts, of.all_give);
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
                  std::size_t{1}); // local chunks may be smaller than an element of 256 bytes

@@ -14,18 +14,19 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop, and some that are
-/// complete but not yet polled.
+/// Posts to one peer, at most: two windows of two hops (pushes and results), one window of one hop, one of
+/// dissemination where a bucket may take it, and some that are complete but not yet polled.
 ///
 /// Lifetime: as `peers`.
 constexpr transport_needs transport_needs_of(plan const& made, std::span<int const> peers,
                                              std::chrono::milliseconds timeout = usual_timeout) noexcept {
-    std::size_t const posts = 2 * made.window() + plan::one_hop_window() + 4;
+    std::size_t const disseminated = made.dissemination_message_bytes();
+    std::size_t const posts = 2 * made.window() + plan::one_hop_window() +
+                              (disseminated > 0 ? plan::dissemination_window() : 0) + 4;
     return {.peers = peers,
             .receives_per_peer = posts,
             .sends_per_peer = posts,
-            .largest_message =
-                std::max(made.slot_elements(), made.hop_slot_elements()) * made.part_element_bytes,
+            .largest_message = std::max(made.slot_elements() * made.part_element_bytes, disseminated),
             .timeout = timeout};
 }
 

@@ -228,22 +228,21 @@ template <class Store, class Sharding> class collective {
         return session.finish(submitted_, deadline);
     }
 
-    /// One rank alone contributes: there is nothing to be passed on by all.
+    /// One rank alone contributes: no route by which all forward what they have.
     void divide_whole(std::size_t elements, table& of) {
-        session_.template divide<Sharding>(elements, of.made, of.shards, program_.name);
-        if (of.made.path == route::dissemination) of.made.path = route::one_hop;
+        session_.template divide<Sharding>(elements, of.made, of.shards, program_.name, false);
     }
 
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
     void divide(table& of, std::size_t size, std::size_t n, std::size_t most) {
         if (!program_.has_owners()) return divide_whole(most, of);
-        std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
         for (int r = 0; r < ranks_; ++r) {
             std::size_t const owns = owned_range(elements_, r, ranks_).elements, before = n * size;
-            of.owned[static_cast<std::size_t>(r)] = {static_cast<std::size_t>(r) * stride,
-                                                     owns > before ? std::min(owns - before, most) : 0};
+            of.owned[static_cast<std::size_t>(r)].elements =
+                owns > before ? std::min(owns - before, most) : 0;
         }
-        session_.divide_owned(of.made, static_cast<std::size_t>(ranks_) * stride, of.owned, of.shards);
+        std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
+        session_.divide_owned(of.made, place_owned(of.owned, stride, session_.plan()), of.owned, of.shards);
     }
 
     session_base& session_;

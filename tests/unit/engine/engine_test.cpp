@@ -61,6 +61,7 @@ TEST_CASE("engine: every shape, every route, any order of messages, refusals, ra
             herring::transport_needs const announced = herring::detail::transport_needs_of(all.made, {});
             CHECK(all.net.most_sends() <= static_cast<int>(announced.sends_per_peer));
             CHECK(all.net.most_receives() <= static_cast<int>(announced.receives_per_peer));
+            CHECK(all.net.largest() <= announced.largest_message);
         }
 }
 

@@ -50,6 +50,7 @@ class network {
                 return r.at == to && r.from == from && r.tag == matched(tag);
             }))
             ++early_;
+        largest_ = std::max(largest_, bytes.size());
         sends_.push_back({from, to, tag, bytes, token});
         count(sends_out_, from, to, 1);
         return true;
@@ -90,6 +91,7 @@ class network {
     int early() const { return early_; }                 ///< sends whose receive was not posted yet
     int most_sends() const { return most_sends_; }       ///< to one peer, posted and not reported as done
     int most_receives() const { return most_receives_; } ///< from one peer, posted and without their message
+    std::size_t largest() const { return largest_; }     ///< message that was sent, in bytes
     bool quiet() const {
         return sends_.empty() &&
                std::all_of(done_.begin(), done_.end(), [](auto const& q) { return q.empty(); });
@@ -152,6 +154,7 @@ class network {
     std::map<int, bool> lost_;
     std::map<std::pair<int, int>, int> sends_out_, receives_out_;
     int early_ = 0, most_sends_ = 0, most_receives_ = 0;
+    std::size_t largest_ = 0;
 };
 
 /// One rank's end of it.

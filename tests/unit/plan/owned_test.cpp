@@ -52,3 +52,35 @@ TEST_CASE("owned: each rank's range is a shard of its own, whose chunks cover it
             CHECK(chunks == b.chunks);
         }
 }
+
+TEST_CASE("owned: ranges of a piece are padded only where owners write them at the same time") {
+    topology const map = topology::uniform(64, 8);
+    plan const of = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+        std::vector<std::size_t>{}, map, 4, 4, {.one_hop_bytes = 16 << 10});
+    REQUIRE(of.line_elements == 16);
+    for (std::size_t const each : {1u, 2u, 7u, 8u, 9u, 16u, 17u}) {
+        std::vector<range> owned(512, range{~std::size_t{0}, each});
+        owned.back().elements = each - 1; // as the ranges of the last ranks may be
+        std::size_t const stride = detail::round_up(each, of.line_elements);
+        std::size_t const elements = detail::place_owned(owned, stride, of);
+        bool const one_hop = 512 * each - 1 <= 4096;
+        CHECK(elements == (one_hop ? 512 * each - 1 : 512 * stride));
+        for (std::size_t r = 0; r < owned.size(); ++r) {
+            CHECK(owned[r].offset == r * (one_hop ? each : stride));
+            CHECK(owned[r].elements == each - (r + 1 == owned.size()));
+        }
+        bucket b;
+        std::vector<shard> shards;
+        detail::divide_owned(b, elements, owned, of, map, shards);
+        CHECK(b.path == (one_hop ? route::one_hop : route::two_hop));
+        CHECK(shards.size() == (one_hop ? 1u : each > 1 ? 512u : 511u));
+    }
+    // On one node small pieces pass mailboxes, whole; larger ones are handled by their owners.
+    plan const node = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+        std::vector<std::size_t>{}, topology::uniform(1, 4), 4, 4, {.mailbox_bytes = 64});
+    for (std::size_t const each : {4u, 5u}) {
+        std::vector<range> owned(4, range{0, each});
+        CHECK(detail::place_owned(owned, 16, node) == (each == 4 ? 16 : 64));
+        CHECK(owned[3] == range{each == 4 ? 12u : 48u, each});
+    }
+}

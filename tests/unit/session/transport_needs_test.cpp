@@ -29,3 +29,35 @@ TEST_CASE("transport_needs: two windows, one of one hop, and the largest chunk a
         CHECK(needs.timeout == std::chrono::milliseconds(70));
     }
 }
+
+TEST_CASE("transport_needs: by dissemination a message has the parts of up to half the nodes") {
+    std::size_t const tensors[] = {1024};
+    exchange_tuning tuning{.chunk_bytes = 16 << 10,
+                           .window_bytes = 32 << 10,
+                           .one_hop_bytes = 16 << 10,
+                           .message_ns = 1000,
+                           .latency_ns = 1,
+                           .dissemination_bytes = 4096};
+    for (int const local : {1, 2}) {
+        auto const planned = [&] {
+            return make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+                tensors, topology::uniform(16, local), 4, 8, tuning);
+        };
+        std::size_t const part = local == 1 ? 4096 : 8192; // a node's sum is wide
+        tuning.max_message_bytes = static_cast<std::size_t>(-1);
+        plan const large = planned();
+        CHECK(large.buckets[0].path == route::dissemination);
+        transport_needs const needs = detail::transport_needs_of(large, {});
+        CHECK(needs.largest_message == 8 * part);
+        CHECK(needs.receives_per_peer == 2 * 2 + plan::one_hop_window() + plan::dissemination_window() + 4);
+        CHECK(needs.sends_per_peer == needs.receives_per_peer);
+
+        tuning.max_message_bytes = 8 * part;
+        CHECK(planned().buckets[0].path == route::dissemination);
+        tuning.max_message_bytes = 8 * part - 1; // the transport does not carry that much
+        plan const small = planned();
+        CHECK(small.buckets[0].path == route::one_hop);
+        CHECK(small.dissemination_limit() == 4092); // smaller buckets still take the route
+        CHECK(detail::transport_needs_of(small, {}).largest_message < 8 * part);
+    }
+}

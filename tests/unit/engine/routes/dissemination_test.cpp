@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/session/transport_needs.hpp"
 #include "unit/engine/mesh.hpp"
 
 #include <cstdint>
@@ -55,7 +56,28 @@ TEST_CASE("dissemination: every number of nodes, mixed with the other routes; bi
                           }));
             if (seed % 2 == 0) CHECK(all.net.early() == 0);
             for (auto const& r : all.ranks) CHECK(r->runs->core().waiting_for().rank == -1);
+            herring::transport_needs const announced = herring::detail::transport_needs_of(all.made, {});
+            CHECK(all.net.most_sends() <= static_cast<int>(announced.sends_per_peer));
+            CHECK(all.net.most_receives() <= static_cast<int>(announced.receives_per_peer));
+            CHECK(all.net.largest() <= announced.largest_message);
         }
+}
+
+TEST_CASE("dissemination: no message is larger than announced, and one is as large") {
+    for (int nodes = 4; nodes <= 17; ++nodes) {
+        CAPTURE(nodes);
+        herring::exchange_tuning tuning = passing_on();
+        tuning.one_hop_bytes = 64; // below what is passed on
+        mesh::world_of<float> all(std::vector<int>(static_cast<std::size_t>(nodes), 1), {32}, tuning, 1, 0);
+        REQUIRE(all.made.buckets[0].path == herring::route::dissemination);
+        REQUIRE(all.run(
+            {0, 0, 0}, [](int, std::uint64_t, std::size_t) { return 1.0f; },
+            [&](std::uint64_t, std::size_t) { return static_cast<float>(nodes); }));
+        herring::transport_needs const announced = herring::detail::transport_needs_of(all.made, {});
+        CHECK(all.net.largest() == all.made.dissemination_message_bytes());
+        CHECK(all.net.largest() <= announced.largest_message);
+        CHECK(all.net.most_receives() <= static_cast<int>(announced.receives_per_peer));
+    }
 }
 
 TEST_CASE("dissemination: it sends ceil(log2 n) messages, where one hop sends n - 1, and as many bytes") {

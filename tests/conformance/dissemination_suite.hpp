@@ -1,0 +1,131 @@
+// herring: what reductions by dissemination have to do, over every transport: the bits of a serial fold, in few messages.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_CONFORMANCE_DISSEMINATION_SUITE_HPP
+#define HERRING_TESTS_CONFORMANCE_DISSEMINATION_SUITE_HPP
+
+#include "conformance/suite.hpp"
+
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/layout.hpp"
+#include "herring/reducer.hpp"
+#include "herring/update/sum.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace herring::conformance {
+
+/// Small buckets take the dissemination route. A message of it may be larger than a chunk, and than what one hop sends.
+inline constexpr exchange_tuning disseminating{.chunk_bytes = 4096,
+                                               .window_bytes = 12'288,
+                                               .one_hop_bytes = 1024,
+                                               .message_ns = 1000,
+                                               .latency_ns = 1,
+                                               .dissemination_bytes = 4096};
+
+constexpr transport_facts with_tuning(transport_facts facts, exchange_tuning const& tuning) {
+    facts.tuning = facts.same_host_tuning = tuning;
+    return facts;
+}
+/// A transport whose messages cost so much that tiny buckets are forwarded.
+template <class Transport> struct with_dear_messages : Transport {
+    using Transport::Transport;
+    static constexpr char const* name = "with_dear_messages";
+    static constexpr transport_facts facts = with_tuning(Transport::facts, disseminating);
+};
+
+namespace detail {
+
+inline float rounding_value(int rank, std::size_t i, std::size_t turn) {
+    std::uint64_t x =
+        (i + 1) * 0x9e3779b97f4a7c15u + (static_cast<std::uint64_t>(rank) * 64 + turn) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
+    return static_cast<float>(x >> 40) / 65536.0f - 100.0f;
+}
+
+/// The sum as one process makes it: ranks of a node first, then nodes, in their order.
+inline float serial_fold(topology const& map, std::size_t i, std::size_t turn) {
+    float total = 0;
+    for (int n = 0; n < map.nodes(); ++n) {
+        float part = 0;
+        for (int l = 0; l < map.local_size(n); ++l) {
+            float const x = rounding_value(map.rank_of(n, l), i, turn);
+            part = l == 0 ? x : part + x;
+        }
+        total = n == 0 ? part : total + part;
+    }
+    return total;
+}
+
+inline void fill(std::span<float> values, int rank, std::size_t turn) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = rounding_value(rank, i, turn);
+}
+inline void expect_fold(stage& on, std::span<float const> got, std::size_t turn, std::string const& what) {
+    for (std::size_t i = 0; i < got.size(); ++i)
+        if (float const due = serial_fold(on.ranks.topology(), i, turn);
+            std::memcmp(&got[i], &due, sizeof due) != 0)
+            return on.find(what + ": element " + std::to_string(i) + " of " + std::to_string(got.size()) +
+                           " is not the serial fold's");
+}
+
+} // namespace detail
+
+/// Buckets of a layout and buffers beside it, about the limits of the routes.
+template <class Reducer> void disseminates(stage& on) {
+    std::vector<std::size_t> const sizes{1, 300, 1024, 17, 1025, 3000};
+    Reducer reduce(on.ranks, layout::of(sizes));
+    topology const& map = on.ranks.topology();
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        on.expect((reduce.plan().buckets[i].path == route::dissemination) == (sizes[i] <= 1024),
+                  "bucket " + std::to_string(i) + " takes " + to_string(reduce.plan().buckets[i].path));
+    for (std::size_t turn = 0; turn < 6; ++turn) {
+        for (std::size_t n = 0; n < sizes.size(); ++n) {
+            std::size_t const i = turn % 2 == 0 ? n : sizes.size() - 1 - n;
+            detail::fill(reduce.tensor(i), on.rank(), turn + i);
+            reduce.ready(i);
+        }
+        reduce.wait();
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            detail::expect_fold(on, reduce.tensor(i), turn + i, "tensor " + std::to_string(i));
+        for (std::size_t const n : {1u, 2u, 16u, 33u, 511u, 1024u, 1025u, 9000u}) {
+            std::vector<float> values(n);
+            detail::fill(values, on.rank(), turn + n);
+            std::uint64_t const before = reduce.counters().messages_sent;
+            reduce.all_reduce(values);
+            detail::expect_fold(on, values, turn + n, "all_reduce");
+            if (n > 1024 || map.local_size(0) > 1) continue;
+            std::uint64_t const rounds = std::bit_width(static_cast<unsigned>(map.nodes() - 1)),
+                                sent = reduce.counters().messages_sent - before;
+            on.expect(sent == rounds, std::to_string(sent) + " messages for " + std::to_string(n) +
+                                          " elements, not " + std::to_string(rounds));
+        }
+    }
+}
+
+/// `nodes` nodes of `local` ranks each.
+inline std::vector<std::string> even_nodes(int nodes, int local) {
+    std::vector<std::string> made;
+    for (int n = 0; n < nodes; ++n)
+        for (int l = 0; l < local; ++l) made.push_back("node" + std::to_string(n));
+    return made;
+}
+
+/// `of_nodes`: numbers of nodes, each with one rank and with two.
+template <class Reducer>
+findings dissemination_suite(settings const& how = {}, std::vector<int> const& of_nodes = {4, 5, 8}) {
+    findings found;
+    for (int const nodes : of_nodes)
+        for (int const local : {1, 2})
+            append(found, run_case(std::to_string(nodes) + " nodes of " + std::to_string(local),
+                                   nodes * local, even_nodes(nodes, local), how, disseminates<Reducer>));
+    return found;
+}
+
+} // namespace herring::conformance
+
+#endif // HERRING_TESTS_CONFORMANCE_DISSEMINATION_SUITE_HPP
