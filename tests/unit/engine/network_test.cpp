@@ -176,7 +176,7 @@ TEST_CASE("network: slots, stages and buffers of all routes lie apart, and fill 
     herring::exchange_tuning tuning = mesh::small_tuning();
     tuning.message_ns = 10;
     tuning.latency_ns = 1;
-    for (std::size_t const dissemination_bytes : {0, 128})
+    for (std::size_t const dissemination_bytes : {0u, 128u})
         for (auto const& shape : std::vector<std::vector<int>>{{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 1, 2}}) {
             CAPTURE(dissemination_bytes);
             CAPTURE(shape[0]);
