@@ -29,16 +29,12 @@ constexpr bool has_shards_of_owners(route path) noexcept {
 /// Shape: `stride` is at least the elements of each range; at least one range.
 /// Cost:  O(ranks).
 constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, plan const& of) noexcept {
-    std::size_t next = 0;
-    for (range& one : owned) {
-        one.offset = next;
-        next += one.elements;
-    }
-    if (!has_shards_of_owners(route_of(next * of.element_bytes, of))) return next;
-    next = 0;
-    for (range& one : owned) {
-        one.offset = next;
-        next += stride;
+    std::size_t given = 0, next = 0;
+    for (std::size_t r = 0; r < owned.size(); ++r) given += owned[r].elements;
+    bool const padded = has_shards_of_owners(route_of(given * of.element_bytes, of));
+    for (std::size_t r = 0; r < owned.size(); ++r) {
+        owned[r].offset = next;
+        next += padded ? stride : owned[r].elements;
     }
     return next;
 }
