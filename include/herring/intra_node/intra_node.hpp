@@ -59,7 +59,7 @@ concept maps_memory = requires(Policy& p, int local, std::byte* own) {
     noexcept->std::same_as<std::byte*>;
 };
 template <class Policy>
-concept signals = requires(Policy& p, int local, std::uint64_t execution, bool notify) {
+concept signals_arrival = requires(Policy& p, int local, std::uint64_t execution, bool notify) {
     { p.arrive(execution) }
     noexcept;
     { p.first_not_arrived(execution) }
@@ -141,7 +141,7 @@ concept sums_on_device = (Policy::facts.device_memory ||
 template <class Policy>
 concept intra_node_policy = std::same_as<typename Policy::axis, axes::intra_node> &&
     clauses::intra_node::facts<Policy> && clauses::intra_node::constructible<Policy> &&
-    clauses::intra_node::maps_memory<Policy> && clauses::intra_node::signals<Policy> &&
+    clauses::intra_node::maps_memory<Policy> && clauses::intra_node::signals_arrival<Policy> &&
     clauses::intra_node::sleeps<Policy> && clauses::intra_node::valid_tuning<Policy> &&
     clauses::intra_node::stages_tensors<Policy> && clauses::intra_node::sums_on_device<Policy>;
 
@@ -152,7 +152,7 @@ template <class Policy> struct check<axes::intra_node, Policy> {
         else
             return first_broken(
                 {true, clauses::intra_node::constructible<Policy>, clauses::intra_node::maps_memory<Policy>,
-                 clauses::intra_node::signals<Policy>, clauses::intra_node::sleeps<Policy>,
+                 clauses::intra_node::signals_arrival<Policy>, clauses::intra_node::sleeps<Policy>,
                  clauses::intra_node::valid_tuning<Policy>, clauses::intra_node::stages_tensors<Policy>,
                  clauses::intra_node::sums_on_device<Policy>});
     }();
