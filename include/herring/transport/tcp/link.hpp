@@ -111,7 +111,10 @@ class tcp_link {
             msghdr call{};
             call.msg_iov = parts;
             call.msg_iovlen = count;
-            ssize_t const got = ::recvmsg(descriptor_, &call, MSG_DONTWAIT);
+            // Most calls find nothing: without a message's body under way they need no vector.
+            ssize_t const got = count == 1
+                                    ? ::recv(descriptor_, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                                    : ::recvmsg(descriptor_, &call, MSG_DONTWAIT);
             if (got < 0) {
                 if (errno == EINTR) continue;
                 if (errno == EAGAIN || errno == EWOULDBLOCK) return link_state::ok;
