@@ -11,6 +11,7 @@
 #include "herring/engine/window.hpp"
 #include "herring/plan/plan.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,7 +53,8 @@ struct dissemination_windows {
 
 /// Before round r a rank has the parts of 2^r nodes, its own and those behind it. It sends them to the node 2^r before it,
 /// and gets as many from the node 2^r behind it: after ⌈log2 nodes⌉ rounds it has all, and combines them in the order of
-/// the nodes. Between the ranks of one number on nodes that all have as many; for operations whose parts are as large and go to
+/// the nodes. A power of two of nodes exchanges in pairs whose numbers differ in bit r instead, so that a transport's
+/// acknowledgements ride on the messages of the other way. Between the ranks of one number on nodes that all have as many; for operations whose parts are as large and go to
 /// all.
 ///
 /// A rank begins its n-th chunk only when it has combined its (n − window/2)-th, for which it needs everyone's part. So whoever
@@ -65,8 +67,8 @@ template <class Core> class dissemination_route {
     explicit dissemination_route(Core& core) noexcept
         : shared_(core), windows_(core), beginning_(core.who.own_chunks(), server_id{}),
           combining_(core.who.own_chunks(), server_id{}),
-          nodes_(static_cast<std::uint32_t>(core.who.nodes())), rounds_(windows_.rounds),
-          slot_bytes_(windows_.buffers.bytes / nodes_) {}
+          nodes_(static_cast<std::uint32_t>(core.who.nodes())), pairs_(std::has_single_bit(nodes_)),
+          rounds_(windows_.rounds), slot_bytes_(windows_.buffers.bytes / nodes_) {}
 
     /// Posts the receives of the first window; what is refused now is posted by `step`.
     void open() noexcept { post_receives(); }
@@ -106,9 +108,22 @@ template <class Core> class dissemination_route {
         std::uint32_t const distance = 1u << round;
         return distance < nodes_ - distance ? distance : nodes_ - distance;
     }
-    std::size_t peer_behind(std::uint32_t steps) const noexcept {
-        auto const node = (static_cast<std::uint32_t>(shared_.who.node) + steps) % nodes_;
+    // Nodes are numbered from this one on: node k of them is `steps` behind, or where nodes pair up, the one whose number differs
+    // in the bits of k. Either way whoever sends in round r has the parts from 2^r on in the order in which they go here.
+    std::uint32_t place_of(int node) const noexcept {
+        auto const own = static_cast<std::uint32_t>(shared_.who.node),
+                   other = static_cast<std::uint32_t>(node);
+        return pairs_ ? other ^ own : (other + nodes_ - own) % nodes_;
+    }
+    std::size_t peer_at(std::uint32_t steps) const noexcept {
+        auto const own = static_cast<std::uint32_t>(shared_.who.node);
+        std::uint32_t const node = pairs_ ? own ^ steps : (own + steps) % nodes_;
         return shared_.who.peer_of(shared_.who.map.rank_of(static_cast<int>(node), shared_.who.local));
+    }
+    std::size_t sender_in(std::uint32_t round) const noexcept { return peer_at(1u << round); }
+    std::size_t receiver_in(std::uint32_t round) const noexcept {
+        std::uint32_t const distance = 1u << round;
+        return peer_at(pairs_ ? distance : nodes_ - distance);
     }
 
     // This rank's part of the next chunks comes first in its buffers.
@@ -150,7 +165,7 @@ template <class Core> class dissemination_route {
                 ++progress;
             }
             if (f.packed < rounds_ && !windows_.missing.any) {
-                windows_.missing = {true, peer_behind(1u << f.packed), f.execution};
+                windows_.missing = {true, sender_in(f.packed), f.execution};
                 shared_.require_peer(shared_.peers[windows_.missing.place]);
             }
         }
@@ -161,9 +176,8 @@ template <class Core> class dissemination_route {
     bool send(std::uint64_t number, flight& f) noexcept {
         std::size_t const slot = number % window;
         ++windows_.unsent[slot];
-        if (!shared_.send(peer_behind(nodes_ - (1u << f.sent)), message::dissemination,
-                          number * rounds_ + f.sent, {buffer(number), count(f.sent) * f.part_bytes}, slot,
-                          f.execution)) {
+        if (!shared_.send(receiver_in(f.sent), message::dissemination, number * rounds_ + f.sent,
+                          {buffer(number), count(f.sent) * f.part_bytes}, slot, f.execution)) {
             --windows_.unsent[slot];
             return false;
         }
@@ -176,8 +190,8 @@ template <class Core> class dissemination_route {
     bool pack(std::uint64_t number, flight& f) noexcept {
         arrival& got = arrived(number, f.packed);
         std::size_t const distance = std::size_t{1} << f.packed, bytes = count(f.packed) * f.part_bytes;
-        if (!shared_.matches(shared_.peers[peer_behind(1u << f.packed)].rank, got,
-                             shared_.ledger.at(f.execution), bytes))
+        if (!shared_.matches(shared_.peers[sender_in(f.packed)].rank, got, shared_.ledger.at(f.execution),
+                             bytes))
             return false;
         std::memmove(buffer(number) + distance * f.part_bytes, buffer(number) + distance * slot_bytes_,
                      bytes);
@@ -195,12 +209,9 @@ template <class Core> class dissemination_route {
             if (f.packed < rounds_ || f.sent < rounds_ || windows_.unsent[combined_ % window] > 0)
                 return progress;
             if (!std::exchange(combining_now_, true)) {
-                auto const own = static_cast<std::uint32_t>(shared_.who.node);
-                shared_.want_combined(
-                    wanted, combining_.at, combining_.here(shared_.ledger.at(combining_.at)), [&](int n) {
-                        std::uint32_t const behind = (static_cast<std::uint32_t>(n) + nodes_ - own) % nodes_;
-                        return buffer(combined_) + behind * f.part_bytes;
-                    });
+                shared_.want_combined(wanted, combining_.at,
+                                      combining_.here(shared_.ledger.at(combining_.at)),
+                                      [&](int n) { return buffer(combined_) + place_of(n) * f.part_bytes; });
                 return progress;
             }
             combining_now_ = false; // it was wanted, and is done
@@ -218,8 +229,7 @@ template <class Core> class dissemination_route {
         if (!windows_.stale.is_due(beginning_.at)) return;
         if (begun_ - combined_ == stages) return; // it may be of a chunk that has not begun
         for (std::uint32_t r = 0; r < rounds_; ++r)
-            if (shared_.is_stale(shared_.peers[peer_behind(1u << r)].rank, arrived(begun_, r), beginning_.at))
-                return;
+            if (shared_.is_stale(shared_.peers[sender_in(r)].rank, arrived(begun_, r), beginning_.at)) return;
     }
 
     // A buffer that was combined takes the parts of a later chunk. Those of each round have a place of their own.
@@ -230,7 +240,7 @@ template <class Core> class dissemination_route {
             std::uint64_t const number = posted_ / rounds_;
             auto const round = static_cast<std::uint32_t>(posted_ % rounds_);
             if (!shared_.receive(
-                    peer_behind(1u << round), message::dissemination, posted_,
+                    sender_in(round), message::dissemination, posted_,
                     {buffer(number) + (std::size_t{1} << round) * slot_bytes_, count(round) * slot_bytes_},
                     number % window * rounds_ + round)) {
                 receives_owed_ = true;
@@ -245,6 +255,7 @@ template <class Core> class dissemination_route {
     chunk_cursor beginning_;
     chunk_cursor combining_;
     std::uint32_t const nodes_;
+    bool const pairs_;             // a power of two: in each round two nodes send to each other
     std::uint32_t const rounds_;   // of a chunk; 0: no bucket takes this route
     std::size_t const slot_bytes_; // room for a part
     flight flights_[stages];
