@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <sched.h>
 
@@ -27,12 +29,12 @@ HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
     return result;
 }
 
-HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result const& ranks) noexcept {
+HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
+                                      std::span<cores_of_rank const> ranks) noexcept {
     for (::cpu_set_t set = mine.cores;;) {
         ::cpu_set_t wider = set, common;
         std::int64_t threads = 0;
-        for (std::size_t r = 0; r < ranks.size(); ++r) {
-            auto const other = cores_of_rank::from(ranks[r]);
+        for (cores_of_rank const& other : ranks) {
             CPU_AND(&common, &set, &other.cores);
             if (other.machine != mine.machine || CPU_COUNT(&common) == 0) continue;
             if (CPU_EQUAL(&common, &other.cores)) threads += other.threads;
@@ -44,9 +46,24 @@ HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result c
     }
 }
 
-HERRING_SEPARABLE bool share_cores(world& ranks, int threads) {
+HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept {
+    auto const alike = [](cores_of_rank const& one, cores_of_rank const& other) noexcept {
+        return one.machine == other.machine && CPU_EQUAL(&one.cores, &other.cores);
+    };
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        bool asked = false; // for a rank that may run where this one may
+        for (std::size_t before = 0; before < r && !asked; ++before) asked = alike(ranks[before], ranks[r]);
+        if (!asked && oversubscribed(ranks[r], ranks)) return true;
+    }
+    return false;
+}
+
+HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads) {
     auto const mine = cores_of_rank::here(threads);
-    return oversubscribed(mine, ranks.all_gather(mine.bytes()));
+    gather_result const told = ranks.all_gather(mine.bytes());
+    std::vector<cores_of_rank> all(told.size());
+    for (std::size_t r = 0; r < told.size(); ++r) all[r] = cores_of_rank::from(told[r]);
+    return {oversubscribed(mine, all), any_oversubscribed(all)};
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -16,6 +16,19 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// The route of a bucket of `bytes` bytes of which each rank owns a range.
+///
+/// Shape: by one hop a node gets, or sends, what its ranks own of a chunk: as many bytes as by two hops, in half the
+///        messages. Where each node has one rank, the bucket is one chunk then, and its largest range has to fit a slot;
+///        else the node's sums of the chunk have to.
+constexpr route route_of(std::size_t bytes, std::span<range const> owned, plan const& of) noexcept {
+    route const path = route_of(bytes, of);
+    if (path != route::two_hop || of.largest_node > 1) return path;
+    for (range const& one : owned)
+        if (one.elements > of.hop_slot_elements()) return path;
+    return route::one_hop;
+}
+
 /// Whether each rank's range is handled by its owner alone. By the other routes ranges are handled in chunks, whatever
 /// their owners are, or copied as a whole.
 constexpr bool has_shards_of_owners(route path) noexcept {
@@ -31,7 +44,7 @@ constexpr bool has_shards_of_owners(route path) noexcept {
 constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, plan const& of) noexcept {
     std::size_t given = 0, next = 0;
     for (std::size_t r = 0; r < owned.size(); ++r) given += owned[r].elements;
-    bool const padded = has_shards_of_owners(route_of(given * of.element_bytes, of));
+    bool const padded = has_shards_of_owners(route_of(given * of.element_bytes, owned, of));
     for (std::size_t r = 0; r < owned.size(); ++r) {
         owned[r].offset = next;
         next += padded ? stride : owned[r].elements;
@@ -42,29 +55,29 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, pl
 /// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.
 ///
 /// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
-///        chunks; by one hop a single shard, whose chunks all ranks share.
+///        chunks; by one hop a single shard: one chunk, or where ranks share nodes several that they share.
 /// Cost:  O(ranks); no allocation if `shards` has the capacity.
 constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
                             plan const& of, topology const& map, std::vector<shard>& shards) {
-    result = {.elements = elements, .path = route_of(elements * of.element_bytes, of)};
+    result = {.elements = elements, .path = route_of(elements * of.element_bytes, owned, of)};
     shards.clear();
     bool const one_node = of.nodes == 1;
     std::size_t const chunk = std::max(
         (one_node ? of.tuning.local_chunk_bytes : of.tuning.chunk_bytes) / of.element_bytes, std::size_t{1});
-    auto const add = [&](range const& what, server_id server, int owner, int dealt_to) {
+    auto const add = [&](range const& what, server_id server, int owner, int dealt_to, std::size_t most) {
         if (what.elements == 0) return;
-        shard part = cut(what.offset, what.elements, server, chunk, of.line_elements, dealt_to);
+        shard part = cut(what.offset, what.elements, server, most, of.line_elements, dealt_to);
         part.owner = owner;
         part.first_chunk = result.chunks;
         result.chunks += part.chunks;
         shards.push_back(part);
     };
     if (result.path == route::one_hop) {
-        add({0, elements}, server_id{}, -1, of.largest_node);
+        add({0, elements}, server_id{}, -1, of.largest_node, of.largest_node > 1 ? chunk : elements);
     } else {
         for (int r = 0; r < map.size(); ++r)
             add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),
-                map.local_rank(r), 1);
+                map.local_rank(r), 1, chunk);
     }
     result.shards = static_cast<std::uint32_t>(shards.size());
 }

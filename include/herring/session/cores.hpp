@@ -39,16 +39,24 @@ struct cores_of_rank {
     HERRING_SEPARABLE static cores_of_rank here(int threads);
 };
 
+/// Ranks that may have to share a core.
+struct core_sharing {
+    bool mine = false; ///< this rank
+    bool any = false;  ///< the same on every rank
+};
+
 /// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the
 /// threads that may run nowhere else. The same is asked of its cores with those of all ranks that may run on one of them, and so
 /// on, until no rank is left that may.
 ///
 /// Cost: of set-up; as many steps as ranks, once or twice where a launcher bound ranks alike, or none.
-HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine, gather_result const& ranks) noexcept;
+HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
+                                      std::span<cores_of_rank const> ranks) noexcept;
+/// The same of any rank.
+HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept;
 
-/// Collective: tells all ranks of this one's cores; whether `threads` of its threads, which wait for messages, may have to
-/// share one.
-HERRING_SEPARABLE bool share_cores(world& ranks, int threads);
+/// Collective: tells all ranks of this one's cores, and that `threads` of its threads wait for messages.
+HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads);
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -62,6 +62,7 @@ template <class Transport, class IntraNode> class session_links : public session
     exchange_tuning tuning(memory_traits const& traits) const noexcept {
         exchange_tuning chosen = on_loopback() ? Transport::facts.same_host_tuning : Transport::facts.tuning;
         chosen.max_message_bytes = Transport::facts.max_message;
+        if (cores_.any) chosen.latency_ns = 0; // another rank works meanwhile
         chosen.local_chunk_bytes = IntraNode::facts.tuning.local_chunk_bytes;
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
         chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;
@@ -83,6 +84,7 @@ template <class Transport, class IntraNode> class session_links : public session
             transport_->register_device_memory(node_->parts(), node_->device().number());
     }
 
+    core_sharing cores_; // before the plan
     manual_lifetime<IntraNode> node_;
     manual_lifetime<Transport> transport_;
 };
@@ -108,6 +110,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// Errors: `mismatch` names a rank and what differs; `bad_argument`, `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments> HERRING_SETUP void connect(TransportArguments&&... arguments) {
+        this->cores_ = share_cores(this->ranks_, background ? 2 : 1);
         this->plan_ = build_plan();
         this->settle(herring::element<element>::name, policy_facts<Pack>::all, traits,
                      engine_type::local_bytes);
@@ -123,11 +126,11 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     ///
     /// Lifetime: `ready`, longer than the session.
     HERRING_SETUP void open(std::size_t const& ready) {
-        bool const oversubscribed = share_cores(this->ranks_, background ? 2 : 1); // a barrier as well
+        this->ranks_.barrier();
         registration_.emplace(this->ranks_.state(), reducer_counts{.submitted = running_->submissions(),
                                                                    .released = running_->releases(),
                                                                    .ready = ready});
-        driver_.emplace(*running_, this->ranks_, oversubscribed,
+        driver_.emplace(*running_, this->ranks_, this->cores_.mine,
                         this->runs_handlers() ? 0 : registration_->number());
     }
 

@@ -59,11 +59,17 @@ template <tcp_tuning Tuning> class basic_tcp {
         .tuning = {.chunk_bytes = Tuning.chunk_bytes,
                    .window_bytes = Tuning.window_bytes,
                    .one_hop_bytes = Tuning.one_hop_bytes,
-                   .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes},
+                   .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes,
+                   .message_ns = Tuning.message_ns,
+                   .latency_ns = Tuning.latency_ns,
+                   .dissemination_bytes = Tuning.dissemination_bytes},
         .same_host_tuning = {.chunk_bytes = Tuning.loopback_chunk_bytes,
                              .window_bytes = Tuning.loopback_window_bytes,
                              .one_hop_bytes = Tuning.one_hop_bytes,
-                             .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes}};
+                             .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes,
+                             .message_ns = Tuning.message_ns,
+                             .latency_ns = Tuning.loopback_latency_ns,
+                             .dissemination_bytes = Tuning.dissemination_bytes}};
     using needs =
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;

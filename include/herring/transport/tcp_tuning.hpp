@@ -27,6 +27,13 @@ struct tcp_tuning {
     std::size_t loopback_window_bytes = 512_KiB; ///< and every message costs a wake-up
     std::size_t one_hop_bytes = 16_KiB;          ///< buckets up to this take one hop
     std::size_t one_hop_bytes_two_nodes = 1_MiB; ///< the same between two nodes
+    /// What a message costs the CPUs of both ends, measured on loopback, and its latency beyond that: between ranks of a host
+    /// as measured there; of a network not measured, a rack's by the usual figures. Buckets up to `dissemination_bytes`
+    /// take ⌈log2 nodes⌉ messages in a row in place of nodes − 1 at once where these say that it is cheaper.
+    std::uint32_t message_ns = 5'000;
+    std::uint32_t latency_ns = 10'000;
+    std::uint32_t loopback_latency_ns = 2'000;
+    std::size_t dissemination_bytes = 4_KiB;
     int connections = 1; ///< a peer; more pays only where one flow cannot fill the link
     congestion control = congestion::unpaced;
     std::size_t direct_peers = 8;          ///< up to so many peers are read without a poll() before

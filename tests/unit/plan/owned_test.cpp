@@ -32,7 +32,7 @@ TEST_CASE("owned: each rank's range is a shard of its own, whose chunks cover it
             detail::divide_owned(b, elements, owned, of, map, shards);
             CHECK(b.elements == elements);
             CHECK(b.shards == shards.size());
-            CHECK(b.path == detail::route_of(elements * 4, of));
+            CHECK(b.path == detail::route_of(elements * 4, owned, of));
             std::size_t covered = 0, chunks = 0;
             for (shard const& s : shards) {
                 chunks += s.chunks;
@@ -83,4 +83,32 @@ TEST_CASE("owned: ranges of a piece are padded only where owners write them at t
         CHECK(detail::place_owned(owned, 16, node) == (each == 4 ? 16 : 64));
         CHECK(owned[3] == range{each == 4 ? 12u : 48u, each});
     }
+}
+
+TEST_CASE("owned: one hop as long as a node's share fits a slot, where nodes have one rank") {
+    auto const divided = [](topology const& map, std::size_t elements, bool alone_large = false) {
+        plan const of = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+            std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 8 << 10, .one_hop_bytes = 4 << 10});
+        std::vector<range> owned;
+        for (int r = 0; r < map.size(); ++r) owned.push_back(owned_range(elements, r, map.size()));
+        if (alone_large) { // one rank owns all but an element of each other
+            std::size_t next = 0;
+            for (range& one : owned) {
+                one = {next, &one == &owned[1] ? elements - owned.size() + 1 : 1};
+                next = one.end();
+            }
+        }
+        bucket b;
+        std::vector<shard> shards;
+        detail::divide_owned(b, elements, owned, of, map, shards);
+        return b;
+    };
+    topology const apart = topology::uniform(4, 1), shared = topology::uniform(2, 2);
+    CHECK(divided(apart, 1024).path == route::one_hop);
+    CHECK(divided(apart, 4096).path == route::one_hop); // 4 KiB a rank
+    CHECK(divided(apart, 4096).chunks == 1);            // 3 messages of a rank
+    CHECK(divided(apart, 4097).path == route::two_hop);
+    CHECK(divided(apart, 4096, true).path == route::two_hop);
+    CHECK(divided(shared, 1024).path == route::one_hop);
+    CHECK(divided(shared, 4096).path == route::two_hop);
 }

@@ -31,13 +31,11 @@ cores_of_rank rank_on(std::vector<int> const& cores, int threads = 1, std::uint6
 
 // What each of the ranks is told, as '1' (oversubscribed) and '0'.
 std::string told(std::vector<cores_of_rank> const& ranks) {
-    herring::detail::fixed_array<std::size_t> sizes(ranks.size());
-    for (std::size_t r = 0; r < ranks.size(); ++r) sizes[r] = ranks[r].bytes().size();
-    herring::gather_result all(std::move(sizes));
-    for (std::size_t r = 0; r < ranks.size(); ++r)
-        std::memcpy(all[r].data(), ranks[r].bytes().data(), ranks[r].bytes().size());
+    std::vector<cores_of_rank> all; // as they travel
+    for (cores_of_rank const& one : ranks) all.push_back(cores_of_rank::from(one.bytes()));
     std::string answers;
     for (cores_of_rank const& mine : ranks) answers += herring::detail::oversubscribed(mine, all) ? '1' : '0';
+    CHECK(herring::detail::any_oversubscribed(all) == (answers.find('1') != std::string::npos));
     return answers;
 }
 
