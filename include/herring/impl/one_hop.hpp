@@ -16,11 +16,11 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SEPARABLE one_hop_windows::one_hop_windows(engine_state& state, plan const& from,
                                                    std::span<std::byte>& staging)
     : pairs(state.peers.size()),
-      slots(slot_row::taken_from(staging, pairs.size() * exchange_window::size,
-                                 from.hop_slot_elements() * from.part_element_bytes)),
+      slot_memory(slot_row::taken_from(staging, pairs.size() * exchange_window::size,
+                                       from.hop_slot_elements() * from.part_element_bytes)),
       stages(state.staged && pairs.size() > 0
-                 ? slot_row::taken_from(staging, plan::one_hop_stages(), slots.bytes)
-                 : slots) {}
+                 ? slot_row::taken_from(staging, plan::one_hop_stages(), slot_memory.bytes)
+                 : slot_memory) {}
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -24,9 +24,9 @@ HERRING_SEPARABLE two_hop_windows::two_hop_windows(engine_state& state, plan con
                                         from.roles.server(state.who.map.node(rank)));
         with.pushes = push_window(window);
         with.served = serve_window(window);
-        with.slots = slot_row::taken_from(staging, window, bytes);
+        with.slot_memory = slot_row::taken_from(staging, window, bytes);
         // Parts that are sent from where they lie need no stage; to count from nullptr would be undefined.
-        with.stages = state.staged ? slot_row::taken_from(staging, window, bytes) : with.slots;
+        with.stages = state.staged ? slot_row::taken_from(staging, window, bytes) : with.slot_memory;
     }
 }
 

@@ -194,8 +194,8 @@ TEST_CASE("network: slots, stages and buffers of all routes lie apart, and fill 
                 CHECK(large.window == 3);
                 CHECK(large.pairs.size() == r->peers.size());
                 for (std::size_t p = 0; p < r->peers.size(); ++p) {
-                    CHECK(large.pairs[p].slots.bytes == 256);
-                    take(large.pairs[p].slots, large.window);
+                    CHECK(large.pairs[p].slot_memory.bytes == 256);
+                    take(large.pairs[p].slot_memory, large.window);
                     if (runs.staged) take(large.pairs[p].stages, large.window);
                     CHECK(small.slot(p, 2).data() == small.slot(p, 2 + 8 * 5).data());
                     CHECK(small.slot(p, 2).size() == 192);

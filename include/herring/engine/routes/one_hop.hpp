@@ -41,11 +41,11 @@ struct one_hop_windows {
 
     /// Where part `number` of a peer arrives.
     HERRING_ALWAYS_INLINE std::span<std::byte> slot(std::size_t peer, std::uint64_t number) const noexcept {
-        return slots.at(peer * exchange_window::size + exchange_window::slot_of(number));
+        return slot_memory.at(peer * exchange_window::size + exchange_window::slot_of(number));
     }
 
     fixed_array<exchange_window> pairs;                ///< this rank and each peer
-    slot_row slots;                                    ///< of the parts of all peers
+    slot_row slot_memory;                              ///< of the parts of all peers
     slot_row stages;                                   ///< where this rank's parts are made
     std::uint32_t unsent[plan::one_hop_stages()] = {}; ///< stage → messages that are sent from it
     awaited_peer missing{};                            ///< whose part the combination waits for

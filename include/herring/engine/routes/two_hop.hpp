@@ -51,7 +51,7 @@ struct two_hop_windows {
         chunk_cursor push_cursor; ///< chunks that this rank pushes to the peer
         push_window pushes;       ///< of this rank
         serve_window served;      ///< pushes of the peer
-        slot_row slots;           ///< of those
+        slot_row slot_memory;     ///< of those
         slot_row stages;          ///< where this rank's parts are made
     };
     fixed_array<pair> pairs; ///< one for each peer
@@ -111,7 +111,7 @@ template <class Core> class two_hop_route {
                 combined_ = true; // when this comes back
                 shared_.want_combined(wanted, serving_.at, c, [&](int n) {
                     two_hop_windows::pair& from = windows_.pairs[shared_.who.handler(n, c)];
-                    return from.slots.at(from.served.next() % windows_.window).data();
+                    return from.slot_memory.at(from.served.next() % windows_.window).data();
                 });
                 return progress + 1;
             }
@@ -185,7 +185,7 @@ template <class Core> class two_hop_route {
 
     bool expect(std::size_t from, std::uint64_t number) noexcept {
         std::size_t const slot = number % windows_.window;
-        return shared_.receive(from, message::push, number, windows_.pairs[from].slots.at(slot), slot);
+        return shared_.receive(from, message::push, number, windows_.pairs[from].slot_memory.at(slot), slot);
     }
 
     // Results have come in, to where they belong.
@@ -222,7 +222,7 @@ template <class Core> class two_hop_route {
     }
 
     bool push_one(std::size_t to, wanted_work& wanted) noexcept {
-        auto& [cursor, pushes, served, slots, stages] = windows_.pairs[to];
+        auto& [cursor, pushes, served, slot_memory, stages] = windows_.pairs[to];
         if (!shared_.next_chunk(cursor, route::two_hop)) return false;
         if (!pushes.has_credit()) {
             shared_.require_peer(shared_.peers[to]);
