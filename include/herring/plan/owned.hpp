@@ -16,17 +16,20 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// Whether a bucket of these ranges may be one chunk by one hop: each node has one rank, whose range fits a slot.
+constexpr bool is_one_chunk(std::span<range const> owned, plan const& of) noexcept {
+    for (range const& one : owned)
+        if (one.elements > of.hop_slot_elements()) return false;
+    return of.largest_node == 1;
+}
+
 /// The route of a bucket of `bytes` bytes of which each rank owns a range.
 ///
 /// Shape: by one hop a node gets, or sends, what its ranks own of a chunk: as many bytes as by two hops, in half the
-///        messages. Where each node has one rank, the bucket is one chunk then, and its largest range has to fit a slot;
-///        else the node's sums of the chunk have to.
+///        messages, where the bucket is one chunk. Where ranks share a node, its sums of the chunk have to fit a slot.
 constexpr route route_of(std::size_t bytes, std::span<range const> owned, plan const& of) noexcept {
     route const path = route_of(bytes, of);
-    if (path != route::two_hop || of.largest_node > 1) return path;
-    for (range const& one : owned)
-        if (one.elements > of.hop_slot_elements()) return path;
-    return route::one_hop;
+    return path == route::two_hop && is_one_chunk(owned, of) ? route::one_hop : path;
 }
 
 /// Whether each rank's range is handled by its owner alone. By the other routes ranges are handled in chunks, whatever
@@ -55,7 +58,7 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, pl
 /// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.
 ///
 /// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
-///        chunks; by one hop a single shard: one chunk, or where ranks share nodes several that they share.
+///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several.
 /// Cost:  O(ranks); no allocation if `shards` has the capacity.
 constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
                             plan const& of, topology const& map, std::vector<shard>& shards) {
@@ -73,7 +76,7 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
         shards.push_back(part);
     };
     if (result.path == route::one_hop) {
-        add({0, elements}, server_id{}, -1, of.largest_node, of.largest_node > 1 ? chunk : elements);
+        add({0, elements}, server_id{}, -1, of.largest_node, is_one_chunk(owned, of) ? elements : chunk);
     } else {
         for (int r = 0; r < map.size(); ++r)
             add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),

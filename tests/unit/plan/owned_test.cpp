@@ -8,6 +8,7 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <vector>
 
 using namespace herring;
@@ -111,4 +112,36 @@ TEST_CASE("owned: one hop as long as a node's share fits a slot, where nodes hav
     CHECK(divided(apart, 4096, true).path == route::two_hop);
     CHECK(divided(shared, 1024).path == route::one_hop);
     CHECK(divided(shared, 4096).path == route::two_hop);
+}
+
+TEST_CASE("owned: no node sends more of a chunk by one hop than a slot holds, at any limit and size") {
+    for (auto const& nodes : std::vector<std::vector<int>>{{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 0, 1}})
+        for (std::size_t const hop : {2048u, 9000u, 40'000u})
+            for (std::size_t const elements : {1u, 513u, 2047u, 2048u, 2049u, 3075u, 10'001u}) {
+                topology const map(nodes);
+                plan const of = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+                    std::vector<std::size_t>{}, map, 4, 4,
+                    {.chunk_bytes = 4096, .window_bytes = 12'288, .one_hop_bytes = hop});
+                std::vector<range> owned;
+                for (int r = 0; r < map.size(); ++r) owned.push_back(owned_range(elements, r, map.size()));
+                bucket b;
+                std::vector<shard> shards;
+                detail::divide_owned(b, elements, owned, of, map, shards);
+                if (b.path != route::one_hop) continue;
+                for (shard const& s : shards)
+                    for (std::size_t k = 0; k < s.chunks; ++k) {
+                        range const chunk =
+                            intersection({s.offset + k * s.chunk_elements, s.chunk_elements}, {0, elements});
+                        for (int n = 0; n < map.nodes(); ++n) { // the least range that has what its ranks own
+                            std::size_t from = elements, to = 0;
+                            for (int const rank : map.members(n)) {
+                                range const one = intersection(owned[static_cast<std::size_t>(rank)], chunk);
+                                if (one.elements == 0) continue;
+                                from = std::min(from, one.offset);
+                                to = std::max(to, one.end());
+                            }
+                            if (from < to) CHECK(to - from <= of.hop_slot_elements());
+                        }
+                    }
+            }
 }
