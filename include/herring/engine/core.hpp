@@ -7,6 +7,7 @@
 #include "herring/base/ids.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
+#include "herring/engine/node_memory.hpp"
 #include "herring/engine/state.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/trace/trace.hpp"
@@ -40,18 +41,11 @@ namespace HERRING_NAMESPACE::detail {
 /// - `sent(about)`: a message is out, and its memory may be written again.
 /// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route cannot go on.
 template <class Transport, class IntraNode, class... Windows> struct engine_core : engine_state, Windows... {
-    /// Tensors lie on devices, and come to the host by the intra-node reducer.
-    static constexpr bool on_device = IntraNode::facts.device_memory;
-    /// The node's ranks are summed by their devices, which leave this rank the sums of its chunks as one part.
-    static constexpr bool sums_on_device = IntraNode::facts.sums_on_device;
-    /// What other nodes serve is sent from the device, and received there.
-    static constexpr bool parts_on_device = IntraNode::facts.leaves_parts && Transport::facts.device_memory;
-
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                 IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
                 std::span<std::byte> staging)
         : engine_state(sink, rank, map, from, with, executions), Windows(*this, from, staging)...,
-          transport(messages), node(local_ranks) {}
+          transport(messages), node(local_ranks), memory(local_ranks) {}
     engine_core(engine_core const&) = delete;
     engine_core& operator=(engine_core const&) = delete;
 
@@ -148,13 +142,7 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
             oldest = execution;
         };
         if (first >= oldest) return found;
-        if constexpr (on_device) {
-            // First of all: the others wait for it, and one of them might be named in its place.
-            consider_local(who.local, ledger.arrived(), late_device);
-            if constexpr (sums_on_device)
-                if (gathered < ledger.arrived() && node.first_not_arrived(gathered) < 0)
-                    consider_local(node.slowest_local_rank(gathered), gathered, late_device);
-        }
+        memory.awaited(*this, consider_local);
         if (gathered < ledger.submitted())
             consider_local(node.first_not_arrived(gathered), gathered, "it has not submitted this operation");
         (Windows::awaited(consider), ...);
@@ -168,10 +156,9 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
 
     Transport& transport;
     IntraNode& node;
+    [[no_unique_address]] node_memory<IntraNode, Transport> memory;
 
   private:
-    static constexpr char late_device[] = "its device has not come to this operation";
-
     void on(completion const& done) noexcept {
         if (failures.is_failing()) return;
         if (done.what == completion::lost) {

@@ -172,7 +172,7 @@ template <class Engine> class sleeper {
 
     /// Sleeps until `poll` may find something, or `until`.
     void sleep(time_point until) noexcept {
-        if constexpr (core_of<Engine>::on_device) until = core_.node.nap(until);
+        until = core_.memory.nap(until);
         if (core_.who.nodes() == 1) {
             sleep_on(core_.node, until);
         } else if (core_.who.local_size == 1) {

@@ -99,8 +99,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
         if (machine_.is_failing()) return 0;
         std::size_t progress = machine_.receive();
         while (!machine_.is_failing() && machine_.next_has_arrived()) {
-            if constexpr (machine::core_type::sums_on_device)
-                if (!sum_on_device<Operations...>()) break;
+            if (!machine_.core.memory.template sum<Operations...>(machine_.core)) break;
             machine_.core.ledger.arrive_all();
             ++progress;
         }
@@ -111,8 +110,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
             if (more) perform(wanted);
         }
         for (; !machine_.is_failing() && machine_.next_is_done(); machine_.finish_next(), ++progress)
-            if constexpr (machine::core_type::sums_on_device)
-                if (!spread_on_device<Operations...>()) break;
+            if (!machine_.core.memory.template spread<Operations...>(machine_.core)) break;
         if (!machine_.is_failing()) return progress + machine_.release();
         machine_.core.publish(); // nothing is released any more
         return 0;
@@ -140,21 +138,6 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
                 return;
             }
         });
-    }
-
-    // Whether the devices have summed the next execution; has them sum what all local ranks have arrived at.
-    template <class Reduce, class...> bool sum_on_device() noexcept {
-        detail::execution_ledger& ledger = machine_.core.ledger;
-        return machine_.core.node.template summed<typename Reduce::update, typename Reduce::element>(
-            ledger.all_arrived(), ledger.arrived(), machine_.core.contributing_ranks,
-            [&ledger](std::uint64_t number) -> execution const& { return ledger.at(number); });
-    }
-    // False: nobody may take the next execution for finished.
-    template <class Reduce, class...> bool spread_on_device() noexcept {
-        detail::execution_ledger& ledger = machine_.core.ledger;
-        machine_.core.node.template spread<typename Reduce::element>(ledger.finished(),
-                                                                     ledger.at(ledger.finished()));
-        return machine_.core.node.failed() == nullptr;
     }
 
     machine machine_;

@@ -139,7 +139,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
              (is_alone(core.ledger.at(done)) || core.node.first_not_finished(done) < 0);
              ++done, ++progress) {
             trace_(trace_event::bucket_reduced, core.ledger.at(done).label);
-            if constexpr (core_type::on_device && !core_type::sums_on_device) core.node.store(done);
+            core.memory.store(done);
             core.ledger.release();
         }
         return progress;
@@ -161,16 +161,13 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
     std::size_t arrive() noexcept {
         execution_ledger& ledger = core.ledger;
         std::size_t progress = 0;
-        if constexpr (core_type::on_device)
-            if (failure const* const why = core.node.failed())
-                return core.failures.fail(*why, true), progress;
+        if (failure const* const why = core.memory.failed()) return core.failures.fail(*why, true), progress;
         for (; ledger.arrived() < ledger.submitted(); ledger.arrive(), ++progress) {
             std::uint64_t const number = ledger.arrived();
             execution& e = ledger.at(number);
-            if constexpr (core_type::on_device)
-                if (!core.node.loaded(number, ledger.submitted())) break;
+            if (!core.memory.is_loaded(number, ledger.submitted())) break;
             if (e.path == route::mailbox && !mailbox_.fill(e, number)) break;
-            if constexpr (core_type::sums_on_device) e.device_sum = core.node.part(e.own);
+            core.memory.place_sum(e);
             e.local_offsets = core.local_offsets(number);
             ledger.add(number, pending_in(e.path));
             local_.declare(e, number);

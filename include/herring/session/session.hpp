@@ -9,6 +9,7 @@
 #include "herring/element.hpp"
 #include "herring/engine/driver.hpp"
 #include "herring/engine/engine.hpp"
+#include "herring/engine/node_memory.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/reduce.hpp"
@@ -48,8 +49,7 @@ template <class Transport, class IntraNode> class session_links : public session
     }
 
   protected:
-    // Sums of devices go to other nodes without passing the host.
-    static constexpr bool parts_on_device = IntraNode::facts.leaves_parts && Transport::facts.device_memory;
+    using memory_type = node_memory<IntraNode, Transport>;
 
     session_links(world& ranks, layout&& tensors)
         : session_base(ranks, std::move(tensors), IntraNode::facts.joins_ranks) {}
@@ -72,7 +72,7 @@ template <class Transport, class IntraNode> class session_links : public session
     template <class Store, class... TransportArguments>
     HERRING_SETUP void connect_links(TransportArguments&&... arguments) {
         std::size_t const shown =
-            Store::make_node(node_, ranks_, plan_, memory_, tensors_.size(), parts_on_device);
+            Store::make_node(node_, ranks_, plan_, memory_, tensors_.size(), memory_type::parts_on_device);
         make_staging(Store::on_device || IntraNode::facts.joins_ranks ? 0 : shown);
         transport_.emplace(ranks_, transport_needs_of(plan_, peers_, ranks_.default_timeout()),
                            std::forward<TransportArguments>(arguments)...);
@@ -80,8 +80,7 @@ template <class Transport, class IntraNode> class session_links : public session
             transport_->register_memory({node_->memory(), shown});
             transport_->register_memory(staging_.bytes());
         }
-        if constexpr (parts_on_device)
-            transport_->register_device_memory(node_->parts(), node_->device().number());
+        memory_type::register_parts(*node_, *transport_);
     }
 
     core_sharing cores_; // before the plan

@@ -33,10 +33,13 @@ struct stand_in {
         failure suspicion{};
     };
     struct parts {
-        static constexpr bool on_device = false;
+        struct host_memory {
+            time_point nap(time_point until) noexcept { return until; }
+        };
         wait_target target{.rank = 3, .gone = false, .text = "it has not submitted this operation"};
         place who{};
         line transport{}, node{};
+        host_memory memory{};
         account ledger{};
         ends failures{};
         failure ended{};

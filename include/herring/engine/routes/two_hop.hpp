@@ -234,8 +234,7 @@ template <class Core> class two_hop_route {
         std::size_t const slot = pushes.slot();
         if (!pushes.is_prepared()) {
             // The result lands where it belongs: it cannot come before all of the push has been taken in.
-            std::span<std::byte> into = shared_.landing(e, c);
-            if constexpr (Core::parts_on_device) into = shared_.node.on_device(into);
+            std::span<std::byte> const into = shared_.memory.for_transport(shared_.landing(e, c));
             if (!shared_.receive(to, message::result, pushes.next(), into, slot)) {
                 shared_.require_peer(shared_.peers[to]);
                 return false;
@@ -246,8 +245,8 @@ template <class Core> class two_hop_route {
             return false;
         }
         int const node = shared_.who.map.node(shared_.peers[to].rank);
-        std::span<std::byte const> from = shared_.part(e, c, node, stages.at(slot).data());
-        if constexpr (Core::parts_on_device) from = shared_.node.on_device(from);
+        std::span<std::byte const> const from =
+            shared_.memory.for_transport(shared_.part(e, c, node, stages.at(slot).data()));
         if (!shared_.send(to, message::push, pushes.next(), from, slot, number)) return false;
         pushes.sent();
         shared_.ledger.handled(number);

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/device_span.hpp"
+#include "herring/engine/device_memory.hpp"
 #include "herring/gpu/pipeline/copy_lists.hpp"
 #include "herring/gpu/pipeline/graph_cache.hpp"
 #include "herring/gpu/pipeline/region.hpp"

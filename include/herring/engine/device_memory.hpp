@@ -1,0 +1,108 @@
+// herring: what an engine asks of tensors on devices: those that pass the host, and those that the devices sum.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_DEVICE_MEMORY_HPP
+#define HERRING_ENGINE_DEVICE_MEMORY_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
+#include "herring/engine/node_memory.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/error.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What both have in common: each rank's device loads its tensors before the rank arrives.
+///
+/// Lifetime: refers to the intra-node reducer.
+template <class IntraNode> class loaded_memory {
+  public:
+    explicit loaded_memory(IntraNode& node) noexcept : node_(node) {}
+
+    failure const* failed() const noexcept { return node_.failed(); }
+    bool is_loaded(std::uint64_t number, std::uint64_t submitted) noexcept {
+        return node_.loaded(number, submitted);
+    }
+    time_point nap(time_point until) noexcept { return node_.nap(until); }
+
+  protected:
+    static constexpr char late_text[] = "its device has not come to this operation";
+
+    // This rank first: the others wait for it, and one of them might be named in its place.
+    template <class Ask> void awaited_here(engine_state const& state, Ask const& ask) noexcept {
+        ask(state.who.local, state.ledger.arrived(), late_text);
+    }
+
+    IntraNode& node_;
+};
+
+/// Tensors on devices that the host sums: buckets come to memory of the host, and go back when all local ranks have finished.
+template <class IntraNode, class Transport>
+requires(IntraNode::facts.device_memory &&
+         !IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport>
+    : public loaded_memory<IntraNode> {
+    using base = loaded_memory<IntraNode>;
+
+  public:
+    static constexpr bool parts_on_device = false;
+    static void register_parts(IntraNode&, Transport&) noexcept {}
+
+    using base::base;
+
+    void place_sum(execution&) noexcept {}
+    template <class...> bool sum(engine_state&) noexcept { return true; }
+    template <class...> bool spread(engine_state&) noexcept { return true; }
+    void store(std::uint64_t number) noexcept { this->node_.store(number); }
+    template <class Byte> std::span<Byte> for_transport(std::span<Byte> at) noexcept { return at; }
+    template <class Ask> void awaited(engine_state const& state, Ask const& ask) noexcept {
+        this->awaited_here(state, ask);
+    }
+};
+
+/// Tensors on devices that the devices of the node sum: they leave this rank the sums of its chunks as one part, and spread the
+/// results. The first operation of the engine is the one that they compute.
+template <class IntraNode, class Transport>
+requires(IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport>
+    : public loaded_memory<IntraNode> {
+    using base = loaded_memory<IntraNode>;
+
+  public:
+    /// What other nodes serve is sent from the device, and received there.
+    static constexpr bool parts_on_device = IntraNode::facts.leaves_parts && Transport::facts.device_memory;
+    HERRING_SETUP static void register_parts(IntraNode& node, Transport& transport) {
+        if constexpr (parts_on_device) transport.register_device_memory(node.parts(), node.device().number());
+    }
+
+    using base::base;
+
+    void place_sum(execution& e) noexcept { e.device_sum = this->node_.part(e.own); }
+    template <class Reduce, class...> bool sum(engine_state& state) noexcept {
+        execution_ledger& ledger = state.ledger;
+        return this->node_.template summed<typename Reduce::update, typename Reduce::element>(
+            ledger.all_arrived(), ledger.arrived(), state.contributing_ranks,
+            [&ledger](std::uint64_t number) -> execution const& { return ledger.at(number); });
+    }
+    template <class Reduce, class...> bool spread(engine_state& state) noexcept {
+        std::uint64_t const number = state.ledger.finished();
+        this->node_.template spread<typename Reduce::element>(number, state.ledger.at(number));
+        return this->node_.failed() == nullptr;
+    }
+    void store(std::uint64_t) noexcept {} // the devices have spread it
+    template <class Byte> std::span<Byte> for_transport(std::span<Byte> at) noexcept {
+        if constexpr (parts_on_device) return this->node_.on_device(at);
+        return at;
+    }
+    template <class Ask> void awaited(engine_state const& state, Ask const& ask) noexcept {
+        this->awaited_here(state, ask);
+        // All are here: one device has not enqueued its sum, or has not come to the end of it.
+        std::uint64_t const number = state.ledger.all_arrived();
+        if (number < state.ledger.arrived() && this->node_.first_not_arrived(number) < 0)
+            ask(this->node_.slowest_local_rank(number), number, base::late_text);
+    }
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_DEVICE_MEMORY_HPP
