@@ -15,7 +15,6 @@
 #include "herring/range.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
-#include "herring/step/buffer.hpp"
 #include "herring/step/call_forms.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
@@ -40,11 +39,9 @@ namespace detail {
 template <class Store, class Trace, class Sharding> struct parts {
     template <class Node>
     parts(session_base& session, Node& node, Trace& trace, calls& checks)
-        : steps(session, node, trace, checks), buffers(session, steps.tensors(), steps.bounce()),
-          collectives(session, steps.bounce()) {}
+        : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()) {}
 
     step<Store, Trace> steps;
-    buffer<Store, Sharding> buffers;
     collective<Store, Sharding> collectives;
 };
 
@@ -331,7 +328,7 @@ class basic_reducer
 
     status reduce_buffer(element const* in, element* out, std::size_t count, time_point deadline) {
         if (count == 0) return {};
-        status ended = parts_->buffers.reduce(session_, in, out, count, deadline);
+        status ended = parts_->collectives.run(session_, {}, in, out, count, deadline);
         session_.rethrow_of_handlers();
         return ended;
     }

@@ -13,7 +13,6 @@
 #include "herring/base/config.hpp"
 
 #include "herring/impl/agreement.hpp"
-#include "herring/impl/buffer.hpp"
 #include "herring/impl/calls.hpp"
 #include "herring/impl/collective.hpp"
 #include "herring/impl/construction.hpp"

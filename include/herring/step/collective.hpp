@@ -1,4 +1,4 @@
-// herring: collectives beside all-reduce on buffers of the caller's: which ranges go in and out, in place or in pieces.
+// herring: collectives on buffers of the caller's outside the layout: which ranges go in and out, in place or in pieces.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_STEP_COLLECTIVE_HPP
 #define HERRING_STEP_COLLECTIVE_HPP
@@ -25,7 +25,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a collective does with a buffer of n elements: who gives what of it, and who takes what.
+/// What a collective does with a buffer of n elements: who gives what of it, and who takes what. An all_reduce, if nothing
+/// else is said.
 struct collective_program {
     enum class share : std::uint8_t {
         all,     ///< all of the buffer
@@ -33,15 +34,20 @@ struct collective_program {
         root,    ///< all of it, at the root; nothing elsewhere
         not_root ///< all of it, elsewhere; nothing at the root
     };
-    std::uint8_t operation = 0; ///< number in the engine's list
-    char const* name = "";      ///< the function's, for errors
+    std::uint8_t operation = execution{}.operation; ///< number in the engine's list
+    char const* name = "all_reduce";                ///< the function's, for errors
     share gives = share::all;
     share takes = share::all;
     int root = -1;
 
     constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
+    /// Every rank gives all, and takes all.
+    constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
 };
 
+/// Throws when two buffers differ in size, or overlap and are not one.
+HERRING_SEPARABLE void check_apart(calls& checks, char const* operation, std::span<std::byte const> in,
+                                   std::span<std::byte const> out, std::size_t element_bytes);
 /// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its own place in it.
 HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
                                    std::span<std::byte const> part, range const& own,
@@ -54,17 +60,18 @@ HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root
 /// Cost:     in place: no copy. Bounced: what a rank gives is copied in, and what it takes is copied out; on one node a rank
 ///           reads what it takes from the others' copies, and does not copy in what it alone reads.
 /// Memory:   O(ranks), at construction.
-/// Lifetime: refers to the session's values and its bounce buffers.
+/// Lifetime: refers to the session's values, its tensor store and its bounce buffers.
 template <class Store, class Sharding> class collective {
     using share = collective_program::share;
 
   public:
-    collective(session_base& session, bounce_buffers<Store>& bounce)
-        : session_(session), bounce_(bounce), rank_(session.ranks().rank()), ranks_(session.ranks().size()),
-          element_bytes_(session.plan().element_bytes), piece_(session.memory().piece_elements),
-          exchanges_(session.plan().nodes == 1 && ranks_ == 2), owned_piece_(piece_elements()) {
+    collective(session_base& session, Store& tensors, bounce_buffers<Store>& bounce)
+        : session_(session), store_(tensors), bounce_(bounce), rank_(session.ranks().rank()),
+          ranks_(session.ranks().size()), element_bytes_(session.plan().element_bytes),
+          piece_(session.memory().piece_elements), exchanges_(session.plan().nodes == 1 && ranks_ == 2),
+          owned_piece_(piece_elements()) {
         auto const count = static_cast<std::size_t>(ranks_);
-        for (table* one : {&whole_, &tail_}) {
+        for (division* one : {&pieces_, &last_}) {
             one->owned.resize(count);
             one->shards.reserve(count + static_cast<std::size_t>(session.plan().nodes) + 8);
         }
@@ -76,28 +83,24 @@ template <class Store, class Sharding> class collective {
     template <class Session>
     status run(Session& session, collective_program const& program, void const* in, void* out,
                std::size_t elements, time_point deadline) {
-        program_ = program;
-        in_ = static_cast<std::byte const*>(in);
-        out_ = static_cast<std::byte*>(out);
-        elements_ = called_ = elements;
-        label_ = std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33;
-        alignas(64) std::byte zeros[256] = {}; // an element has at most as many
-        if (elements == 0) {
-            program_.operation = execution{}.operation; // all_reduce
-            program_.gives = program_.takes = share::all;
-            in_ = out_ = zeros;
-            elements_ = 1;
-        }
-        own_ = owned_range(elements_, rank_, ranks_);
-        memory_path const path = session_.memory().path_of_buffer(elements_ * element_bytes_);
-        return path == memory_path::bounced ? run_pieces(session, deadline)
-                                            : run_in_place(session, path, deadline);
+        if (elements == 0) return run_empty(session, program, deadline);
+        begin(program, in, out, elements);
+        return run(session, deadline);
     }
 
   private:
+    template <class Session>
+    status run_empty(Session& session, collective_program const& program, time_point deadline) {
+        alignas(64) std::byte zeros[256] = {}; // an element has at most as many
+        begin({.name = program.name, .root = program.root}, zeros, zeros, 1);
+        called_ = 0;
+        label_ = label_of(program);
+        return run(session, deadline);
+    }
+
     // How a bucket, or pieces of one size, are divided; executions point to it.
-    struct table {
-        bucket made;
+    struct division {
+        bucket whole;
         std::vector<range> owned; // rank → in the piece
         std::vector<shard> shards;
     };
@@ -110,31 +113,52 @@ template <class Store, class Sharding> class collective {
         return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
     }
 
+    // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is added.
+    static std::uint64_t label_of(collective_program const& program) noexcept {
+        return std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
+               std::uint64_t{1} << 32;
+    }
+    void begin(collective_program const& program, void const* in, void* out, std::size_t elements) noexcept {
+        program_ = program;
+        in_ = static_cast<std::byte const*>(in);
+        out_ = static_cast<std::byte*>(out);
+        elements_ = called_ = elements;
+        label_ = label_of(program);
+    }
+    template <class Session> status run(Session& session, time_point deadline) {
+        memory_path const path = session_.memory().path_of_buffer(elements_ * element_bytes_);
+        if (path == memory_path::bounced || path == memory_path::device) return run_pieces(session, deadline);
+        return run_in_place(session, path, deadline);
+    }
+
     template <class Session> status run_in_place(Session& session, memory_path path, time_point deadline) {
         if (program_.has_owners()) {
             for (int r = 0; r < ranks_; ++r)
-                tail_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
-            session_.divide_owned(tail_.made, elements_, tail_.owned, tail_.shards);
+                last_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
+            session_.divide_owned(last_.whole, elements_, last_.owned, last_.shards);
         } else {
-            divide_whole(elements_, tail_);
+            divide_whole(elements_, last_);
         }
         if (path == memory_path::mailbox)
-            tail_.made.path = route::mailbox; // memory that the others do not see
-        execution e = execution_of(tail_, 0);
+            last_.whole.path = route::mailbox; // memory that the others do not see
+        execution e = execution_of(last_, 0);
         e.own = const_cast<std::byte*>(in_); // is only read, for results land at `out`
         e.out = out_;
-        e.own_begin = program_.gives == share::owned ? own_.offset : 0;
-        e.out_begin = program_.takes == share::owned ? own_.offset : 0;
+        if (program_.has_owners()) {
+            std::size_t const begin = owned_range(elements_, rank_, ranks_).offset;
+            e.own_begin = program_.gives == share::owned ? begin : 0;
+            e.out_begin = program_.takes == share::owned ? begin : 0;
+        }
         return session.finish(session.submit(e), deadline);
     }
 
-    execution execution_of(table const& of, std::size_t piece) const noexcept {
+    execution execution_of(division const& of, std::size_t piece) const noexcept {
         return {.shards = of.shards.data(),
-                .shard_count = of.made.shards,
-                .path = of.made.path,
+                .shard_count = of.whole.shards,
+                .path = of.whole.path,
                 .operation = program_.operation,
                 .root = program_.root,
-                .elements = called_ == 0 ? 0 : of.made.elements,
+                .elements = called_ == 0 ? 0 : of.whole.elements,
                 .fingerprint = fingerprint_of(called_, label_ | piece),
                 .label = no_bucket,
                 .name = program_.name,
@@ -150,21 +174,25 @@ template <class Store, class Sharding> class collective {
 
         std::size_t available() const noexcept { return count; }
         std::size_t elements(std::size_t n) const noexcept {
-            table const& divided = of.table_of(n, *this);
+            division const& divided = of.division_of(n, *this);
             return of.program_.has_owners() && of.exchanges_ ? divided.owned[0].elements
-                                                             : divided.made.elements;
+                                                             : divided.whole.elements;
         }
         bool bounced(std::size_t) const noexcept { return true; }
         std::byte* gather(std::size_t, std::uint64_t) const noexcept { return nullptr; }
         std::span<std::byte const> next_in_slot(std::size_t n, std::size_t) const noexcept {
             n += memory_map::bounce_slots;
-            if (n >= count || !of.exchanges_ || !of.program_.has_owners()) return {};
+            if (n >= count || !of.exchanges_) return {};
             std::size_t const before = n * size;
+            if (of.program_.is_symmetric())
+                return {of.in_ + before * of.element_bytes_, elements(n) * of.element_bytes_};
+            if (!of.program_.has_owners()) return {};
             int const read = of.program_.gives == share::owned ? of.rank_ : 1 - of.rank_;
             std::size_t const from =
                 of.program_.gives == share::owned ? 0 : owned_range(of.elements_, read, 2).offset;
             return {of.in_ + (from + before) * of.element_bytes_,
-                    of.table_of(n, *this).owned[static_cast<std::size_t>(read)].elements * of.element_bytes_};
+                    of.division_of(n, *this).owned[static_cast<std::size_t>(read)].elements *
+                        of.element_bytes_};
         }
 
         template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
@@ -175,7 +203,7 @@ template <class Store, class Sharding> class collective {
                             elements(n), shared});
                 return;
             }
-            table const& divided = of.table_of(n, *this);
+            division const& divided = of.division_of(n, *this);
             for (int r = 0; r < of.ranks_; ++r) {
                 range const& here = divided.owned[static_cast<std::size_t>(r)];
                 std::size_t const in_range = n * size;
@@ -187,13 +215,13 @@ template <class Store, class Sharding> class collective {
                 };
                 add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_),
                             of.exchanges_ ? 0 : here.offset, here.elements,
-                            own && of.reads_own_ && divided.made.path == route::local ? copy_in::none
-                                                                                      : shared});
+                            own && of.reads_own_ && divided.whole.path == route::local ? copy_in::none
+                                                                                       : shared});
             }
         }
         template <class Session>
         void submit(Session& session, std::size_t n, piece_place const& at) noexcept {
-            execution e = of.execution_of(of.table_of(n, *this), n);
+            execution e = of.execution_of(of.division_of(n, *this), n);
             e.own = at.own;
             e.home = at.home;
             e.lent = at.lent.data();
@@ -203,8 +231,8 @@ template <class Store, class Sharding> class collective {
         }
     };
 
-    table const& table_of(std::size_t n, pieces const& list) const noexcept {
-        return n + 1 < list.count ? whole_ : tail_;
+    division const& division_of(std::size_t n, pieces const& list) const noexcept {
+        return n + 1 < list.count ? pieces_ : last_;
     }
     bool gives() const noexcept { return program_.gives != share::root || rank_ == program_.root; }
     bool takes() const noexcept { return program_.takes != share::not_root || rank_ != program_.root; }
@@ -221,20 +249,21 @@ template <class Store, class Sharding> class collective {
         reads_own_ = one_node && program_.gives == share::all;
         // What several ranks read is in their caches. Where all give all, each gives most to its own next reading.
         is_read_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
-        if (list.count > 1) divide(whole_, list.size, 0, list.size);
-        divide(tail_, list.size, list.count - 1, most - (list.count - 1) * list.size);
+        if (list.count > 1) divide(pieces_, list.size, 0, list.size);
+        divide(last_, list.size, list.count - 1, most - (list.count - 1) * list.size);
         bounce_.begin(session_.requested());
         bounce_.drain(session, list, list.count, deadline);
+        if (status ended = session.fail_with(store_.failed()); !ended.ok()) return ended;
         return session.finish(submitted_, deadline);
     }
 
-    /// One rank alone contributes: no route by which all forward what they have.
-    void divide_whole(std::size_t elements, table& of) {
-        session_.template divide<Sharding>(elements, of.made, of.shards, program_.name, false);
+    void divide_whole(std::size_t elements, division& of) {
+        session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
+                                           program_.is_symmetric());
     }
 
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
-    void divide(table& of, std::size_t size, std::size_t n, std::size_t most) {
+    void divide(division& of, std::size_t size, std::size_t n, std::size_t most) {
         if (!program_.has_owners()) return divide_whole(most, of);
         for (int r = 0; r < ranks_; ++r) {
             std::size_t const owns = owned_range(elements_, r, ranks_).elements, before = n * size;
@@ -242,10 +271,11 @@ template <class Store, class Sharding> class collective {
                 owns > before ? std::min(owns - before, most) : 0;
         }
         std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
-        session_.divide_owned(of.made, place_owned(of.owned, stride, session_.plan()), of.owned, of.shards);
+        session_.divide_owned(of.whole, place_owned(of.owned, stride, session_.plan()), of.owned, of.shards);
     }
 
     session_base& session_;
+    Store& store_;
     bounce_buffers<Store>& bounce_;
     int const rank_, ranks_;
     std::size_t const element_bytes_;
@@ -253,7 +283,7 @@ template <class Store, class Sharding> class collective {
     bool const
         exchanges_; // two ranks are the world and share a node: each reads the other's slot, and keeps it
     std::size_t const owned_piece_; // of each rank's range, in one piece
-    table whole_, tail_;            // all pieces but the last; that one, or a buffer in place
+    division pieces_, last_;        // all pieces but the last; that one, or a buffer in place
 
     // of the call under way
     collective_program program_;
@@ -262,7 +292,6 @@ template <class Store, class Sharding> class collective {
     std::size_t elements_ = 0; // that are moved
     std::size_t called_ = 0;   // that the call has
     std::uint64_t label_ = 0;  // operation and root, for fingerprints
-    range own_;
     bool reads_own_ = false;
     bool is_read_ = false;
     std::uint64_t submitted_ = 0; // executions, with the last one

@@ -59,16 +59,16 @@ class session_base {
     /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call, for errors;
     /// `all_give`: see `route_of`.
     template <class Sharding>
-    void divide(std::size_t elements, bucket& made, std::vector<shard>& shards,
-                char const* operation = "all_reduce", bool all_give = true) {
+    void divide(std::size_t elements, bucket& result, std::vector<shard>& shards, char const* operation,
+                bool all_give) {
         bucket_tensor const whole{0, 0, elements};
         shards.clear();
-        made = {};
-        detail::divide<Sharding>(made, {elements, plan_.line_elements, std::span(&whole, 1)}, plan_, shards,
+        result = {};
+        detail::divide<Sharding>(result, {elements, plan_.line_elements, std::span(&whole, 1)}, plan_, shards,
                                  {.rank = ranks_.rank(), .operation = operation, .all_give = all_give});
     }
     /// The same of a bucket of which each rank owns a range.
-    HERRING_SEPARABLE void divide_owned(bucket& made, std::size_t elements, std::span<range const> owned,
+    HERRING_SEPARABLE void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
                                         std::vector<shard>& shards) const;
 
   protected:
