@@ -32,12 +32,12 @@ namespace {
 using variables = std::map<std::string, std::string>;
 
 join_target read(variables const& given, join_options const& options = {}) {
-    auto const look_up = [](void const* self, char const* name) {
-        auto const& all = *static_cast<variables const*>(self);
-        auto const found = all.find(name);
-        return found == all.end() ? nullptr : found->second.c_str();
-    };
-    return herring::detail::read_environment(options, {look_up, &given}, 4321);
+    std::vector<std::string> entries;
+    for (auto const& [name, value] : given) entries.push_back(name + '=' + value);
+    std::vector<char const*> block;
+    for (std::string const& entry : entries) block.push_back(entry.c_str());
+    block.push_back(nullptr);
+    return herring::detail::read_environment(options, herring::detail::variables(block.data()), 4321);
 }
 
 /// The message_kind of the error that reading ends in; empty when it does not.

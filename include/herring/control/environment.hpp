@@ -8,6 +8,7 @@
 #include "herring/base/text.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/timeouts.hpp"
+#include "herring/control/variables.hpp"
 #include "herring/error.hpp"
 #include "herring/join_options.hpp"
 
@@ -39,21 +40,6 @@ struct host_and_port {
     std::string host;
     std::uint16_t port = 0;
 };
-
-[[noreturn]] HERRING_SETUP inline void bad_setting(std::initializer_list<text_part> text) {
-    throw error(errc::bad_argument, -1, -1, "join", text);
-}
-
-/// A decimal number from `least` to `most`; -1 when it is not one.
-constexpr long long number_in(std::string_view text, long long least, long long most) noexcept {
-    if (text.empty() || text.size() > 18) return -1;
-    long long value = 0;
-    for (char const c : text) {
-        if (c < '0' || c > '9') return -1;
-        value = value * 10 + (c - '0');
-    }
-    return value < least || value > most ? -1 : value;
-}
 
 /// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error.
 HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name) {
@@ -102,25 +88,6 @@ HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
     return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
-/// Where variables are looked up: the environment of the process, or of a test.
-struct variables {
-    char const* (*look_up)(void const* self, char const* name); // nullptr: there is none
-    void const* self = nullptr;
-
-    /// Empty: it is not set, or empty.
-    HERRING_SETUP std::string_view text(char const* name) const {
-        char const* const found = look_up(self, name);
-        return found == nullptr ? std::string_view() : std::string_view(found);
-    }
-    bool has(char const* name) const { return !text(name).empty(); }
-    HERRING_SETUP int number(char const* name, long long least, long long most) const {
-        long long const value = number_in(text(name), least, most);
-        if (value < 0)
-            bad_setting({name, " is '", text(name), "', which is not a number from ", least, " to ", most});
-        return static_cast<int>(value);
-    }
-};
-
 /// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
 /// of them.
 ///
@@ -136,9 +103,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.secret = option(options.secret, "HERRING_SECRET");
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
-    found.times = read_times(
-        options.failure_detector, options.default_timeout,
-        [&](char const* name) { return from.look_up(from.self, name); }, "join_options", "join");
+    found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");
 
     std::string_view const address = option(options.address, "HERRING_ADDR");
     char const* const address_from = options.address.empty() ? "HERRING_ADDR" : "join_options::address";

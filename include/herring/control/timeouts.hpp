@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/variables.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/error.hpp"
 
@@ -40,15 +41,14 @@ HERRING_SETUP inline std::chrono::milliseconds timeout_of(std::string_view text)
     return std::chrono::milliseconds(value * unit);
 }
 
-/// One of a world's times: what the program gave, else what the variable says; `not_given` where neither has one.
+/// One of a world's times: what the program gave, else `text`, of the variable; `not_given` where neither has one.
 ///
 /// Errors: `bad_argument` naming the option or variable, and its value.
 HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::milliseconds option,
                                                             std::string_view option_name,
-                                                            char const* variable, time_name const& name,
+                                                            std::string_view text, time_name const& name,
                                                             std::string_view operation) {
     bool const given = option != not_given;
-    std::string_view const text = variable == nullptr ? std::string_view() : std::string_view(variable);
     if (!given && text.empty()) return not_given;
     std::chrono::milliseconds const time = given ? option : timeout_of(text);
     if (time == not_given)
@@ -67,19 +67,18 @@ HERRING_SETUP inline std::chrono::milliseconds read_timeout(std::chrono::millise
     return time < never ? time : never;
 }
 
-/// The times that the program and the variables give. `look_up`: a variable of the environment, or nullptr. `options`: the
-/// name of the struct, for errors.
+/// The times that the program and the variables give. `options`: the name of the struct, for errors.
 ///
 /// Errors: `bad_argument` also for times that contradict each other.
-template <class LookUp>
-HERRING_SETUP world_times read_times(failure_detector_options const& detector, std::chrono::milliseconds call,
-                                     LookUp const& look_up, std::string_view options,
-                                     std::string_view operation) {
+HERRING_SETUP inline world_times read_times(failure_detector_options const& detector,
+                                            std::chrono::milliseconds call, variables const& from,
+                                            std::string_view options, std::string_view operation) {
     world_times const given{detector, call};
     world_times found;
     for (std::size_t i = 0; i < world_times::count; ++i)
         found[i] = read_timeout(given[i], text({options, "::", time_names[i].member}),
-                                time_names[i].variable == nullptr ? nullptr : look_up(time_names[i].variable),
+                                time_names[i].variable == nullptr ? std::string_view()
+                                                                  : from.text(time_names[i].variable),
                                 time_names[i], operation);
     failure_detector_options const times = resolve(found).detector;
     if (times.heartbeat > times.peer_timeout / 2)

@@ -6,19 +6,16 @@
 #include "herring/base/config.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/join_as.hpp"
+#include "herring/control/variables.hpp"
 #include "herring/join.hpp"
-
-#include <cstdlib>
 
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE {
 
 HERRING_SEPARABLE world join(join_options const& options) {
-    detail::variables const own{
-        [](void const*, char const* name) { return static_cast<char const*>(std::getenv(name)); }};
-    detail::join_target const who =
-        detail::read_environment(options, own, static_cast<long long>(::getppid()));
+    detail::join_target const who = detail::read_environment(options, detail::variables::of_process(),
+                                                             static_cast<long long>(::getppid()));
     return detail::join_as(who, options.timeout);
 }
 

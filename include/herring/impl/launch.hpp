@@ -9,6 +9,7 @@
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/shared/shared_control.hpp"
 #include "herring/control/timeouts.hpp"
+#include "herring/control/variables.hpp"
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
 #include "herring/plan/topology.hpp"
@@ -18,7 +19,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -50,10 +50,8 @@ HERRING_SETUP inline topology launch_map(int ranks, launch_options const& option
 }
 
 HERRING_SETUP inline world_times launch_times(launch_options const& options) {
-    return resolve(read_times(
-        options.failure_detector, options.default_timeout,
-        [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "launch_options",
-        "launch"));
+    return resolve(read_times(options.failure_detector, options.default_timeout, variables::of_process(),
+                              "launch_options", "launch"));
 }
 
 HERRING_SETUP inline world launched_world(shared_region* region, int rank, topology const& map,

@@ -121,18 +121,17 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     detail::join_target who;
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
     detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
-    auto const setting = [](std::string const& own, char const* name) {
-        char const* const text = std::getenv(name);
-        return !own.empty() || text == nullptr ? own : std::string(text);
+    auto const variables = detail::variables::of_process();
+    auto const setting = [&](std::string const& own, char const* name) {
+        return own.empty() ? std::string(variables.text(name)) : own;
     };
     who.source = "MPI";
     who.node = setting(options.node, "HERRING_NODE");
     who.secret = setting(options.secret, "HERRING_SECRET");
     who.interface = setting(options.interface, "HERRING_INTERFACE");
     who.on_failure = options.on_failure;
-    who.times = detail::read_times(
-        options.failure_detector, options.default_timeout,
-        [](char const* name) { return static_cast<char const*>(std::getenv(name)); }, "join_options", "join");
+    who.times = detail::read_times(options.failure_detector, options.default_timeout, variables,
+                                   "join_options", "join");
     time_point const deadline = detail::deadline_in(options.timeout);
 
     // What may go wrong on one rank alone goes wrong before anyone waits for it.

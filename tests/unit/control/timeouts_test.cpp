@@ -15,14 +15,13 @@ namespace {
 
 world_times read_all(herring::failure_detector_options const& detector, milliseconds call,
                      char const* peer_variable = nullptr, char const* call_variable = nullptr) {
-    return read_times(
-        detector, call,
-        [&](char const* name) {
-            return std::string(name) == "HERRING_PEER_TIMEOUT"      ? peer_variable
-                   : std::string(name) == "HERRING_DEFAULT_TIMEOUT" ? call_variable
-                                                                    : "?";
-        },
-        "join_options", "join");
+    std::string const peer = std::string("HERRING_PEER_TIMEOUT=") + (peer_variable ? peer_variable : "");
+    std::string const calls = std::string("HERRING_DEFAULT_TIMEOUT=") + (call_variable ? call_variable : "");
+    char const* entries[] = {"HERRING_HEARTBEAT=?", nullptr, nullptr, nullptr}; // the first is not read
+    std::size_t count = 1;
+    if (peer_variable != nullptr) entries[count++] = peer.c_str();
+    if (call_variable != nullptr) entries[count++] = calls.c_str();
+    return read_times(detector, call, variables(entries), "join_options", "join");
 }
 
 world_times read(milliseconds peer, milliseconds call, char const* peer_variable = nullptr,
