@@ -205,31 +205,37 @@ class checker {
 /// The memory of reduce_scatter, all_gather and broadcast as callers have it, and the rows of a sweep over their sizes.
 ///
 /// Shape: a buffer of n elements; of rank r the range owned[r]. reduce_scatter: n elements → the own range; all_gather: the
-///        own range → n elements; broadcast: n elements of rank 0 → of all.
+///        own range → n elements; broadcast: n elements of rank 0 → of all. In place, the own range is where it belongs in
+///        the n elements; else in memory beside them.
 struct collective_memory {
     pattern kind;
     int rank;
     std::vector<piece> owned; ///< of each rank, in `whole`
     std::vector<float> whole, part;
+    std::span<float> mine; ///< the own range
 
     /// `range(r)` is the {first, elements} of rank r.
     template <class Range>
-    collective_memory(pattern kind, int rank, int ranks, std::size_t elements, Range range)
-        : kind(kind), rank(rank), whole(elements) {
+    collective_memory(pattern of, int own, int ranks, std::size_t elements, Range range,
+                      bool in_place = false)
+        : kind(of), rank(own), whole(elements) {
         for (int r = 0; r < ranks; ++r) {
             auto const [first, n] = range(r);
             owned.push_back({std::span<float>(whole).subspan(first, n), first});
         }
-        if (kind != pattern::broadcast) part.resize(owned[static_cast<std::size_t>(rank)].memory.size());
+        mine = owned[static_cast<std::size_t>(rank)].memory;
+        if (kind == pattern::broadcast || in_place) return;
+        part.resize(mine.size());
+        mine = part;
     }
     std::size_t first() const { return owned[static_cast<std::size_t>(rank)].first; }
     operation row(std::string what, bool averages, std::vector<candidate> candidates) {
         operation op{std::move(what), whole.size() * sizeof(float), {}, averages, std::move(candidates)};
-        piece const all{whole, 0}, mine{part, first()};
+        piece const all{whole, 0}, part_of{mine, first()};
         op.kind = kind;
         op.owned = owned;
-        if (kind == pattern::reduce_scatter) op.in = {all}, op.out = {mine};
-        if (kind == pattern::all_gather) op.in = {mine}, op.out = {all};
+        if (kind == pattern::reduce_scatter) op.in = {all}, op.out = {part_of};
+        if (kind == pattern::all_gather) op.in = {part_of}, op.out = {all};
         if (kind == pattern::broadcast) op.out = {all};
         if (kind == pattern::broadcast && rank == 0) op.in = {all};
         return op;

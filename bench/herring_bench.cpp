@@ -6,7 +6,7 @@
 //     --memory in_place|callers   where the gradients lie
 //     --links fast|slow           transport::tcp, or its preset for links of 1 Gbit/s
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
-//     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first from the caller's memory
+//     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
@@ -65,16 +65,18 @@ void sweep(herring::world& world, bench::options const& opt, char const* name = 
     }
 }
 
-/// Reduce-scatter, all-gather or broadcast between std::vectors of the caller's.
+/// Reduce-scatter, all-gather or broadcast between std::vectors of the caller's, or within one.
 template <class Reducer> void sweep(herring::world& world, bench::options const& opt, bench::pattern kind) {
     for (auto bytes : opt.sizes()) {
         std::size_t const n = bytes / sizeof(float);
+        bool const in_place = opt.text("memory", "in_place") == "in_place";
         Reducer reduce{world};
-        bench::collective_memory memory(kind, world.rank(), world.size(), n, [&](int r) {
+        auto const range = [&](int r) {
             herring::range const owned = reduce.owned(n, r);
             return std::pair(owned.offset, owned.elements);
-        });
-        std::span<float> const whole(memory.whole), part(memory.part);
+        };
+        bench::collective_memory memory(kind, world.rank(), world.size(), n, range, in_place);
+        std::span<float> const whole(memory.whole), part(memory.mine);
         std::vector<bench::candidate> candidates;
         if (kind == bench::pattern::reduce_scatter)
             candidates = {{"reduce_scatter", [&] { herring::reduce_scatter(reduce, whole, part); }}};
@@ -82,7 +84,9 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
             candidates = {{"all_gather", [&] { herring::all_gather(reduce, part, whole); }}};
         else
             candidates = {{"broadcast", [&] { herring::broadcast(reduce, whole, 0); }}};
-        bench::measure(team_of(world), opt, memory.row("Herring, caller's memory", true, candidates));
+        bench::measure(
+            team_of(world), opt,
+            memory.row(in_place ? "Herring, in place" : "Herring, caller's memory", true, candidates));
     }
 }
 
