@@ -27,9 +27,9 @@ struct bfloat16 {
         return __builtin_bit_cast(float, detail::scalar_float_bits::widen_bfloat16(bits));
     }
     HERRING_HOST_DEVICE static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
-        bfloat16 made{0.0f};
-        made.bits = bits;
-        return made;
+        bfloat16 result{0.0f};
+        result.bits = bits;
+        return result;
     }
     /// Compares as numbers: -0 equals +0, a NaN equals nothing. For bit equality compare `bits`.
     HERRING_HOST_DEVICE friend constexpr bool operator==(bfloat16 a, bfloat16 b) noexcept {
@@ -58,9 +58,9 @@ struct float16 {
         return __builtin_bit_cast(float, detail::scalar_float_bits::widen_float16(bits));
     }
     HERRING_HOST_DEVICE static constexpr float16 from_bits(std::uint16_t bits) noexcept {
-        float16 made{0.0f};
-        made.bits = bits;
-        return made;
+        float16 result{0.0f};
+        result.bits = bits;
+        return result;
     }
     /// Compares as numbers: -0 equals +0, a NaN equals nothing. For bit equality compare `bits`.
     HERRING_HOST_DEVICE friend constexpr bool operator==(float16 a, float16 b) noexcept {

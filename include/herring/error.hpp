@@ -87,25 +87,25 @@ struct failure {
     template <class Target = detail::target>
     HERRING_SETUP static failure make(errc what, int reporter, int peer, std::string_view operation,
                                       std::string_view text) noexcept {
-        failure made;
-        made.what = what;
-        made.reporter = reporter;
-        made.peer = peer;
-        copy(made.operation, operation);
-        copy(made.text, text);
-        return made;
+        failure result;
+        result.what = what;
+        result.reporter = reporter;
+        result.peer = peer;
+        copy(result.operation, operation);
+        copy(result.text, text);
+        return result;
     }
     /// The text in pieces: `{"it sent ", n, " bytes"}`.
     template <class Target = detail::target>
     HERRING_SETUP static failure make(errc what, int reporter, int peer, std::string_view operation,
                                       std::initializer_list<detail::text_part> text) noexcept {
-        failure made = make(what, reporter, peer, operation, std::string_view());
+        failure result = make(what, reporter, peer, operation, std::string_view());
         std::size_t used = 0;
         char digits[24];
         for (detail::text_part const& p : text)
             for (char const c : detail::as_text(p, digits))
-                if (used < sizeof made.text - 1) made.text[used++] = c;
-        return made;
+                if (used < sizeof result.text - 1) result.text[used++] = c;
+        return result;
     }
 
     /// "herring: rank 2: all_reduce: peer lost (rank 3): its connection closed; ..."
@@ -131,7 +131,7 @@ struct failure {
 class error : public std::exception {
   public:
     template <class Target = detail::target>
-    HERRING_SETUP explicit error(failure const& made) : failure_(made), message_(made.message()) {}
+    HERRING_SETUP explicit error(failure const& why) : failure_(why), message_(why.message()) {}
     template <class Target = detail::target>
     HERRING_SETUP error(errc what, int reporter, int peer, std::string_view operation, std::string_view text)
         : error(failure::make(what, reporter, peer, operation, text)) {}

@@ -41,10 +41,10 @@ class layout {
     template <class Counts>
     requires requires(Counts const& counts) { static_cast<std::size_t>(*std::begin(counts)); }
     static layout of(Counts const& counts) {
-        layout made;
+        layout result;
         for (auto const count : counts)
-            made.tensors_.push_back({std::to_string(made.size()), static_cast<std::size_t>(count)});
-        return made;
+            result.tensors_.push_back({std::to_string(result.size()), static_cast<std::size_t>(count)});
+        return result;
     }
 
     /// Reads a table with the header `name,shape,elements`; the shape column is not interpreted.

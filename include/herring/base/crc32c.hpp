@@ -23,18 +23,18 @@ struct crc32c_tables {
 };
 
 constexpr crc32c_tables make_crc32c_tables() noexcept {
-    crc32c_tables made;
+    crc32c_tables tables;
     // One bit, then all bytes that are known ones with that bit set: remainders add up.
     std::uint32_t crc = 1;
     for (std::uint32_t bit = 128; bit != 0; bit /= 2) {
         crc = crc >> 1 ^ (crc & 1 ? 0x82f6'3b78u : 0u); // Castagnoli, reflected
         for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit)
-            made.of[0][byte + bit] = crc ^ made.of[0][byte];
+            tables.of[0][byte + bit] = crc ^ tables.of[0][byte];
     }
     for (std::size_t k = 1; k < 8; ++k)
         for (std::size_t byte = 0; byte < 256; ++byte)
-            made.of[k][byte] = made.of[k - 1][byte] >> 8 ^ made.of[0][made.of[k - 1][byte] & 0xff];
-    return made;
+            tables.of[k][byte] = tables.of[k - 1][byte] >> 8 ^ tables.of[0][tables.of[k - 1][byte] & 0xff];
+    return tables;
 }
 
 inline constexpr crc32c_tables crc32c_table = make_crc32c_tables();

@@ -42,7 +42,7 @@ HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono:
 /// What a reducer declares: first what the rest follows from, and one line a tensor, so that a difference names its
 /// cause.
 HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy_fact const> policies,
-                                      bool on_loopback, plan const& made, layout const& tensors);
+                                      bool on_loopback, plan const& from, layout const& tensors);
 
 } // namespace HERRING_NAMESPACE::detail
 

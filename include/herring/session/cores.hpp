@@ -31,9 +31,9 @@ struct cores_of_rank {
         return {all, size};
     }
     static cores_of_rank from(std::span<std::byte const> bytes) noexcept {
-        cores_of_rank made;
-        std::memcpy(static_cast<void*>(&made), bytes.data(), std::min(bytes.size(), sizeof made));
-        return made;
+        cores_of_rank result;
+        std::memcpy(static_cast<void*>(&result), bytes.data(), std::min(bytes.size(), sizeof result));
+        return result;
     }
     /// Of the calling thread.
     HERRING_SEPARABLE static cores_of_rank here(int threads);

@@ -18,15 +18,15 @@ namespace HERRING_NAMESPACE::detail {
 /// dissemination where a bucket may take it, and some that are complete but not yet polled.
 ///
 /// Lifetime: as `peers`.
-constexpr transport_needs transport_needs_of(plan const& made, std::span<int const> peers,
+constexpr transport_needs transport_needs_of(plan const& from, std::span<int const> peers,
                                              std::chrono::milliseconds timeout = usual_timeout) noexcept {
-    std::size_t const disseminated = made.dissemination_message_bytes();
-    std::size_t const posts = 2 * made.window() + plan::one_hop_window() +
+    std::size_t const disseminated = from.dissemination_message_bytes();
+    std::size_t const posts = 2 * from.window() + plan::one_hop_window() +
                               (disseminated > 0 ? plan::dissemination_window() : 0) + 4;
     return {.peers = peers,
             .receives_per_peer = posts,
             .sends_per_peer = posts,
-            .largest_message = std::max(made.slot_elements() * made.part_element_bytes, disseminated),
+            .largest_message = std::max(from.slot_elements() * from.part_element_bytes, disseminated),
             .timeout = timeout};
 }
 

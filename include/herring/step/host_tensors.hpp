@@ -59,10 +59,10 @@ class host_tensors : public unordered_memory {
     }
 
     template <class Node>
-    host_tensors(Node& node, plan const& made, memory_map const& map, int local_rank)
-        : memory_(node.memory()), plan_(made), element_bytes_(made.element_bytes),
-          copies_(map.tensors == memory_path::copied), external_(made.tensors.size()),
-          listed_(made.tensors.size()) {
+    host_tensors(Node& node, plan const& from, memory_map const& map, int local_rank)
+        : memory_(node.memory()), plan_(from), element_bytes_(from.element_bytes),
+          copies_(map.tensors == memory_path::copied), external_(from.tensors.size()),
+          listed_(from.tensors.size()) {
         for (std::size_t i = 0; i < map.bounce_slots; ++i)
             slots_[i] = {memory_ + map.bounce_offset + i * map.slot_elements * element_bytes_, local_rank};
     }

@@ -22,8 +22,8 @@ namespace HERRING_NAMESPACE::detail {
 class step_ledger {
   public:
     /// Begins the first step.
-    explicit step_ledger(plan const& made)
-        : plan_(made), is_ready_(made.tensors.size()), missing_(made.buckets.size()) {
+    explicit step_ledger(plan const& from)
+        : plan_(from), is_ready_(from.tensors.size()), missing_(from.buckets.size()) {
         begin_step();
     }
     step_ledger(step_ledger const&) = delete;

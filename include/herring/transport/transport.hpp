@@ -83,7 +83,7 @@ concept strays = requires {
 || requires { Transport::tuning; }
 || requires { Transport::same_host_tuning; };
 template <class Transport>
-concept made = std::constructible_from<Transport, world&, transport_needs const&>;
+concept constructible = std::constructible_from<Transport, world&, transport_needs const&>;
 template <class Transport>
 concept sends = requires(Transport& t, peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                          std::uint64_t token) {
@@ -172,7 +172,7 @@ template <class Transport>
 concept transport_policy =
     std::same_as<typename Transport::axis, axes::transport> && clauses::transport::facts<Transport> &&
     !clauses::transport::strays<Transport> &&
-    clauses::transport::made<Transport> && clauses::transport::sends<Transport> &&
+    clauses::transport::constructible<Transport> && clauses::transport::sends<Transport> &&
     clauses::transport::receives<Transport> && clauses::transport::polls<Transport> &&
     clauses::transport::sleeps<Transport> && clauses::transport::registers<Transport> &&
     clauses::transport::describes<Transport> && clauses::transport::abandons<Transport> &&
@@ -185,7 +185,7 @@ template <class Transport> struct check<axes::transport, Transport> {
                       clauses::transport::polls<Transport>, clauses::transport::sleeps<Transport>,
                       clauses::transport::registers<Transport>, clauses::transport::describes<Transport>,
                       clauses::transport::abandons<Transport>, clauses::transport::runs_handlers<Transport>,
-                      clauses::transport::made<Transport>});
+                      clauses::transport::constructible<Transport>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-T01] transport: needs 'static constexpr char const* name' and 'static constexpr "

@@ -26,10 +26,10 @@ struct needs_and<Inner, Need> : appended<Need, typename Inner::needs> {};
 template <class Inner>
 inline constexpr auto chaos_name = [] {
     constexpr std::string_view inner = Inner::name;
-    std::array<char, inner.size() + 8> made{'c', 'h', 'a', 'o', 's', '<'};
-    for (std::size_t i = 0; i < inner.size(); ++i) made[6 + i] = inner[i];
-    made[6 + inner.size()] = '>';
-    return made;
+    std::array<char, inner.size() + 8> result{'c', 'h', 'a', 'o', 's', '<'};
+    for (std::size_t i = 0; i < inner.size(); ++i) result[6 + i] = inner[i];
+    result[6 + inner.size()] = '>';
+    return result;
 }();
 
 } // namespace HERRING_NAMESPACE::detail

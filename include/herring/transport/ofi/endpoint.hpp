@@ -107,19 +107,19 @@ class ofi_endpoint {
 
     /// The address of this rank.
     HERRING_SETUP ofi_address address() const {
-        ofi_address made;
-        made.machine = machine();
-        made.process = this_process();
-        made.format = granted_->addr_format;
-        std::size_t size = sizeof made.name;
-        int const rc = fi_getname(&endpoint_.get()->fid, made.name, &size);
-        if (rc == -FI_ETOOSMALL || size > sizeof made.name)
+        ofi_address result;
+        result.machine = machine();
+        result.process = this_process();
+        result.format = granted_->addr_format;
+        std::size_t size = sizeof result.name;
+        int const rc = fi_getname(&endpoint_.get()->fid, result.name, &size);
+        if (rc == -FI_ETOOSMALL || size > sizeof result.name)
             throw error(errc::unsupported, rank_, -1, "libfabric",
-                        {"the provider's addresses have ", size, " bytes, and at most ", sizeof made.name,
+                        {"the provider's addresses have ", size, " bytes, and at most ", sizeof result.name,
                          " are exchanged"});
         must(rc, "fi_getname");
-        made.size = static_cast<std::uint32_t>(size);
-        return made;
+        result.size = static_cast<std::uint32_t>(size);
+        return result;
     }
 
     /// Enters the addresses of the peers; `to[i]` is the address of `peers[i]` in calls.

@@ -45,11 +45,11 @@ class ofi_regions {
             asked.iface = FI_HMEM_CUDA;
             asked.device.cuda = device;
         }
-        ofi_handle<fid_mr> made;
-        int rc = fi_mr_regattr(domain, &asked, 0, made.out());
+        ofi_handle<fid_mr> handle;
+        int rc = fi_mr_regattr(domain, &asked, 0, handle.out());
         if (rc == 0 && (modes_ & FI_MR_ENDPOINT) != 0) {
-            rc = fi_mr_bind(made.get(), &endpoint->fid, 0);
-            if (rc == 0) rc = fi_mr_enable(made.get());
+            rc = fi_mr_bind(handle.get(), &endpoint->fid, 0);
+            if (rc == 0) rc = fi_mr_enable(handle.get());
         }
         if (rc != 0)
             throw error(rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP ? errc::unsupported : errc::no_resources,
@@ -62,8 +62,8 @@ class ofi_regions {
             held[i] = std::move(held_[i]);
             regions[i] = regions_[i];
         }
-        regions[regions_.size()] = {memory.data(), memory.size(), fi_mr_desc(made.get())};
-        held[regions_.size()] = std::move(made);
+        regions[regions_.size()] = {memory.data(), memory.size(), fi_mr_desc(handle.get())};
+        held[regions_.size()] = std::move(handle);
         held_ = std::move(held);
         regions_ = std::move(regions);
     }

@@ -162,9 +162,9 @@ HERRING_SETUP inline ofi_info ofi_select(ofi_facts const& tag, ofi_place const& 
     if (!missing.empty())
         refuse({"provider '", tag.libfabric, "' of libfabric ", present, " will not do: ", missing,
                 "; on this machine there are: ", ofi_offers()});
-    ofi_info made(fi_dupinfo(chosen));
-    if (!made) throw error(errc::no_resources, rank, -1, "libfabric", "no memory for an answer");
-    return made;
+    ofi_info copy(fi_dupinfo(chosen));
+    if (!copy) throw error(errc::no_resources, rank, -1, "libfabric", "no memory for an answer");
+    return copy;
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -45,7 +45,7 @@ class tcp_connector {
         auto const all = ranks.all_gather(here_.bytes(), timeout);
         attempts_ = fixed_array<attempt>(peers.size() * static_cast<std::size_t>(lanes));
         polled_ = fixed_array<pollfd>(1 + most_pending + attempts_.size());
-        std::size_t made = 0;
+        std::size_t begun = 0;
         for (int const peer : peers) {
             endpoint there;
             if (!there.read(all[static_cast<std::size_t>(peer)]))
@@ -53,7 +53,7 @@ class tcp_connector {
                     errc::protocol, ranks.rank(), peer, "connect",
                     "it says that it listens at what is no address; see that every rank runs the same build");
             for (int lane = 0; lane < lanes; ++lane) {
-                attempt& l = attempts_[made++];
+                attempt& l = attempts_[begun++];
                 l.peer = peer;
                 l.lane = lane;
                 l.there = there;
