@@ -142,7 +142,7 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
             oldest = execution;
         };
         if (first >= oldest) return found;
-        memory.awaited(*this, consider_local);
+        memory.awaited(ledger, who.local, consider_local);
         if (gathered < ledger.submitted())
             consider_local(node.first_not_arrived(gathered), gathered, "it has not submitted this operation");
         (Windows::awaited(consider), ...);

@@ -5,8 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
+#include "herring/engine/ledger.hpp"
 #include "herring/engine/node_memory.hpp"
-#include "herring/engine/state.hpp"
 #include "herring/error.hpp"
 
 #include <cstdint>
@@ -31,8 +31,9 @@ template <class IntraNode> class loaded_memory {
     static constexpr char late_text[] = "its device has not come to this operation";
 
     // This rank first: the others wait for it, and one of them might be named in its place.
-    template <class Ask> void awaited_here(engine_state const& state, Ask const& ask) noexcept {
-        ask(state.who.local, state.ledger.arrived(), late_text);
+    template <class Ask>
+    void awaited_here(execution_ledger const& ledger, int local, Ask const& ask) noexcept {
+        ask(local, ledger.arrived(), late_text);
     }
 
     IntraNode& node_;
@@ -52,12 +53,12 @@ requires(IntraNode::facts.device_memory &&
     using base::base;
 
     void place_sum(execution&) noexcept {}
-    template <class...> bool sum(engine_state&) noexcept { return true; }
-    template <class...> bool spread(engine_state&) noexcept { return true; }
+    template <class...> bool sum(execution_ledger&, int) noexcept { return true; }
+    template <class...> bool spread(execution_ledger&) noexcept { return true; }
     void store(std::uint64_t number) noexcept { this->node_.store(number); }
     template <class Byte> std::span<Byte> for_transport(std::span<Byte> at) noexcept { return at; }
-    template <class Ask> void awaited(engine_state const& state, Ask const& ask) noexcept {
-        this->awaited_here(state, ask);
+    template <class Ask> void awaited(execution_ledger const& ledger, int local, Ask const& ask) noexcept {
+        this->awaited_here(ledger, local, ask);
     }
 };
 
@@ -78,15 +79,14 @@ requires(IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport
     using base::base;
 
     void place_sum(execution& e) noexcept { e.device_sum = this->node_.part(e.own); }
-    template <class Reduce, class...> bool sum(engine_state& state) noexcept {
-        execution_ledger& ledger = state.ledger;
+    template <class Reduce, class...> bool sum(execution_ledger& ledger, int ranks) noexcept {
         return this->node_.template summed<typename Reduce::update, typename Reduce::element>(
-            ledger.all_arrived(), ledger.arrived(), state.contributing_ranks,
+            ledger.all_arrived(), ledger.arrived(), ranks,
             [&ledger](std::uint64_t number) -> execution const& { return ledger.at(number); });
     }
-    template <class Reduce, class...> bool spread(engine_state& state) noexcept {
-        std::uint64_t const number = state.ledger.finished();
-        this->node_.template spread<typename Reduce::element>(number, state.ledger.at(number));
+    template <class Reduce, class...> bool spread(execution_ledger& ledger) noexcept {
+        std::uint64_t const number = ledger.finished();
+        this->node_.template spread<typename Reduce::element>(number, ledger.at(number));
         return this->node_.failed() == nullptr;
     }
     void store(std::uint64_t) noexcept {} // the devices have spread it
@@ -94,11 +94,11 @@ requires(IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport
         if constexpr (parts_on_device) return this->node_.on_device(at);
         return at;
     }
-    template <class Ask> void awaited(engine_state const& state, Ask const& ask) noexcept {
-        this->awaited_here(state, ask);
+    template <class Ask> void awaited(execution_ledger const& ledger, int local, Ask const& ask) noexcept {
+        this->awaited_here(ledger, local, ask);
         // All are here: one device has not enqueued its sum, or has not come to the end of it.
-        std::uint64_t const number = state.ledger.all_arrived();
-        if (number < state.ledger.arrived() && this->node_.first_not_arrived(number) < 0)
+        std::uint64_t const number = ledger.all_arrived();
+        if (number < ledger.arrived() && this->node_.first_not_arrived(number) < 0)
             ask(this->node_.slowest_local_rank(number), number, base::late_text);
     }
 };

@@ -97,10 +97,11 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     /// Does what can be done now. Returns 0 when there was nothing.
     std::size_t poll() noexcept {
         if (machine_.is_failing()) return 0;
+        auto& shared = machine_.core;
         std::size_t progress = machine_.receive();
         while (!machine_.is_failing() && machine_.next_has_arrived()) {
-            if (!machine_.core.memory.template sum<Operations...>(machine_.core)) break;
-            machine_.core.ledger.arrive_all();
+            if (!shared.memory.template sum<Operations...>(shared.ledger, shared.contributing_ranks)) break;
+            shared.ledger.arrive_all();
             ++progress;
         }
         for (bool more = true; more && !machine_.is_failing();) {
@@ -110,7 +111,7 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
             if (more) perform(wanted);
         }
         for (; !machine_.is_failing() && machine_.next_is_done(); machine_.finish_next(), ++progress)
-            if (!machine_.core.memory.template spread<Operations...>(machine_.core)) break;
+            if (!shared.memory.template spread<Operations...>(shared.ledger)) break;
         if (!machine_.is_failing()) return progress + machine_.release();
         machine_.core.publish(); // nothing is released any more
         return 0;

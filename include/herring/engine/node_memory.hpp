@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
-#include "herring/engine/operation.hpp"
+#include "herring/engine/ledger.hpp"
 #include "herring/error.hpp"
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace HERRING_NAMESPACE::detail {
 /// - `is_loaded(e, submitted)`: this rank's tensors of execution e have reached memory of the host, or need not; the rank may
 ///   arrive. `submitted`: executions that may be started ahead.
 /// - `place_sum(e)`: sets `execution::device_sum` where devices sum.
-/// - `sum<Operations...>(state)`: all local ranks have arrived at the next execution. True: the devices have summed it, or do
+/// - `sum<Operations...>(ledger, ranks)`: all local ranks have arrived at the next execution. True: the devices have summed it, or do
 ///   not sum.
 /// - `for_transport(span)`: the address that the transport sends from or receives into, for memory of an execution.
-/// - `spread<Operations...>(state)`: the oldest unfinished execution has its results. False: the device failed.
+/// - `spread<Operations...>(ledger)`: the oldest unfinished execution has its results. False: the device failed.
 /// - `store(e)`: all local ranks have finished execution e.
 /// - `nap(until)`: until when the engine may sleep, if no device wakes it.
-/// - `awaited(state, ask)`: calls ask(local rank, execution, text) for each rank whose device an execution waits for.
+/// - `awaited(ledger, local, ask)`: calls ask(local rank, execution, text) for each rank whose device an execution waits for.
 ///
 /// Cost:    host memory: none; no function is emitted.
 /// Threads: of the engine that polls.
@@ -45,8 +45,10 @@ template <class IntraNode, class Transport> class node_memory {
     HERRING_ALWAYS_INLINE static failure const* failed() noexcept { return nullptr; }
     HERRING_ALWAYS_INLINE static bool is_loaded(std::uint64_t, std::uint64_t) noexcept { return true; }
     HERRING_ALWAYS_INLINE static void place_sum(execution&) noexcept {}
-    template <class...> HERRING_ALWAYS_INLINE static bool sum(engine_state&) noexcept { return true; }
-    template <class...> HERRING_ALWAYS_INLINE static bool spread(engine_state&) noexcept { return true; }
+    template <class...> HERRING_ALWAYS_INLINE static bool sum(execution_ledger&, int) noexcept {
+        return true;
+    }
+    template <class...> HERRING_ALWAYS_INLINE static bool spread(execution_ledger&) noexcept { return true; }
     HERRING_ALWAYS_INLINE static void store(std::uint64_t) noexcept {}
     template <class Byte>
     HERRING_ALWAYS_INLINE static std::span<Byte> for_transport(std::span<Byte> at) noexcept {
@@ -54,7 +56,7 @@ template <class IntraNode, class Transport> class node_memory {
     }
     HERRING_ALWAYS_INLINE static time_point nap(time_point until) noexcept { return until; }
     template <class Ask>
-    HERRING_ALWAYS_INLINE static void awaited(engine_state const&, Ask const&) noexcept {}
+    HERRING_ALWAYS_INLINE static void awaited(execution_ledger const&, int, Ask const&) noexcept {}
 };
 
 } // namespace HERRING_NAMESPACE::detail

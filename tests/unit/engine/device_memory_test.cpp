@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/engine/state.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/placement/colocated.hpp"
@@ -120,7 +121,7 @@ struct rank_of_two {
 using asked = std::vector<std::pair<int, std::uint64_t>>;
 template <class Memory> asked awaited(Memory& memory, engine_state const& state) {
     asked found;
-    memory.awaited(state, [&](int local, std::uint64_t number, char const* text) {
+    memory.awaited(state.ledger, state.who.local, [&](int local, std::uint64_t number, char const* text) {
         CHECK(std::string(text) == "its device has not come to this operation");
         found.emplace_back(local, number);
     });
@@ -153,8 +154,8 @@ TEST_CASE("device_memory: staged tensors are summed by the host, and stored once
     execution& e = rank.state.ledger.at(0);
     memory.place_sum(e);
     CHECK(e.device_sum == nullptr);
-    CHECK(memory.sum<reduce_floats>(rank.state));
-    CHECK(memory.spread<reduce_floats>(rank.state));
+    CHECK(memory.sum<reduce_floats>(rank.state.ledger, 2));
+    CHECK(memory.spread<reduce_floats>(rank.state.ledger));
     CHECK(node.heard.empty());
     memory.store(0);
     CHECK(node.heard == std::vector<std::string>{"store 0"});
@@ -173,15 +174,15 @@ TEST_CASE("device_memory: devices sum what all have arrived at, and spread what 
     CHECK(e.device_sum == node.on_host.data() + 16);
 
     node.here = false;
-    CHECK_FALSE(memory.sum<reduce_floats>(rank.state));
+    CHECK_FALSE(memory.sum<reduce_floats>(rank.state.ledger, 2));
     node.here = true;
-    CHECK(memory.sum<reduce_floats>(rank.state));
-    CHECK(memory.spread<reduce_floats>(rank.state));
+    CHECK(memory.sum<reduce_floats>(rank.state.ledger, 2));
+    CHECK(memory.spread<reduce_floats>(rank.state.ledger));
     memory.store(0); // they have spread it
     CHECK(node.heard == std::vector<std::string>{"sum 0 below 1 of 2 ranks, label 7",
                                                  "sum 0 below 1 of 2 ranks, label 7", "spread 0, label 7"});
     node.is_broken = true;
-    CHECK_FALSE(memory.spread<reduce_floats>(rank.state)); // nobody may take it for finished
+    CHECK_FALSE(memory.spread<reduce_floats>(rank.state.ledger)); // nobody may take it for finished
 }
 
 TEST_CASE(
