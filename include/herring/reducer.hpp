@@ -225,7 +225,7 @@ class basic_reducer
     }
     /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap otherwise.
     ///
-    /// Cost:   as in place, and one copy more where that has none.
+    /// Cost:   as in place.
     /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
     void all_reduce(std::span<element const> in, std::span<element> out) requires(rule_is_named) {
         all_reduce(in, out, default_timeout()).value();

@@ -93,11 +93,12 @@ template <class Reducer> void disseminates(stage& on) {
         for (std::size_t i = 0; i < sizes.size(); ++i)
             detail::expect_fold(on, reduce.tensor(i), turn + i, "tensor " + std::to_string(i));
         for (std::size_t const n : {1u, 2u, 16u, 33u, 511u, 1024u, 1025u, 9000u}) {
-            std::vector<float> values(n);
+            std::vector<float> values(n), apart(n);
             detail::fill(values, on.rank(), turn + n);
+            bool const in_place = turn % 2 == 0;
             std::uint64_t const before = reduce.counters().messages_sent;
-            reduce.all_reduce(values);
-            detail::expect_fold(on, values, turn + n, "all_reduce");
+            reduce.all_reduce(std::span<float const>(values), std::span<float>(in_place ? values : apart));
+            detail::expect_fold(on, in_place ? values : apart, turn + n, "all_reduce");
             if (n > 1024 || map.local_size(0) > 1) continue;
             std::uint64_t const rounds = std::bit_width(static_cast<unsigned>(map.nodes() - 1)),
                                 sent = reduce.counters().messages_sent - before;

@@ -22,7 +22,7 @@ enum class lending : std::uint8_t {
 };
 
 /// How a range of the caller's comes to the bucket.
-enum class copy_in : std::uint8_t {
+enum class copy_mode : std::uint8_t {
     cached,   ///< by this core's cache
     streamed, ///< past it: the others read it, and it is in their caches
     none      ///< not at all: nobody else reads it
@@ -34,7 +34,7 @@ struct lent_part {
     std::byte* to = nullptr;         ///< its result; may be `from`; nullptr: it takes none
     std::size_t offset = 0;          ///< elements from the bucket's start
     std::size_t elements = 0;
-    copy_in way = copy_in::cached;
+    copy_mode copying = copy_mode::cached;
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.

@@ -1,4 +1,4 @@
-// herring: collectives other than all-reduce: the errors of a call.
+// herring: collectives on buffers of the caller: the errors of a call.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_IMPL_COLLECTIVE_HPP
 #define HERRING_IMPL_COLLECTIVE_HPP

@@ -196,7 +196,7 @@ template <class Store, class Sharding> class collective {
         }
 
         template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
-            copy_in const shared = of.is_read_ ? copy_in::streamed : copy_in::cached;
+            copy_mode const shared = of.streams_ ? copy_mode::streamed : copy_mode::cached;
             if (!of.program_.has_owners()) {
                 std::size_t const bytes = n * size * of.element_bytes_;
                 add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
@@ -215,7 +215,7 @@ template <class Store, class Sharding> class collective {
                 };
                 add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_),
                             of.exchanges_ ? 0 : here.offset, here.elements,
-                            own && of.reads_own_ && divided.whole.path == route::local ? copy_in::none
+                            own && of.reads_own_ && divided.whole.path == route::local ? copy_mode::none
                                                                                        : shared});
             }
         }
@@ -248,7 +248,7 @@ template <class Store, class Sharding> class collective {
         bool const one_node = session_.plan().nodes == 1;
         reads_own_ = one_node && program_.gives == share::all;
         // What several ranks read is in their caches. Where all give all, each gives most to its own next reading.
-        is_read_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
+        streams_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
         if (list.count > 1) divide(pieces_, list.size, 0, list.size);
         divide(last_, list.size, list.count - 1, most - (list.count - 1) * list.size);
         bounce_.begin(session_.requested());
@@ -293,7 +293,7 @@ template <class Store, class Sharding> class collective {
     std::size_t called_ = 0;   // that the call has
     std::uint64_t label_ = 0;  // operation and root, for fingerprints
     bool reads_own_ = false;
-    bool is_read_ = false;
+    bool streams_ = false;
     std::uint64_t submitted_ = 0; // executions, with the last one
 };
 

@@ -110,7 +110,7 @@ class host_tensors : public unordered_memory {
             segment const& part = segments[i];
             std::size_t const end = part.offset + part.elements;
             std::size_t const next = i + 1 < segments.size() ? segments[i + 1].offset : elements;
-            if (part.from == nullptr || part.way == copy_in::none) continue;
+            if (part.from == nullptr || part.copying == copy_mode::none) continue;
             if (!filled) fill(here.own + part.offset * element_bytes_, part);
             if (end < next) // up to the next tensor's cache line
                 std::memset(here.own + end * element_bytes_, 0, (next - end) * element_bytes_);
@@ -136,7 +136,7 @@ class host_tensors : public unordered_memory {
   private:
     void fill(std::byte* to, segment const& part) const noexcept {
         std::size_t const bytes = part.elements * element_bytes_;
-        if (part.way == copy_in::streamed)
+        if (part.copying == copy_mode::streamed)
             kernel::stream_copy(to, part.from, bytes);
         else
             std::memcpy(to, part.from, bytes);

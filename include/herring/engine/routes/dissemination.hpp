@@ -108,8 +108,9 @@ template <class Core> class dissemination_route {
         std::uint32_t const distance = 1u << round;
         return distance < nodes_ - distance ? distance : nodes_ - distance;
     }
-    // Nodes are numbered from this one on: node k of them is `steps` behind, or where nodes pair up, the one whose number differs
-    // in the bits of k. Either way whoever sends in round r has the parts from 2^r on in the order in which they go here.
+    // A buffer has the part of node n at place_of(n), this node's first: by the distance behind this node or, where nodes
+    // exchange in pairs, by the bits in which their numbers differ. Either way the sender of round r has its parts in the
+    // order in which they follow here, from place 2^r on.
     std::uint32_t place_of(int node) const noexcept {
         auto const own = static_cast<std::uint32_t>(shared_.who.node),
                    other = static_cast<std::uint32_t>(node);
