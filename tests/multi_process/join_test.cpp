@@ -154,7 +154,7 @@ struct outsider {
         wire::head h;
         require(h.read(heard) && h.type == wire::message_kind::refuse, "a refusal");
         herring::failure why;
-        require(wire::read_failure(std::span<std::byte const>(heard).subspan(wire::head_bytes), why),
+        require(wire::read_failure(std::span<std::byte const>(heard).subspan(wire::head_bytes), 1000, why),
                 "a readable refusal");
         return why;
     }

@@ -416,17 +416,17 @@ TEST_CASE("join: failures cross the wire") {
     auto const why = herring::failure::make(errc::peer_lost, -1, 3, "barrier", "gone");
     auto const bytes = wire::write_failure(why);
     herring::failure heard;
-    REQUIRE(wire::read_failure(bytes, heard));
+    REQUIRE(wire::read_failure(bytes, 4, heard));
     CHECK(heard.what == why.what);
     CHECK(heard.reporter == -1);
     CHECK(heard.peer == 3);
     CHECK(std::string(heard.operation) == "barrier");
     CHECK(std::string(heard.text) == "gone");
     for (std::size_t size = 0; size < bytes.size(); ++size)
-        CHECK_FALSE(wire::read_failure(std::span<std::byte const>(bytes).first(size), heard));
+        CHECK_FALSE(wire::read_failure(std::span<std::byte const>(bytes).first(size), 4, heard));
     std::vector<std::byte> unknown(bytes.begin(), bytes.end());
     unknown[0] = std::byte{200};
-    CHECK_FALSE(wire::read_failure(unknown, heard));
+    CHECK_FALSE(wire::read_failure(unknown, 4, heard));
 }
 
 TEST_CASE("join: secrets are compared by a check that is not the secret") {

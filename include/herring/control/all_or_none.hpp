@@ -66,7 +66,7 @@ HERRING_SETUP given_by_all all_or_none(int rank, std::string_view operation, fai
         std::span<std::byte const> const said = std::as_const(all)[r];
         if (!said.empty() && said[0] == went_well) continue;
         failure theirs;
-        if (said.empty() || said[0] != has_failed || !wire::read_failure(said.subspan(1), theirs))
+        if (said.empty() || said[0] != has_failed || !wire::read_failure(said.subspan(1), all.size(), theirs))
             throw error(errc::mismatch, rank, static_cast<int>(r), operation,
                         "it is in another collective; let every rank make the same calls in the same order");
         theirs.reporter = static_cast<int>(r);

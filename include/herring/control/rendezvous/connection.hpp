@@ -109,8 +109,8 @@ struct connection {
         }
     }
 
-    /// The message at byte `begin` of what has come in, in a world of `ranks`.
-    HERRING_SETUP parsed_message parse(std::size_t begin, std::size_t ranks) const {
+    /// The message at byte `begin` of what has come in. `by`: who is at the other end, if it is identified.
+    HERRING_SETUP parsed_message parse(std::size_t begin, sender const& by) const {
         parsed_message found;
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
@@ -123,9 +123,8 @@ struct connection {
             found.wrong = "bytes that are no control message";
             return found;
         }
-        if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, ranks))) {
-            found.wrong =
-                text({"a control message_kind of ", h.length, " bytes, more than its kind may have"});
+        if (h.length > (rank < 0 ? hello_limit - head_bytes : most_body(h.type, by))) {
+            found.wrong = text({"a control message of ", h.length, " bytes, more than its kind may have"});
             return found;
         }
         if (rest.size() < head_bytes + h.length) return found;

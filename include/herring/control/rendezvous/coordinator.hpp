@@ -211,14 +211,7 @@ class coordinator final : public control_endpoint<coordinator> {
         job_ = random_bits();
         node_ids_ = topology::of_names({nodes.data(), nodes.size()}).node_of;
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
-        byte_buffer body;
-        append<std::uint64_t>(body, job_);
-        for (std::size_t i = 0; i < world_times::count; ++i)
-            append<std::uint64_t>(body, static_cast<std::uint64_t>(settings_.times[i].count()));
-        for (std::size_t r = 0; r < nodes.size(); ++r) {
-            append<std::uint32_t>(body, static_cast<std::uint32_t>(node_ids_[r]));
-            append<std::uint32_t>(body, static_cast<std::uint32_t>(machine_ids_[r]));
-        }
+        byte_buffer const body = wire::welcome{job_, settings_.times, node_ids_, machine_ids_}.write();
         stage_ = stage::joined;
         for (connection* const place : connections_.places())
             if (place != nullptr) place->heard = clock::now(); // no heartbeat was expected until now
@@ -228,10 +221,8 @@ class coordinator final : public control_endpoint<coordinator> {
 
     HERRING_SETUP void tell_missing() {
         std::vector<int> const ranks = registration::absent(connections_.places());
-        byte_buffer body;
-        append<std::uint32_t>(body, ranks.empty() ? 0u : static_cast<std::uint32_t>(ranks[0]));
-        append(body, rank_list(ranks));
-        connections_.send_all(message_kind::still_waiting_for, 0, body);
+        connections_.send_all(message_kind::still_waiting_for, 0,
+                              waiting_for{ranks.empty() ? 0 : ranks[0], rank_list(ranks)}.write());
     }
 
     // ---- collectives and failures -------------------------------------------------------------------------
@@ -249,6 +240,8 @@ class coordinator final : public control_endpoint<coordinator> {
 
     HERRING_SETUP void on_participant(connection& from, head const& h, std::span<std::byte const> body) {
         int const rank = from.rank;
+        if (stage_ == stage::joining)
+            return on_unidentified(from); // a rank waits for the welcome: its place is free again
         if (h.rank != static_cast<std::uint32_t>(rank) || h.version != protocol_version)
             return protocol_error(from, "a message in the name of another rank or version");
         switch (h.type) {
@@ -258,11 +251,10 @@ class coordinator final : public control_endpoint<coordinator> {
                 return protocol_error(from, "a collective out of turn");
             return arrive(rank, h.type, body);
         case message_kind::deadline_passed:
-            if (h.sequence == done_ + 1 && !pending_.empty()) {
-                reader in{body};
-                on_deadline_passed(rank,
-                                   std::chrono::milliseconds(in.number<std::uint64_t>() & 0xFFFFFFFFFFu));
-            }
+            if (std::chrono::milliseconds waited{}; !read_wait(body, waited))
+                protocol_error(from, "a time that cannot be read");
+            else if (h.sequence == done_ + 1 && !pending_.empty())
+                on_deadline_passed(rank, waited);
             return;
         case message_kind::fail:
             return on_failure_message(from, body);
@@ -275,7 +267,7 @@ class coordinator final : public control_endpoint<coordinator> {
             return;
         case message_kind::suspicion: {
             failure why;
-            if (!read_failure(body, why) || why.peer >= settings_.size)
+            if (h.sequence > 1 || !read_failure(body, at(settings_.size), why))
                 return protocol_error(from, "a suspicion that cannot be read");
             why.reporter = rank;
             return suspect(why, h.sequence == 1);

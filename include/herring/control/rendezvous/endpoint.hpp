@@ -265,10 +265,11 @@ template <class Role> class control_endpoint : public endpoint_base {
         std::size_t begin = 0;
         std::uint64_t const serial = c.serial;
         while (true) {
-            parsed_message const next = c.parse(begin, at(settings_.size));
+            parsed_message const next =
+                c.parse(begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined});
             if (!next.wrong.empty()) {
-                // Before the welcome, what answers at rank 0's address need not be rank 0.
-                bool const unknown = c.rank < 0 || (settings_.rank != 0 && stage_ == stage::joining);
+                // Before the welcome, what answers at rank 0's address need not be rank 0, nor a rank what said hello.
+                bool const unknown = c.rank < 0 || stage_ == stage::joining;
                 unknown ? role().on_unidentified(c) : protocol_error(c, next.wrong);
                 return;
             }
@@ -276,6 +277,7 @@ template <class Role> class control_endpoint : public endpoint_base {
             begin += head_bytes + next.body.size();
             role().on_message(c, next.front, next.body);
             if (!c.still(serial)) return;
+            if (c.refused) return c.in.clear(); // nothing that it sends counts any more
         }
         if (begin > 0) c.in.drop(begin);
     }

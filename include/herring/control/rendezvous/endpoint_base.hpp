@@ -225,7 +225,7 @@ class endpoint_base {
 
     HERRING_SETUP void on_failure_message(connection& from, std::span<std::byte const> body) {
         failure why;
-        if (read_failure(body, why))
+        if (read_failure(body, at(settings_.size), why))
             set_failure(why);
         else
             protocol_error(from, "a failure that cannot be read");

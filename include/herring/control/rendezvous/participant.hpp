@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 #include <string>
@@ -53,11 +54,11 @@ class participant final : public control_endpoint<participant> {
             wait_while_joining(settings_.deadline + reply_time); // rank 0 may be about to name who is missing
         if (stage_ != stage::joining) return;
         stage_ = stage::refused;
-        why_refused_ =
-            greeted_ && !missing_.empty()
-                ? failure::make(errc::timeout, settings_.rank, missing_rank_, "join",
-                                registration::not_joined(missing_, settings_.address_text, settings_.timeout))
-                : failure::make(errc::timeout, settings_.rank, 0, "join", no_answer());
+        why_refused_ = greeted_ && !missing_.who.empty()
+                           ? failure::make(errc::timeout, settings_.rank, missing_.rank, "join",
+                                           registration::not_joined(missing_.who, settings_.address_text,
+                                                                    settings_.timeout))
+                           : failure::make(errc::timeout, settings_.rank, 0, "join", no_answer());
     }
 
     HERRING_SETUP std::string no_answer() const {
@@ -173,18 +174,10 @@ class participant final : public control_endpoint<participant> {
     HERRING_SETUP void on_message(connection& from, head const& h, std::span<std::byte const> body) {
         if (h.version != protocol_version && h.type != message_kind::refuse)
             return protocol_error(from, text({"version ", h.version, " of the protocol"}));
-        reader in{body};
+        if (h.rank != 0) return protocol_error(from, "a message in the name of another rank");
+        if (stage_ == stage::refused) return; // it says goodbye
+        if (stage_ == stage::joining) return on_message_while_joining(from, h, body);
         switch (h.type) {
-        case message_kind::refuse:
-            if (stage_ == stage::joining) refused(from, h.sequence == 1, body);
-            return;
-        case message_kind::still_waiting_for:
-            missing_rank_ = static_cast<int>(in.number<std::uint32_t>());
-            missing_ = in.text(in.rest.size());
-            return;
-        case message_kind::welcome:
-            if (stage_ == stage::joining) welcomed(from, in);
-            return;
         case message_kind::collective_result:
             if (failed()) return;
             if (!in_collective_ || h.sequence != done_ + 1)
@@ -206,6 +199,8 @@ class participant final : public control_endpoint<participant> {
         case message_kind::heartbeat:
             return;
         case message_kind::probe:
+            if (h.sequence > std::numeric_limits<std::uint32_t>::max())
+                return protocol_error(from, "a probe with a number that none has");
             probe_.store(static_cast<std::uint32_t>(h.sequence), std::memory_order_release);
             probed_ = true;
             answer();
@@ -215,8 +210,32 @@ class participant final : public control_endpoint<participant> {
         }
     }
 
+    HERRING_SETUP void on_message_while_joining(connection& from, head const& h,
+                                                std::span<std::byte const> body) {
+        switch (h.type) {
+        case message_kind::refuse:
+            return refused(from, h.sequence == 1, body);
+        case message_kind::still_waiting_for:
+            if (!missing_.read(body, at(settings_.size)))
+                protocol_error(from, "a list of ranks that cannot be read");
+            return;
+        case message_kind::welcome:
+            return welcomed(from, body);
+        default:
+            return protocol_error(from, "a message that rank 0 never sends before the welcome");
+        }
+    }
+
+    /// Before the welcome, what answers at rank 0's address need not be rank 0: it is tried again.
+    HERRING_SETUP void protocol_error(connection& from, std::string_view what) {
+        if (stage_ != stage::joining) return endpoint_base::protocol_error(from, what);
+        give_up_on(from, {from.from, " sent ", what});
+    }
+
     HERRING_SETUP void refused(connection& from, bool again, std::span<std::byte const> body) {
-        if (!read_failure(body, why_refused_))
+        constexpr std::size_t any =
+            std::numeric_limits<int>::max(); // this rank's number may be what is wrong
+        if (!read_failure(body, any, why_refused_))
             why_refused_ = failure::make(errc::refused, settings_.rank, 0, "join",
                                          "refused by rank 0, in words of another version");
         why_refused_.reporter = settings_.rank;
@@ -225,23 +244,14 @@ class participant final : public control_endpoint<participant> {
         lock_.notify_all();
     }
 
-    HERRING_SETUP void welcomed(connection& from, reader in) {
-        if (in.rest.size() != most_body(message_kind::welcome, at(settings_.size)))
-            return protocol_error(from, "a welcome to a world of another size");
-        job_ = in.number<std::uint64_t>();
-        for (std::size_t i = 0; i < world_times::count; ++i) {
-            constexpr auto most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
-            auto const time = std::chrono::milliseconds(std::min(in.number<std::uint64_t>(), most));
-            if (time < time_names[i].least) return protocol_error(from, "times that no rank would choose");
-            settings_.times[i] = time;
-        }
+    HERRING_SETUP void welcomed(connection& from, std::span<std::byte const> body) {
+        wire::welcome told;
+        if (char const* const wrong = told.read(body, at(settings_.size))) return protocol_error(from, wrong);
+        job_ = told.job;
+        settings_.times = told.times;
+        node_ids_ = std::move(told.nodes);
+        machine_ids_ = std::move(told.machines);
         tune(from.socket, settings_.times.detector.peer_timeout);
-        node_ids_.clear();
-        machine_ids_.clear();
-        for (int r = 0; r < settings_.size; ++r) {
-            node_ids_.push_back(static_cast<int>(in.number<std::uint32_t>()));
-            machine_ids_.push_back(static_cast<int>(in.number<std::uint32_t>()));
-        }
         stage_ = stage::joined;
         lock_.notify_all();
     }
@@ -257,10 +267,8 @@ class participant final : public control_endpoint<participant> {
         in_collective_ = true;
         connections_.send_all(kind, sequence, mine); // that is, to rank 0
         if (!wait_until_done(sequence, deadline)) {
-            byte_buffer body;
             auto const late = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started);
-            append<std::uint64_t>(body, static_cast<std::uint64_t>(late.count()));
-            connections_.send_all(message_kind::deadline_passed, sequence, body);
+            connections_.send_all(message_kind::deadline_passed, sequence, write_wait(late));
             failure const silence = failure::make(errc::timeout, settings_.rank, 0, operation_or_control(),
                                                   {"rank 0, which leads collectives, did not answer within ",
                                                    duration_text(clock::now() - started)});
@@ -327,8 +335,7 @@ class participant final : public control_endpoint<participant> {
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
     std::string foreign_; // bytes of a program that has rank 0's port and is not rank 0
-    std::string missing_; // whom rank 0 waits for
-    int missing_rank_ = -1;
+    waiting_for missing_; // whom rank 0 waits for
 };
 
 } // namespace HERRING_NAMESPACE::detail::rendezvous

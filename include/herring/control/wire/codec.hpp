@@ -13,6 +13,7 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace HERRING_NAMESPACE::detail::wire {
 
@@ -29,10 +30,14 @@ template <class Integer> void append(byte_buffer& to, std::uint64_t value) {
     append_number(to, value, sizeof(Integer));
 }
 
-/// Reads what `append` wrote. Past the end it returns zeros, and `ok` turns false.
+/// Reads what `append` wrote: the one reader of bytes that came from outside. Past the end it returns zeros, and `ok` turns
+/// false; a size that was read is held against what is left before anything is done with it.
 struct reader {
     std::span<std::byte const> rest;
     bool ok = true;
+
+    /// Everything was there, and nothing is left.
+    bool done() const noexcept { return ok && rest.empty(); }
 
     template <class Integer> Integer number() noexcept {
         std::byte little[8] = {};
@@ -51,6 +56,23 @@ struct reader {
         return found;
     }
 };
+
+/// Reads a value that ranks of one build exchange as it lies in memory. False: the bytes are not exactly one.
+///
+/// Shape:    of integers and bytes only, for which every pattern of bits is a value; what they mean is checked by the caller.
+template <class Value> bool read_value(std::span<std::byte const> from, Value& to) noexcept {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    if (from.size() != sizeof to) return false;
+    std::memcpy(static_cast<void*>(&to), from.data(), sizeof to);
+    return true;
+}
+
+/// A text of another process, to be shown: bytes that would move a terminal's cursor are question marks.
+HERRING_SETUP inline void make_printable(std::span<char> text) noexcept {
+    for (char& letter : text)
+        if ((static_cast<unsigned char>(letter) < 0x20 && letter != '\n' && letter != '\t') || letter == 0x7F)
+            letter = '?';
+}
 
 } // namespace HERRING_NAMESPACE::detail::wire
 

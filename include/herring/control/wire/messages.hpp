@@ -6,17 +6,23 @@
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/base/time.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/wire/codec.hpp"
+#include "herring/control/wire/limits.hpp"
 #include "herring/control/world_times.hpp"
 #include "herring/error.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace HERRING_NAMESPACE::detail::wire {
 
@@ -29,6 +35,92 @@ HERRING_SETUP inline std::uint64_t secret_check(std::string const& secret) noexc
     return hash | 1;
 }
 
+/// In the body of `deadline_passed`: how long a rank has waited.
+HERRING_SETUP inline byte_buffer write_wait(std::chrono::milliseconds waited) {
+    byte_buffer out;
+    append<std::uint64_t>(out, static_cast<std::uint64_t>(waited.count()));
+    return out;
+}
+/// False: nobody has waited for so long.
+HERRING_SETUP inline bool read_wait(std::span<std::byte const> from,
+                                    std::chrono::milliseconds& waited) noexcept {
+    reader in{from};
+    auto const number = in.number<std::uint64_t>();
+    if (!in.done() || number > static_cast<std::uint64_t>(std::chrono::milliseconds(never).count()))
+        return false;
+    waited = std::chrono::milliseconds(static_cast<long long>(number));
+    return true;
+}
+
+/// Whom rank 0 waits for, in the body of `still_waiting_for`.
+struct waiting_for {
+    int rank = 0; ///< the first of them
+    std::string who{};
+
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
+        append<std::uint32_t>(out, static_cast<std::uint32_t>(rank));
+        append(out, who);
+        return out;
+    }
+    /// False: no rank 0 of a world of `ranks` says that.
+    HERRING_SETUP bool read(std::span<std::byte const> from, std::size_t ranks) {
+        reader in{from};
+        auto const first = in.number<std::uint32_t>();
+        if (!in.ok || first >= ranks) return false;
+        rank = static_cast<int>(first);
+        who = in.text(in.rest.size());
+        make_printable(who);
+        return true;
+    }
+};
+
+/// What rank 0 tells all ranks once everyone is here.
+struct welcome {
+    std::uint64_t job = 0;
+    world_times times{};
+    std::vector<int> nodes{},
+        machines{}; // of a rank: numbers below that of ranks, in order of the first rank that has one
+
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
+        append<std::uint64_t>(out, job);
+        for (std::size_t i = 0; i < world_times::count; ++i)
+            append<std::uint64_t>(out, static_cast<std::uint64_t>(times[i].count()));
+        for (std::size_t r = 0; r < nodes.size(); ++r) {
+            append<std::uint32_t>(out, static_cast<std::uint32_t>(nodes[r]));
+            append<std::uint32_t>(out, static_cast<std::uint32_t>(machines[r]));
+        }
+        return out;
+    }
+    /// nullptr, or what is wrong with it. `ranks`: of the receiver's world.
+    HERRING_SETUP char const* read(std::span<std::byte const> from, std::size_t ranks) {
+        if (from.size() != welcome_bytes(ranks)) return "a welcome to a world of another size";
+        reader in{from};
+        job = in.number<std::uint64_t>();
+        for (std::size_t i = 0; i < world_times::count; ++i) {
+            constexpr auto most = static_cast<std::uint64_t>(std::chrono::milliseconds(never).count());
+            auto const time = std::chrono::milliseconds(std::min(in.number<std::uint64_t>(), most));
+            if (time < time_names[i].least) return "times that no rank would choose";
+            times[i] = time;
+        }
+        nodes.clear();
+        machines.clear();
+        int next_node = 0, next_machine = 0;
+        auto const take = [&](std::vector<int>& ids, int& next) {
+            auto const id = in.number<std::uint32_t>();
+            if (id > static_cast<std::uint32_t>(next)) return false;
+            if (id == static_cast<std::uint32_t>(next)) ++next;
+            ids.push_back(static_cast<int>(id));
+            return true;
+        };
+        for (std::size_t r = 0; r < ranks; ++r)
+            if (!take(nodes, next_node) || !take(machines, next_machine))
+                return "nodes that no rank 0 counts so";
+        return in.done() ? nullptr : "a welcome to a world of another size";
+    }
+};
+
 /// The first message of a rank.
 struct hello {
     std::uint32_t size = 0;
@@ -38,6 +130,7 @@ struct hello {
     std::uint64_t times[world_times::count]{}; // milliseconds; 0: as rank 0 has it
     std::string node;
     std::string boot;
+    static constexpr std::size_t most_node = 600, most_boot = 300; // bytes of the names; the rest is cut
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -46,8 +139,8 @@ struct hello {
         append<std::uint64_t>(out, incarnation);
         append<std::uint64_t>(out, secret);
         for (std::uint64_t const time : times) append<std::uint64_t>(out, time);
-        std::string_view const n = std::string_view(node).substr(0, 600);
-        std::string_view const b = std::string_view(boot).substr(0, 300);
+        std::string_view const n = std::string_view(node).substr(0, most_node);
+        std::string_view const b = std::string_view(boot).substr(0, most_boot);
         append<std::uint16_t>(out, n.size());
         append<std::uint16_t>(out, b.size());
         append(out, n);
@@ -64,10 +157,10 @@ struct hello {
         for (std::uint64_t& time : times) time = in.number<std::uint64_t>();
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
-        if (!in.ok || n + b != in.rest.size()) return false;
+        if (!in.ok || n > most_node || b > most_boot || n + b != in.rest.size()) return false;
         node = in.text(n);
         boot = in.text(b);
-        return in.ok;
+        return true;
     }
 };
 
@@ -83,17 +176,23 @@ HERRING_SETUP inline byte_buffer write_failure(failure const& why) {
     return out;
 }
 
-HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, failure& why) noexcept {
+/// False: it is no failure, or names ranks that a world of `ranks` does not have. Its texts can be shown.
+HERRING_SETUP inline bool read_failure(std::span<std::byte const> from, std::size_t ranks,
+                                       failure& why) noexcept {
     reader in{from};
     auto const code = in.number<std::uint32_t>();
-    auto const local = static_cast<int>(in.number<std::uint32_t>());
+    auto const reporter = static_cast<int>(in.number<std::uint32_t>());
     auto const peer = static_cast<int>(in.number<std::uint32_t>());
     std::size_t const o = in.number<std::uint16_t>();
     std::size_t const t = in.number<std::uint16_t>();
     if (!in.ok || o + t != in.rest.size()) return false;
     if (code == 0 || code > static_cast<std::uint32_t>(errc::internal)) return false;
+    for (int const rank : {reporter, peer})
+        if (rank < -1 || (rank >= 0 && static_cast<std::size_t>(rank) >= ranks)) return false;
     std::string_view const operation = in.text(o);
-    why = failure::make(static_cast<errc>(code), local, peer, operation, in.text(t));
+    why = failure::make(static_cast<errc>(code), reporter, peer, operation, in.text(t));
+    make_printable({why.operation, std::strlen(why.operation)});
+    make_printable({why.text, std::strlen(why.text)});
     return true;
 }
 
@@ -130,7 +229,7 @@ HERRING_SETUP inline bool read_report(std::span<std::byte const> from, blocked_r
     };
     for (std::size_t i = 0; i < report.waits; ++i) take(report.waiting[i]);
     for (std::size_t i = 0; i < report.channels; ++i) take(report.begun[i]);
-    return in.ok && in.rest.empty();
+    return in.done();
 }
 
 /// False: no rank of a world of `ranks` sends that.
@@ -138,7 +237,7 @@ HERRING_SETUP inline bool read_answer(std::span<std::byte const> from, int ranks
                                       wait_report& said) noexcept {
     reader in{from};
     auto const word = in.number<std::uint32_t>();
-    if (!in.ok || !in.rest.empty() || word > static_cast<std::uint32_t>(ranks) + 1) return false;
+    if (!in.done() || word > static_cast<std::uint32_t>(ranks) + 1) return false;
     said = wait_report::read(word, 0);
     return true;
 }

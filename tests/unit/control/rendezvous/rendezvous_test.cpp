@@ -106,6 +106,9 @@ struct puppet {
         socket = ::accept(own.socket, nullptr, nullptr);
         ::close(own.socket);
         await(rendezvous::message_kind::hello);
+        welcome(size, times);
+    }
+    void welcome(std::uint32_t size, herring::failure_detector_options const& times) const {
         detail::byte_buffer body;
         rendezvous::append<std::uint64_t>(body, 1);
         detail::world_times const all = detail::resolve({.detector = times});
@@ -217,7 +220,7 @@ TEST_CASE("rendezvous: a rank that falls silent ends the world in its name, on e
     }
     CHECK(s.rank_2.await(rendezvous::message_kind::heartbeat).body.empty()); // it was told that rank 0 lives
     failure told;
-    REQUIRE(rendezvous::read_failure(s.rank_2.await(rendezvous::message_kind::fail).body, told));
+    REQUIRE(rendezvous::read_failure(s.rank_2.await(rendezvous::message_kind::fail).body, 3, told));
     CHECK(told.peer == 2);
 }
 
@@ -283,6 +286,135 @@ TEST_CASE("rendezvous: times that no rank would choose are no welcome") {
     other.join();
 }
 
+TEST_CASE("rendezvous: what is no rank 0 before the welcome is tried again, and leaves nothing behind") {
+    listener hub;
+    std::thread other([&] {
+        auto const knocked = [&](puppet& as) {
+            pollfd knock{hub.socket, POLLIN, 0};
+            REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
+            as.socket = ::accept(hub.socket, nullptr, nullptr);
+            as.await(rendezvous::message_kind::hello);
+        };
+        auto const closed = [](puppet const& as) { CHECK_FALSE(as.hear()); };
+        using rendezvous::message_kind;
+        for (message_kind const kind : {message_kind::fail, message_kind::leave, message_kind::probe,
+                                        message_kind::heartbeat, message_kind::collective_result}) {
+            puppet stranger;
+            knocked(stranger);
+            auto const bad = failure::make(errc::internal, 0, 0, "x", "x");
+            stranger.say(kind, 0,
+                         kind == message_kind::fail ? rendezvous::write_failure(bad) : detail::byte_buffer());
+            closed(stranger);
+        }
+        {
+            puppet stranger; // announces what a rank 0 may have to say later: it is not waited for
+            knocked(stranger);
+            detail::byte_buffer bytes;
+            std::array<std::byte, 16> const some{};
+            rendezvous::append_message(bytes, message_kind::collective_result, 0, 1, some);
+            REQUIRE(::send(stranger.socket, bytes.data(), rendezvous::head_bytes, MSG_NOSIGNAL) ==
+                    static_cast<ssize_t>(rendezvous::head_bytes));
+            closed(stranger);
+        }
+        {
+            puppet stranger; // ranks on nodes that nobody counts so
+            knocked(stranger);
+            rendezvous::welcome const odd{1, detail::resolve({}), {0, 5}, {0, 0}};
+            stranger.say(message_kind::welcome, 0, odd.write());
+            closed(stranger);
+        }
+        puppet rank_0;
+        knocked(rank_0);
+        rank_0.welcome(2, forgiving);
+        rank_0.await(message_kind::leave);
+        ::close(std::exchange(rank_0.socket, -1));
+        ::close(std::exchange(hub.socket, -1));
+    });
+    {
+        world rank_1 = join(1, 2, hub, forgiving);
+        CHECK(rank_1.failed() == nullptr);
+    }
+    other.join();
+}
+
+TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses its place to the rank") {
+    listener hub;
+    std::optional<world> rank_0;
+    std::thread first([&] { rank_0.emplace(join(0, 2, hub, forgiving)); });
+    auto const hello = [](std::uint32_t size) {
+        rendezvous::hello said;
+        said.rank = 1;
+        said.size = size;
+        said.incarnation = 1;
+        said.node = said.boot = "here";
+        return said.write();
+    };
+    auto const knock = [&](puppet& as, detail::byte_buffer const& bytes) {
+        as.rank = 1;
+        as.socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        REQUIRE(::connect(as.socket, hub.at.get(), hub.at.size) == 0);
+        REQUIRE(::send(as.socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()));
+    };
+    using rendezvous::message_kind;
+    {
+        // Refused, and at once welcome: what follows a refusal does not count.
+        puppet stranger;
+        detail::byte_buffer bytes;
+        rendezvous::append_message(bytes, message_kind::hello, 1, 0, hello(3));
+        rendezvous::append_message(bytes, message_kind::hello, 1, 0, hello(2));
+        knock(stranger, bytes);
+        auto const reply = stranger.hear();
+        REQUIRE(reply);
+        CHECK(reply->front.type == message_kind::refuse);
+        CHECK_FALSE(stranger.hear());
+    }
+    puppet rank_1;
+    rank_1.join(1, 2, hub);
+    first.join();
+    CHECK(rank_0->failed() == nullptr);
+    std::thread leaves([&] { rank_0.reset(); });
+    rank_1.await(message_kind::leave);
+    ::close(std::exchange(rank_1.socket, -1));
+    leaves.join();
+}
+
+TEST_CASE("rendezvous: a goodbye, a failure or junk before the welcome ends no world") {
+    listener hub;
+    std::optional<world> rank_0;
+    std::thread first([&] { rank_0.emplace(join(0, 3, hub, forgiving)); });
+    using rendezvous::message_kind;
+    auto const bad = failure::make(errc::internal, 1, 0, "x", "x");
+    for (message_kind const kind :
+         {message_kind::leave, message_kind::fail, message_kind::contribute, message_kind{77}}) {
+        puppet early;
+        early.rank = 1;
+        early.socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        REQUIRE(::connect(early.socket, hub.at.get(), hub.at.size) == 0);
+        rendezvous::hello said;
+        said.rank = 1;
+        said.size = 3;
+        said.incarnation = 5;
+        early.say(message_kind::hello, 0, said.write());
+        early.say(kind, 0,
+                  kind == message_kind::fail ? rendezvous::write_failure(bad) : detail::byte_buffer());
+        while (early.hear()) {
+        }
+    }
+    puppet rank_1, rank_2;
+    std::thread second([&] { rank_1.join(1, 3, hub); });
+    rank_2.join(2, 3, hub);
+    second.join();
+    first.join();
+    CHECK(rank_0->failed() == nullptr);
+    std::thread leaves([&] { rank_0.reset(); });
+    for (puppet* const each : {&rank_1, &rank_2}) {
+        each->await(message_kind::leave);
+        ::close(std::exchange(each->socket, -1));
+    }
+    leaves.join();
+}
+
 TEST_CASE("rendezvous: rank 0 that gives no verdict is the one") {
     for (int const accused : {0, 2}) {
         listener hub;
@@ -307,7 +439,7 @@ TEST_CASE("rendezvous: rank 0 that lives, and has no verdict yet, is not") {
     other.join();
     std::thread lives([&] {
         failure heard;
-        REQUIRE(rendezvous::read_failure(rank_0.await(rendezvous::message_kind::suspicion).body, heard));
+        REQUIRE(rendezvous::read_failure(rank_0.await(rendezvous::message_kind::suspicion).body, 3, heard));
         for (int beats = 0; beats < 20; ++beats) {
             rank_0.await(rendezvous::message_kind::heartbeat);
             rank_0.say(rendezvous::message_kind::heartbeat, 0, {});

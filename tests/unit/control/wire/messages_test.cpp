@@ -6,10 +6,18 @@
 
 #include "doctest/doctest.h"
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 using namespace herring::detail;
+using herring::errc;
+using herring::failure;
 using wire::message_kind;
 
 namespace {
@@ -19,8 +27,6 @@ std::span<std::byte const> first(byte_buffer const& bytes, std::size_t size) {
 } // namespace
 
 TEST_CASE("wire: a reply names a rank of the world, nobody, or that it does not wait") {
-    for (wire::message_kind const kind : {message_kind::probe_reply, message_kind::blocked})
-        CHECK(wire::most_body(kind, 4) == 8192);
     for (int const rank : {-1, 0, 3}) {
         byte_buffer const bytes = wire::write_answer({rank_state::waiting, rank});
         wait_report reply;
@@ -44,7 +50,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
     report.waiting[1] = {2, 6};
     report.begun[2] = {2, 6};
     byte_buffer const bytes = wire::write_report(report);
-    CHECK(bytes.size() <= wire::most_body(message_kind::blocked, 4));
+    CHECK(bytes.size() <= wire::most_body(message_kind::blocked, {4, false, true}));
     blocked_report read;
     REQUIRE(wire::read_report(bytes, read));
     CHECK(read == report);
@@ -62,9 +68,93 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
     CHECK_FALSE(wire::read_report(unsound, read));
 }
 
-TEST_CASE("wire: what one kind of message may carry") {
-    CHECK(wire::most_body(message_kind::welcome, 4) == 8 + 8 * world_times::count + 8 * 4);
-    CHECK(wire::most_body(message_kind::contribute, 4) == wire::blob_limit);
-    CHECK(wire::most_body(message_kind::collective_result, 4) == wire::body_limit);
-    CHECK(wire::most_body(static_cast<message_kind>(99), 4) == 8192);
+TEST_CASE("wire: what one kind of message may carry depends on who sends it, and when") {
+    constexpr wire::sender stranger{4, false, false}, not_yet{4, true, false}, rank{4, false, true},
+        rank_0{4, true, true};
+    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 8 * 4);
+    CHECK(wire::most_body(message_kind::welcome, rank_0) == 0);
+    CHECK(wire::most_body(message_kind::hello, stranger) == wire::hello_limit - wire::head_bytes);
+    CHECK(wire::most_body(message_kind::contribute, rank) == wire::blob_limit);
+    CHECK(wire::most_body(message_kind::collective_result, rank_0) == 4 * (wire::blob_limit + 8));
+    CHECK(wire::most_body(message_kind::collective_result, {1000, true, true}) == wire::body_limit);
+    // What nobody sends there has no bytes, so that nothing is kept for it.
+    CHECK(wire::most_body(message_kind::collective_result, not_yet) == 0);
+    CHECK(wire::most_body(message_kind::collective_result, rank) == 0);
+    CHECK(wire::most_body(message_kind::contribute, stranger) == 0);
+    CHECK(wire::most_body(message_kind::contribute, rank_0) == 0);
+    for (wire::sender const& by : {stranger, not_yet, rank, rank_0})
+        for (unsigned const kind : {0u, 16u, 99u, 0xFFFFu})
+            CHECK(wire::most_body(static_cast<message_kind>(kind), by) == 0);
+}
+
+TEST_CASE("wire: a failure names ranks of the world, and its words can be shown") {
+    failure heard;
+    auto const sent = [](int reporter, int peer, char const* words) {
+        return wire::write_failure(failure::make(errc::timeout, reporter, peer, "a\x1b[2Jb", words));
+    };
+    REQUIRE(wire::read_failure(sent(-1, 3, "more\x7f\x01than\none"), 4, heard));
+    CHECK(std::string_view(heard.operation) == "a?[2Jb");
+    CHECK(std::string_view(heard.text) == "more??than\none");
+    CHECK_FALSE(wire::read_failure(sent(0, 4, ""), 4, heard));
+    CHECK_FALSE(wire::read_failure(sent(4, 0, ""), 4, heard));
+    CHECK_FALSE(wire::read_failure(sent(0, -2, ""), 4, heard));
+    CHECK_FALSE(wire::read_failure(sent(std::numeric_limits<int>::min(), 0, ""), 4, heard));
+}
+
+TEST_CASE(
+    "wire: a welcome to the same world comes back; another, and ranks on nodes that nobody counts, do not") {
+    wire::welcome const told{7, resolve({}), {0, 0, 1}, {0, 1, 1}};
+    byte_buffer const bytes = told.write();
+    wire::welcome read;
+    REQUIRE(read.read(bytes, 3) == nullptr);
+    CHECK(read.job == 7);
+    CHECK(read.times == told.times);
+    CHECK(read.nodes == told.nodes);
+    CHECK(read.machines == told.machines);
+    for (std::size_t const ranks : {0u, 2u, 4u}) CHECK(read.read(bytes, ranks) != nullptr);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+        CHECK(read.read(first(bytes, size), 3) != nullptr);
+    for (auto const& nodes : {std::vector<int>{0, 2, 1}, {1, 0, 0}, {0, -1, 0}, {0, 1, 1 << 30}})
+        CHECK(read.read(wire::welcome{7, resolve({}), nodes, {0, 0, 0}}.write(), 3) != nullptr);
+}
+
+TEST_CASE("wire: waits, and lists of who is missing") {
+    std::chrono::milliseconds waited{};
+    REQUIRE(wire::read_wait(wire::write_wait(std::chrono::milliseconds(1500)), waited));
+    CHECK(waited.count() == 1500);
+    CHECK_FALSE(wire::read_wait(wire::write_wait(std::chrono::milliseconds(-1)), waited));
+    CHECK_FALSE(wire::read_wait(first(wire::write_wait(waited), 7), waited));
+    wire::waiting_for read;
+    REQUIRE(read.read(wire::waiting_for{2, "rank 2\r\x1b"}.write(), 3));
+    CHECK(read.rank == 2);
+    CHECK(read.who == "rank 2??");
+    CHECK_FALSE(read.read(wire::waiting_for{3, "rank 3"}.write(), 3));
+    CHECK_FALSE(read.read(first(wire::waiting_for{2, ""}.write(), 3), 3));
+}
+
+TEST_CASE("wire: a hello's names have limits of their own") {
+    wire::hello said;
+    said.node = std::string(wire::hello::most_node + 50, 'n');
+    said.boot = "b";
+    wire::hello read;
+    REQUIRE(read.read(said.write()));
+    CHECK(read.node.size() == wire::hello::most_node);
+    byte_buffer raw;
+    raw.append(first(said.write(), 8 + 16 + 8 * world_times::count));
+    wire::append<std::uint16_t>(raw, 0);
+    wire::append<std::uint16_t>(raw, wire::hello::most_boot + 1);
+    wire::append(raw, std::string(wire::hello::most_boot + 1, 'b'));
+    CHECK_FALSE(read.read(raw));
+}
+
+TEST_CASE("wire: a value is read from exactly its bytes") {
+    std::uint32_t const value = 7;
+    std::uint32_t read = 0;
+    auto const bytes = std::as_bytes(std::span(&value, 1));
+    REQUIRE(wire::read_value(bytes, read));
+    CHECK(read == 7);
+    CHECK_FALSE(wire::read_value(bytes.first(3), read));
+    CHECK_FALSE(wire::read_value({}, read));
+    std::uint64_t longer = 0;
+    CHECK_FALSE(wire::read_value(bytes, longer));
 }
