@@ -208,7 +208,7 @@ class proxy {
             herring::detail::frame_buffer header;
             if (!receive(from, header.data(), header.size())) break;
             herring::detail::frame f;
-            require(herring::detail::decode(header.data(), f), "real ranks send frames");
+            require(herring::detail::decode(header, f), "real ranks send frames");
             if (meddle_(inward, number, header, to) == verdict::cut) break;
             bool goes_on = pass(to, header.data(), header.size());
             for (std::uint64_t left = f.length; goes_on && left > 0;) {

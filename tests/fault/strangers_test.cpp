@@ -188,7 +188,7 @@ struct tampering {
 
 void change(detail::frame_buffer& header, std::function<void(detail::frame&)> const& what) {
     detail::frame f;
-    require(detail::decode(header.data(), f), "a frame");
+    require(detail::decode(header, f), "a frame");
     what(f);
     detail::encode(f, header.data());
 }

@@ -26,8 +26,11 @@ namespace HERRING_NAMESPACE::detail {
 HERRING_SETUP inline std::uint64_t number_after(std::string const& text, std::string_view name,
                                                 std::uint64_t unit = 1) {
     for (std::size_t at = 0; at < text.size(); ++at) {
-        if (text.compare(at, name.size(), name) == 0)
-            return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * unit;
+        if (text.compare(at, name.size(), name) == 0) {
+            constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+            std::uint64_t const number = std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
+            return number > most / unit ? most : number * unit;
+        }
         at = text.find('\n', at);
         if (at == std::string::npos) break;
     }
@@ -52,6 +55,27 @@ HERRING_SETUP inline std::uint64_t free_in_group(std::string const& folder, char
     return limit > taken ? limit - taken : 0;
 }
 
+/// Calls `take(path, unified)` for each group of memory in the text of /proc/self/cgroup, and for each of its ancestors, which
+/// limit it too. A path that does not start at the root is none.
+template <class Take> HERRING_SETUP void for_memory_groups(std::string_view groups, Take&& take) {
+    while (!groups.empty()) {
+        std::string_view const line = groups.substr(0, groups.find('\n')); // "0::/path" or "7:memory:/path"
+        groups.remove_prefix(line.size() < groups.size() ? line.size() + 1 : line.size());
+        std::size_t const first = line.find(':');
+        std::size_t const second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        std::string const controllers = text({",", line.substr(first + 1, second - first - 1), ","});
+        bool const unified = controllers == ",,";
+        if (!unified && controllers.find(",memory,") == std::string::npos) continue;
+        std::string_view path = line.substr(second + 1);
+        if (!path.empty() && path[0] != '/') continue;
+        for (;; path = path.substr(0, path.rfind('/'))) {
+            take(path, unified);
+            if (path.empty() || path == "/") break;
+        }
+    }
+}
+
 /// Bytes that this process could still take before the kernel starts to kill, swap included; an estimate.
 ///
 /// The kernel does not refuse shared memory that it cannot back: it kills somebody. So one asks before.
@@ -61,32 +85,17 @@ HERRING_SETUP inline std::uint64_t free_memory() {
     std::string const machine = small_file("/proc/meminfo");
     std::uint64_t const available = number_after(machine, "MemAvailable:", 1024);
     std::uint64_t const swap = number_after(machine, "SwapFree:", 1024);
-    if (available != 0) least = available + swap;
+    if (available != 0 && __builtin_add_overflow(available, swap, &least))
+        least = std::numeric_limits<std::uint64_t>::max();
 
-    std::string const groups = small_file("/proc/self/cgroup");
-    for (std::size_t begin = 0; begin < groups.size();) {
-        std::size_t end = groups.find('\n', begin);
-        if (end == std::string::npos) end = groups.size();
-        std::string_view const line =
-            std::string_view(groups).substr(begin, end - begin); // "0::/path" or "7:memory:/path"
-        begin = end + 1;
-        std::size_t const first = line.find(':');
-        std::size_t const second = first == std::string::npos ? first : line.find(':', first + 1);
-        if (second == std::string::npos) continue;
-        std::string const controllers = text({",", line.substr(first + 1, second - first - 1), ","});
-        bool const unified = controllers == ",,";
-        if (!unified && controllers.find(",memory,") == std::string::npos) continue;
-        std::string_view path = line.substr(second + 1);
-        while (true) { // every ancestor limits it too
-            std::uint64_t const here =
-                unified ? free_in_group(text({"/sys/fs/cgroup", path}), "/memory.max", "/memory.current", "")
-                        : free_in_group(text({"/sys/fs/cgroup/memory", path}), "/memory.limit_in_bytes",
-                                        "/memory.usage_in_bytes", "total_");
-            if (here < least - swap && here != std::numeric_limits<std::uint64_t>::max()) least = here + swap;
-            if (path.empty() || path == "/") break;
-            path = path.substr(0, path.rfind('/'));
-        }
-    }
+    for_memory_groups(small_file("/proc/self/cgroup"), [&](std::string_view path, bool unified) {
+        std::uint64_t const here =
+            unified ? free_in_group(text({"/sys/fs/cgroup", path}), "/memory.max", "/memory.current", "")
+                    : free_in_group(text({"/sys/fs/cgroup/memory", path}), "/memory.limit_in_bytes",
+                                    "/memory.usage_in_bytes", "total_");
+        if (least >= swap && here < least - swap && here != std::numeric_limits<std::uint64_t>::max())
+            least = here + swap;
+    });
     return least;
 }
 
@@ -121,7 +130,8 @@ HERRING_SETUP inline int short_of_memory(std::span<memory_need const> all, std::
     for (std::size_t r = 0; r < all.size(); ++r) {
         together = 0;
         for (memory_need const& other : all)
-            if (other.group == all[r].group) together += other.bytes;
+            if (other.group == all[r].group && __builtin_add_overflow(together, other.bytes, &together))
+                together = std::numeric_limits<std::uint64_t>::max();
         if (all[r].bytes > 0 && together > all[r].free) return static_cast<int>(r);
     }
     return -1;

@@ -5,12 +5,15 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/control/wire/codec.hpp"
+#include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/session/cores.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +21,13 @@
 #include <sched.h>
 
 namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE bool cores_of_rank::read(std::span<std::byte const> from) noexcept {
+    if (from.size() < 16 || from.size() > sizeof *this) return false;
+    std::byte whole[sizeof *this] = {};
+    std::memcpy(whole, from.data(), from.size());
+    return wire::read_value(whole, *this) && threads >= 0 && threads <= most_threads;
+}
 
 HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
     cores_of_rank result;
@@ -62,7 +72,10 @@ HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads) {
     auto const mine = cores_of_rank::here(threads);
     gather_result const told = ranks.all_gather(mine.bytes());
     std::vector<cores_of_rank> all(told.size());
-    for (std::size_t r = 0; r < told.size(); ++r) all[r] = cores_of_rank::from(told[r]);
+    for (std::size_t r = 0; r < told.size(); ++r)
+        if (!all[r].read(told[r]))
+            throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
+                        "it is in another collective; let every rank make the same calls in the same order");
     return {oversubscribed(mine, all), any_oversubscribed(all)};
 }
 

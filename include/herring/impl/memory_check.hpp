@@ -8,15 +8,16 @@
 #include "herring/base/free_memory.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/memory_check.hpp"
+#include "herring/control/wire/codec.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -41,10 +42,9 @@ HERRING_SEPARABLE void check_memory(world& ranks, std::size_t bytes) {
     gather_result const replies = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
     fixed_array<memory_need> all(replies.size());
     for (std::size_t r = 0; r < all.size(); ++r) {
-        if (replies[r].size() != sizeof mine)
+        if (!wire::read_value(std::as_const(replies)[r], all[r]))
             throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
                         "it is in another collective; let every rank make the same calls in the same order");
-        std::memcpy(static_cast<void*>(&all[r]), replies[r].data(), sizeof mine);
     }
     failure const why = memory_failure({all.data(), all.size()}, ranks.rank(), "construction", "memory");
     if (why.what != errc::ok) throw error(why);

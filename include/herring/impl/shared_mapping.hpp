@@ -10,6 +10,7 @@
 #include "herring/base/identity.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/memory_check.hpp"
+#include "herring/control/wire/codec.hpp"
 #include "herring/error.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/world.hpp"
@@ -69,13 +70,11 @@ struct shared_mapping::building {
         fixed_array<memory_need> needs(answers.size());
         fixed_array<std::uint64_t> largest(static_cast<std::size_t>(all.nodes())); // largest request per node
         for (int rank = 0; rank < all.size(); ++rank) {
-            auto const said = answers[static_cast<std::size_t>(rank)];
-            if (said.size() != sizeof(introduction))
+            introduction theirs;
+            if (!wire::read_value(answers[static_cast<std::size_t>(rank)], theirs))
                 give_up(errc::mismatch, rank,
                         {"it is in another collective; let every rank make the same calls in the same "
                          "order"});
-            introduction theirs;
-            std::memcpy(static_cast<void*>(&theirs), said.data(), sizeof theirs);
             std::uint64_t& most = largest[static_cast<std::size_t>(all.topology().node(rank))];
             if (theirs.bytes > most) most = theirs.bytes;
             needs[static_cast<std::size_t>(rank)] = theirs.memory;

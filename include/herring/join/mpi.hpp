@@ -47,10 +47,14 @@ HERRING_SETUP inline gather_result mpi_gather(MPI_Comm communicator, int rank, i
     mpi_check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, communicator), rank,
               "MPI_Allgather");
     fixed_array<std::size_t> sizes(counts.size());
-    int begin = 0;
+    int end = 0;
     for (std::size_t r = 0; r < sizes.size(); ++r) {
+        begins[r] = end;
+        if (counts[r] < 0 || __builtin_add_overflow(end, counts[r], &end))
+            throw error(
+                errc::protocol, rank, static_cast<int>(r), "join",
+                "it gives a number of bytes that no rank gives; see that every rank runs the same build");
         sizes[r] = static_cast<std::size_t>(counts[r]);
-        begins[r] = std::exchange(begin, begin + counts[r]);
     }
     gather_result all(std::move(sizes));
     mpi_check(MPI_Allgatherv(mine.data(), count, MPI_BYTE, all[0].data(), counts.data(), begins.data(),

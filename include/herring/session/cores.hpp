@@ -7,10 +7,8 @@
 #include "herring/gather_result.hpp"
 #include "herring/world.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include <sched.h>
@@ -30,11 +28,9 @@ struct cores_of_rank {
         while (size > 16 && all[size - 1] == std::byte{0}) --size;
         return {all, size};
     }
-    static cores_of_rank from(std::span<std::byte const> bytes) noexcept {
-        cores_of_rank result;
-        std::memcpy(static_cast<void*>(&result), bytes.data(), std::min(bytes.size(), sizeof result));
-        return result;
-    }
+    static constexpr std::int64_t most_threads = 1 << 20;
+    /// False: no rank says that.
+    HERRING_SEPARABLE bool read(std::span<std::byte const> from) noexcept;
     /// Of the calling thread.
     HERRING_SEPARABLE static cores_of_rank here(int threads);
 };

@@ -4,6 +4,7 @@
 #define HERRING_TRANSPORT_INPROC_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/control/wire/codec.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
@@ -198,9 +199,8 @@ class inproc {
     }
     template <class Value> static Value read(gather_result const& all, int rank) noexcept {
         Value value{};
-        auto const bytes = all[static_cast<std::size_t>(rank)];
-        std::memcpy(&value, bytes.data(),
-                    std::min(bytes.size(), sizeof value)); // NOLINT: the pointer itself travels
+        (void)herring::detail::wire::read_value(all[static_cast<std::size_t>(rank)],
+                                                value); // else zero, which the caller refuses
         return value;
     }
 

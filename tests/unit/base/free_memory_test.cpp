@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/base/free_memory.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <stdlib.h>
@@ -84,4 +87,31 @@ TEST_CASE("ranks of one group need their memory together, and the first that is 
     CHECK(memory_group() == memory_group());
     CHECK(bytes_text(1536) == "1536 bytes");
     CHECK(bytes_text(99'300'000) == "94.7 MiB");
+}
+
+TEST_CASE("groups of memory in any text: those that start at the root, with their ancestors, and an end") {
+    std::vector<std::string> found;
+    auto const all = [&](std::string_view groups) {
+        found.clear();
+        for_memory_groups(groups, [&](std::string_view path, bool unified) {
+            found.push_back(std::string(unified ? "2:" : "1:") + std::string(path));
+        });
+        return found;
+    };
+    CHECK(all("0::/a/b\n") == std::vector<std::string>{"2:/a/b", "2:/a", "2:"});
+    CHECK(all("7:cpu,memory:/c\n3:cpu:/d\n0::/") == std::vector<std::string>{"1:/c", "1:", "2:/"});
+    for (char const* const none :
+         {"", "\n\n", "0", "0:", "0:memory", "0::no/root\n", "0::.\n", ":::", "0::\r"})
+        for (std::string const& path : all(none)) CHECK(path == "2:");
+}
+
+TEST_CASE("numbers beyond 64 bits are the largest one") {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    CHECK(number_after("MemTotal: 99999999999999999999 kB", "MemTotal:", 1024) == most);
+    CHECK(number_after("MemTotal: 18446744073709551 kB", "MemTotal:", 1024) == most);
+    CHECK(number_after("MemTotal: 18014398509481983 kB", "MemTotal:", 1024) == most - 1023);
+    std::uint64_t together = 0;
+    std::vector<memory_need> const all{{most, 1, most}, {1, 1, most - 1}};
+    CHECK(short_of_memory(all, together) == 1);
+    CHECK(together == most);
 }

@@ -33,3 +33,7 @@ TEST_CASE("small_file: a folder, which cannot be read, is empty") { CHECK(small_
 TEST_CASE("small_file: a file of /proc, which has no size before it is read") {
     CHECK(small_file("/proc/self/stat").starts_with(std::to_string(::getpid()) + " "));
 }
+
+TEST_CASE("small_file: of a file without an end only so much") {
+    CHECK(small_file("/dev/zero").size() == herring::detail::most_of_a_small_file);
+}

@@ -10,7 +10,10 @@
 #include "herring/update/sum.hpp"
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +35,7 @@ cores_of_rank rank_on(std::vector<int> const& cores, int threads = 1, std::uint6
 // What each of the ranks is told, as '1' (oversubscribed) and '0'.
 std::string told(std::vector<cores_of_rank> const& ranks) {
     std::vector<cores_of_rank> all; // as they travel
-    for (cores_of_rank const& one : ranks) all.push_back(cores_of_rank::from(one.bytes()));
+    for (cores_of_rank const& one : ranks) CHECK(all.emplace_back().read(one.bytes()));
     std::string answers;
     for (cores_of_rank const& mine : ranks) answers += herring::detail::oversubscribed(mine, all) ? '1' : '0';
     CHECK(herring::detail::any_oversubscribed(all) == (answers.find('1') != std::string::npos));
@@ -124,5 +127,24 @@ TEST_CASE("cores: a reducer whose ranks are bound to a core each tells its waiti
         REQUIRE(listening::asked > 0);
         CHECK((listening::oversubscribed == listening::asked) == together);
         CHECK((listening::oversubscribed == 0) == !together);
+    }
+}
+
+TEST_CASE("cores: what no rank says of its cores is refused") {
+    cores_of_rank mine;
+    mine.threads = 3;
+    CPU_SET(5, &mine.cores);
+    cores_of_rank read;
+    REQUIRE(read.read(mine.bytes()));
+    CHECK(read.threads == 3);
+    CHECK(CPU_EQUAL(&read.cores, &mine.cores));
+    CHECK_FALSE(read.read(mine.bytes().first(15)));
+    CHECK_FALSE(read.read({}));
+    std::vector<std::byte> const longer(sizeof mine + 1);
+    CHECK_FALSE(read.read(longer));
+    for (std::int64_t const threads :
+         {std::int64_t{-1}, cores_of_rank::most_threads + 1, std::numeric_limits<std::int64_t>::max()}) {
+        mine.threads = threads; // a sum of them would leave 64 bits
+        CHECK_FALSE(read.read(mine.bytes()));
     }
 }

@@ -99,6 +99,10 @@ class shared_region : public shared_failures {
                 fixed_array<std::size_t> sizes(ranks);
                 for (std::size_t r = 0; r < ranks; ++r) {
                     sizes[r] = slot_of(static_cast<int>(r)).contributions[half].bytes;
+                    if (sizes[r] > most_bytes)
+                        fail_and_throw(at,
+                                       failure::make(errc::protocol, at.rank, static_cast<int>(r), operation,
+                                                     {"it says that it gives ", sizes[r], " bytes"}));
                     if (sizes[r] > longest) longest = sizes[r];
                 }
                 all = gather_result(std::move(sizes));
@@ -116,6 +120,8 @@ class shared_region : public shared_failures {
     }
 
   private:
+    static constexpr std::size_t most_bytes = std::size_t{1} << 40; // of a rank: the sum of all is below 2^64
+
     shared_region(int ranks, bool processes, failure_detector_options const& times) noexcept
         : shared_failures(ranks, sizeof(shared_region), processes, times), job_(random_bits()) {}
 

@@ -6,17 +6,16 @@
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/control/environment.hpp"
+#include "herring/control/wire/codec.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/transport/chaos/random.hpp"
 #include "herring/transport/chaos/tuning.hpp"
 #include "herring/world.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
@@ -35,7 +34,9 @@ class chaos_schedule {
         std::uint64_t mine = asked != 0 ? asked : tuning.seed;
         if (mine == 0) mine = seed_of_environment(ranks.rank());
         auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), timeout);
-        std::memcpy(&seed, all[0].data(), std::min(all[0].size(), sizeof seed));
+        if (!wire::read_value(std::as_const(all)[0], seed))
+            throw error(errc::mismatch, ranks.rank(), 0, "chaos",
+                        "it is in another collective; let every rank make the same calls in the same order");
         draws common(seed);
         int const size = ranks.size();
         int const victim = draw_rank(common, size);

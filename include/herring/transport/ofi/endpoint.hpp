@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/control/wire/codec.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/transport/ofi/handle.hpp"
@@ -132,10 +133,9 @@ class ofi_endpoint {
         fixed_array<ofi_address> theirs(peers.size());
         std::size_t length = 0;
         for (std::size_t i = 0; i < peers.size(); ++i) {
-            auto const bytes = addresses[static_cast<std::size_t>(peers[i])];
             ofi_address& one = theirs[i];
-            if (bytes.size() == sizeof one) std::memcpy(&one, bytes.data(), sizeof one);
-            if (one.size == 0 || one.size > sizeof one.name || one.format != mine.format ||
+            if (!wire::read_value(addresses[static_cast<std::size_t>(peers[i])], one) || one.size == 0 ||
+                one.size > sizeof one.name || one.format != mine.format ||
                 (mine.format != FI_ADDR_STR && one.size != mine.size))
                 throw error(
                     errc::mismatch, rank_, peers[i], "libfabric",

@@ -128,9 +128,9 @@ class ofi_handshake {
     static constexpr std::chrono::milliseconds goodbye_timeout{200}, drain_timeout{250};
 
     struct note {
-        enum kind : std::uint32_t { hello = 0x6f6c6c68, goodbye = 0x65796273 };
+        enum kind : std::uint32_t { nothing = 0, hello = 0x6f6c6c68, goodbye = 0x65796273 };
         std::uint64_t job = 0;
-        std::uint32_t what = hello;
+        std::uint32_t what = nothing; ///< so that a message that is too short is no hello
         std::uint32_t rank = 0;
         std::uint64_t messages = 0; ///< of a goodbye: sent and complete
     };

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/control/wire/codec.hpp"
 #include "herring/transport/ofi/channel.hpp"
 #include "herring/transport/ofi/endpoint.hpp"
 #include "herring/transport/ofi/escapable_calls.hpp"
@@ -20,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <span>
 #include <string>
 
@@ -51,7 +51,10 @@ class ofi_messenger {
         if (tag.where == provider::located_by::name) {
             std::uint64_t const mine = random_bits();
             auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)), wanted.timeout);
-            std::memcpy(&number_, all[0].data(), std::min(all[0].size(), sizeof number_));
+            if (!wire::read_value(std::as_const(all)[0], number_))
+                throw error(
+                    errc::mismatch, ranks.rank(), 0, "libfabric",
+                    "it is in another collective; let every rank make the same calls in the same order");
             at.node = "fi_ns://" + name_of(ranks.rank());
         }
         try {

@@ -208,7 +208,8 @@ class tcp_connector {
 
     HERRING_SETUP bool accept_hello(unidentified_connection& from) {
         frame hello;
-        if (!decode(from.hello.data(), hello) || hello.job != ranks_.job() || hello.length != 0) return false;
+        if (!decode(from.hello, hello) || hello.job != ranks_.job() || hello.length != 0 || hello.epoch != 0)
+            return false;
         for (attempt& l : attempts_) {
             if (l.dials || l.ready || static_cast<std::uint32_t>(l.peer) != hello.source) continue;
             if (hello.tag != (hello_tag | static_cast<std::uint64_t>(l.lane))) continue;
@@ -261,8 +262,8 @@ class tcp_connector {
         l.got += static_cast<std::size_t>(got);
         if (l.got < frame_bytes) return;
         frame theirs;
-        bool const right = decode(l.answer.data(), theirs) && theirs.job == ranks_.job() &&
-                           theirs.source == static_cast<std::uint32_t>(l.peer) &&
+        bool const right = decode(l.answer, theirs) && theirs.job == ranks_.job() && theirs.length == 0 &&
+                           theirs.epoch == 0 && theirs.source == static_cast<std::uint32_t>(l.peer) &&
                            theirs.tag == (hello_tag | static_cast<std::uint64_t>(l.lane));
         if (!right) return retry(l, EPROTO);
         l.incarnation = theirs.incarnation;

@@ -43,10 +43,11 @@ inline void encode(frame const& f, std::byte* to) noexcept {
 }
 
 /// False when the magic, the reserved bytes or the checksum are not what they must be: not a frame of ours.
-inline bool decode(std::byte const* from, frame& f) noexcept {
+// The bounds are in the type: no check is made for a message.
+inline bool decode(std::span<std::byte const, frame_bytes> bytes, frame& f) noexcept {
+    std::byte const* const from = bytes.data();
     if (get<std::uint32_t>(from) != frame_magic || get<std::uint32_t>(from + 44) != 0) return false;
-    if (get<std::uint32_t>(from + 4) != crc32c(std::span<std::byte const>(from + 8, frame_bytes - 8)))
-        return false;
+    if (get<std::uint32_t>(from + 4) != crc32c(bytes.subspan<8>())) return false;
     f.job = get<std::uint64_t>(from + 8);
     f.epoch = get<std::uint32_t>(from + 16);
     f.incarnation = get<std::uint32_t>(from + 20);

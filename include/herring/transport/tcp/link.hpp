@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -168,7 +169,9 @@ class tcp_link {
         blocked_ = false;
         while (left_ == 0 && stash_end_ - stash_begin_ >= frame_bytes) {
             frame header;
-            if (!decode(stash_.data() + stash_begin_, header)) return link_state::junk;
+            if (!decode(std::span<std::byte const, frame_bytes>(stash_.data() + stash_begin_, frame_bytes),
+                        header))
+                return link_state::junk;
             std::byte* const into = place(header);
             if (into == nullptr) {
                 blocked_ = true;

@@ -82,7 +82,7 @@ std::optional<frame> receive_frame(descriptor const& socket) {
     ssize_t const got = ::recv(socket.get(), bytes.data(), frame_bytes, MSG_WAITALL);
     require(got >= 0, "an answer, or an end");
     frame result;
-    if (got != static_cast<ssize_t>(frame_bytes) || !detail::decode(bytes.data(), result)) return {};
+    if (got != static_cast<ssize_t>(frame_bytes) || !detail::decode(bytes, result)) return {};
     return result;
 }
 

@@ -30,14 +30,14 @@ TEST_CASE("frame: what is encoded is decoded") {
         frame_buffer bytes;
         encode(out, bytes.data());
         frame in;
-        REQUIRE(decode(bytes.data(), in));
+        REQUIRE(decode(bytes, in));
         CHECK(same(in, out));
     }
     frame const most{.length = std::numeric_limits<std::uint64_t>::max()};
     frame_buffer bytes;
     encode(most, bytes.data());
     frame in;
-    CHECK((decode(bytes.data(), in) && same(in, most)));
+    CHECK((decode(bytes, in) && same(in, most)));
 }
 
 TEST_CASE("frame: the bytes on the wire do not depend on the host, nor do they change between versions") {
@@ -65,19 +65,19 @@ TEST_CASE("frame: any changed bit is seen") {
     encode({.job = 77, .epoch = 1, .incarnation = 4711, .tag = 12, .length = 65536, .source = 3},
            bytes.data());
     frame in;
-    REQUIRE(decode(bytes.data(), in));
+    REQUIRE(decode(bytes, in));
     for (std::size_t i = 0; i < frame_bytes; ++i)
         for (int bit = 0; bit < 8; ++bit) {
             bytes[i] ^= static_cast<std::byte>(1 << bit);
-            CHECK_FALSE(decode(bytes.data(), in));
+            CHECK_FALSE(decode(bytes, in));
             bytes[i] ^= static_cast<std::byte>(1 << bit);
         }
-    CHECK(decode(bytes.data(), in));
+    CHECK(decode(bytes, in));
     frame_buffer const zeros{};
-    CHECK_FALSE(decode(zeros.data(), in));
+    CHECK_FALSE(decode(zeros, in));
     frame_buffer ones;
     ones.fill(std::byte{0xff});
-    CHECK_FALSE(decode(ones.data(), in));
+    CHECK_FALSE(decode(ones, in));
 }
 
 TEST_CASE("frame: put and get, little-endian, at compile time") {
