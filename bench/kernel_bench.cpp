@@ -1,4 +1,4 @@
-// herring: what the fold kernels cost beside memcpy and beside the loop that one would write by hand.
+// herring: what the fold kernels cost beside memcpy and beside the loop that one would write by hand, and what checks cost.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Build it alone:  mkdir -p build && g++ -std=c++20 -O2 -Iinclude bench/kernel_bench.cpp -o build/kernel_bench
@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "herring/base/crc32c.hpp"
 #include "herring/kernel/fold.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/max.hpp"
@@ -160,9 +164,38 @@ template <class T> void table(char const* where, std::size_t bytes_in_all) {
     }
 }
 
+/// GB/s here count the bytes that are checked.
+void checks() {
+    using namespace herring::detail;
+    for (std::size_t const bytes :
+         {std::size_t{40}, std::size_t{4096}, std::size_t{65536}, std::size_t{1} << 26}) {
+        std::vector<std::byte> from(bytes, std::byte{0x5b}), to(bytes);
+        std::span<std::byte const> const data = from;
+        std::size_t const inner = std::max<std::size_t>(1, (std::size_t{1} << 22) / bytes);
+        double crc = 1e9, table = 1e9, copy = 1e9, two = 1e9;
+        std::uint32_t volatile kept = 0;
+        for (int turn = 0; turn < 7; ++turn) {
+            crc = std::min(crc, best_of(2, inner, [&] { kept = crc32c(data); }));
+            table = std::min(table, best_of(2, inner, [&] { kept = crc32c_by_table(data); }));
+            copy = std::min(copy, best_of(2, inner, [&] { kept = crc32c_copy(to.data(), data); }));
+            two = std::min(two, best_of(2, inner, [&] {
+                               std::memcpy(to.data(), from.data(), bytes);
+                               asm volatile("" ::: "memory");
+                               kept = crc32c(data);
+                           }));
+        }
+        double const rate = static_cast<double>(bytes) * 1e-9;
+        std::printf(
+            "crc32c %8zu bytes | check %6.1f | by table %6.1f | crc32c_copy %6.1f | memcpy, then check "
+            "%6.1f GB/s\n",
+            bytes, rate / crc, rate / table, rate / copy, rate / two);
+    }
+}
+
 } // namespace
 
 int main() {
+    checks();
     for (auto const& [where, bytes] :
          {std::pair<char const*, std::size_t>{"512KiB", 512 << 10}, {"64MiB", 64 << 20}}) {
         table<float>(where, bytes);

@@ -11,10 +11,6 @@
 #include <span>
 #include <type_traits>
 
-#if defined(__SSE4_2__) && defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
-
 namespace HERRING_NAMESPACE::detail {
 
 /// Tables for eight bytes a step: entry [k][b] is the remainder of byte b followed by k zero bytes.
@@ -54,26 +50,110 @@ constexpr std::uint32_t crc32c_by_table(std::span<std::byte const> data, std::ui
     return ~crc;
 }
 
+#if defined(__x86_64__)
+
+/// What multiplies a register by the zeroes of `bytes` bytes, when crc32 reduces the product: x^(8·bytes − 33).
+constexpr std::uint32_t crc32c_zeroes(std::size_t bytes) noexcept {
+    std::uint32_t power = 1u << 24; // x^7, reflected
+    for (std::size_t i = 5; i < bytes; ++i) power = power >> 8 ^ crc32c_table.of[0][power & 0xff];
+    return power;
+}
+
+/// The register after the zeroes that crc32c_zeroes stands for.
+[[gnu::target("sse4.2,pclmul")]] inline std::uint64_t crc32c_moved(std::uint64_t crc,
+                                                                   std::uint32_t zeroes) noexcept {
+    using words = long long __attribute__((vector_size(16)));
+    words const product = __builtin_ia32_pclmulqdq128(words{static_cast<long long>(crc), 0},
+                                                      words{static_cast<long long>(zeroes), 0}, 0);
+    return __builtin_ia32_crc32di(0, static_cast<unsigned long long>(product[0]));
+}
+
+/// As many pieces of 3 · Lane bytes as there are; Copies: also to `to`. The instruction takes three cycles and starts each cycle, so three thirds are
+/// read at once and then put together.
+template <std::size_t Lane, bool Copies>
+[[gnu::target("sse4.2,pclmul")]] inline std::uint64_t
+crc32c_lanes(std::byte*& to, std::byte const*& from, std::size_t& size, std::uint64_t crc) noexcept {
+    static constexpr std::uint32_t once = crc32c_zeroes(Lane), twice = crc32c_zeroes(2 * Lane);
+    for (; size >= 3 * Lane; size -= 3 * Lane) {
+        std::uint64_t second = 0, third = 0;
+        for (std::byte const* const end = from + Lane; from != end; from += 8) {
+            std::uint64_t word[3];
+            for (std::size_t i = 0; i < 3; ++i) std::memcpy(&word[i], from + i * Lane, 8);
+            crc = __builtin_ia32_crc32di(crc, word[0]);
+            second = __builtin_ia32_crc32di(second, word[1]);
+            third = __builtin_ia32_crc32di(third, word[2]);
+            if constexpr (Copies) {
+                for (std::size_t i = 0; i < 3; ++i) std::memcpy(to + i * Lane, &word[i], 8);
+                to += 8;
+            }
+        }
+        crc = crc32c_moved(crc, twice) ^ crc32c_moved(second, once) ^ third;
+        from += 2 * Lane;
+        if constexpr (Copies) to += 2 * Lane;
+    }
+    return crc;
+}
+
+/// By instructions, which only a processor has of which crc32c_by_hardware() says so. Copies: also to `to`.
+template <bool Copies>
+[[gnu::target("sse4.2,pclmul")]] inline std::uint32_t
+crc32c_by_instruction(std::byte* to, std::byte const* from, std::size_t size, std::uint32_t before) noexcept {
+    std::uint64_t crc = static_cast<std::uint32_t>(~before);
+    if (size >= 192) {
+        crc = crc32c_lanes<4096, Copies>(to, from, size, crc);
+        crc = crc32c_lanes<512, Copies>(to, from, size, crc);
+        crc = crc32c_lanes<64, Copies>(to, from, size, crc);
+    }
+    for (; size >= 8; size -= 8, from += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, from, 8);
+        crc = __builtin_ia32_crc32di(crc, word);
+        if constexpr (Copies) {
+            std::memcpy(to, &word, 8);
+            to += 8;
+        }
+    }
+    auto narrow = static_cast<std::uint32_t>(crc);
+    for (; size != 0; --size, ++from) {
+        narrow = __builtin_ia32_crc32qi(narrow, static_cast<unsigned char>(*from));
+        if constexpr (Copies) *to++ = *from;
+    }
+    return ~narrow;
+}
+
+#endif
+
+/// Whether this processor has the instructions: two tests of what the compiler's library found at start.
+inline bool crc32c_by_hardware() noexcept {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+#else
+    return false;
+#endif
+}
+
 /// CRC-32C of the data, or of data in pieces: crc32c(b, crc32c(a)) is that of a followed by b.
 ///
-/// Cost:    about 2 GB/s by table, 7 by instruction (-msse4.2); a frame header of 48 bytes some 50 ns.
+/// Cost:    30 GB/s of 16 KiB or more in cache, 4 ns a frame header of 40 bytes; by table, where the processor is not an x86-64
+///          that has the instructions, 2.7 GB/s and 14 ns (bench/kernel_bench.cpp).
 /// Source:  RFC 3720, appendix B.4.
 constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t crc = 0) noexcept {
-#if defined(__SSE4_2__) && defined(__x86_64__)
-    if (!std::is_constant_evaluated()) {
-        std::uint64_t running = static_cast<std::uint32_t>(~crc);
-        std::byte const* at = data.data();
-        std::size_t left = data.size();
-        for (; left >= 8; left -= 8, at += 8) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, at, sizeof word);
-            running = _mm_crc32_u64(running, word);
-        }
-        auto narrow = static_cast<std::uint32_t>(running);
-        for (; left != 0; --left, ++at) narrow = _mm_crc32_u8(narrow, static_cast<unsigned char>(*at));
-        return ~narrow;
-    }
+#if defined(__x86_64__)
+    if (!std::is_constant_evaluated() && crc32c_by_hardware())
+        return crc32c_by_instruction<false>(nullptr, data.data(), data.size(), crc);
 #endif
+    return crc32c_by_table(data, crc);
+}
+
+/// Copies the data to `to` and returns crc32c(data, crc). They do not overlap.
+///
+/// Cost:    29 GB/s of 64 KiB in cache, where memcpy and crc32c one after the other have 23 (bench/kernel_bench.cpp).
+inline std::uint32_t crc32c_copy(std::byte* to, std::span<std::byte const> data,
+                                 std::uint32_t crc = 0) noexcept {
+#if defined(__x86_64__)
+    if (crc32c_by_hardware()) return crc32c_by_instruction<true>(to, data.data(), data.size(), crc);
+#endif
+    if (!data.empty()) std::memcpy(to, data.data(), data.size());
     return crc32c_by_table(data, crc);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/base/crc32c.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string_view>
@@ -10,7 +11,9 @@
 #include "doctest/doctest.h"
 
 using herring::detail::crc32c;
+using herring::detail::crc32c_by_hardware;
 using herring::detail::crc32c_by_table;
+using herring::detail::crc32c_copy;
 
 namespace {
 
@@ -49,19 +52,46 @@ TEST_CASE("known answers: RFC 3720, appendix B.4, and the check value of the cat
     CHECK(crc32c(bytes_of("")) == 0u);
 }
 
-TEST_CASE("any length, any alignment, in pieces") {
+TEST_CASE("any length, any alignment, in pieces; a copy too, to any alignment, and no byte beside it") {
     std::mt19937 from(3);
-    std::vector<std::byte> data(300);
+    std::vector<std::byte> data(320), copy(350);
     for (std::byte& b : data) b = static_cast<std::byte>(from());
     std::span<std::byte const> const all = data;
-    for (std::size_t begin = 0; begin < 9; ++begin)
-        for (std::size_t size = 0; size <= 64; ++size) {
+    for (std::size_t begin = 0; begin < 17; ++begin)
+        for (std::size_t size = 0; size <= 300; ++size) {
             auto const part = all.subspan(begin, size);
-            REQUIRE(crc32c(part) == by_bits(part));
-            REQUIRE(crc32c_by_table(part) == by_bits(part));
+            std::uint32_t const right = by_bits(part);
+            REQUIRE(crc32c(part) == right);
+            REQUIRE(crc32c_by_table(part) == right);
+            std::size_t const at = 1 + (begin * 5 + size) % 16;
+            std::fill(copy.begin(), copy.end(), std::byte{0x5a});
+            REQUIRE(crc32c_copy(copy.data() + at, part) == right);
+            REQUIRE(std::equal(part.begin(), part.end(), copy.begin() + static_cast<std::ptrdiff_t>(at)));
+            REQUIRE(copy[at - 1] == std::byte{0x5a});
+            REQUIRE(copy[at + size] == std::byte{0x5a});
         }
-    for (std::size_t cut = 0; cut <= all.size(); ++cut)
+    for (std::size_t cut = 0; cut <= all.size(); ++cut) {
         REQUIRE(crc32c(all.subspan(cut), crc32c(all.first(cut))) == by_bits(all));
+        REQUIRE(crc32c_copy(copy.data(), all.subspan(cut), crc32c(all.first(cut))) == by_bits(all));
+    }
+}
+
+TEST_CASE("where the lanes of the instruction begin and end") {
+    std::mt19937 from(5);
+    std::vector<std::byte> data(40'000), copy(data.size());
+    for (std::byte& b : data) b = static_cast<std::byte>(from());
+    std::span<std::byte const> const all = data;
+    for (std::size_t const lanes : {192u, 1536u, 12288u, 12288u + 1536u + 192u, 2 * 12288u})
+        for (std::size_t const size : {lanes - 1, lanes, lanes + 1, lanes + 9}) {
+            auto const part = all.subspan(size % 8, size);
+            std::uint32_t const right = by_bits(part);
+            CHECK(crc32c(part) == right);
+            CHECK(crc32c_by_table(part) == right);
+            CHECK(crc32c(part.subspan(1000 % size), crc32c(part.first(1000 % size))) == right);
+            CHECK(crc32c_copy(copy.data(), part) == right);
+            CHECK(std::equal(part.begin(), part.end(), copy.begin()));
+        }
+    if (!crc32c_by_hardware()) MESSAGE("this processor has no instruction for CRC-32C: by table only");
 }
 
 TEST_CASE("one bit wrong is always seen") {
