@@ -134,8 +134,8 @@ inline bool crc32c_by_hardware() noexcept {
 
 /// CRC-32C of the data, or of data in pieces: crc32c(b, crc32c(a)) is that of a followed by b.
 ///
-/// Cost:    30 GB/s of 16 KiB or more in cache, 4 ns a frame header of 40 bytes; by table, where the processor is not an x86-64
-///          that has the instructions, 2.7 GB/s and 14 ns (bench/kernel_bench.cpp).
+/// Cost:    30 GB/s of 4 KiB or more in cache, 2 to 4 ns a frame header of 40 bytes; by table, where the processor is not an
+///          x86-64 that has the instructions, 2.8 GB/s and 9 to 14 ns (bench/kernel_bench.cpp).
 /// Source:  RFC 3720, appendix B.4.
 constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t crc = 0) noexcept {
 #if defined(__x86_64__)
@@ -147,7 +147,7 @@ constexpr std::uint32_t crc32c(std::span<std::byte const> data, std::uint32_t cr
 
 /// Copies the data to `to` and returns crc32c(data, crc). They do not overlap.
 ///
-/// Cost:    29 GB/s of 64 KiB in cache, where memcpy and crc32c one after the other have 23 (bench/kernel_bench.cpp).
+/// Cost:    25 to 29 GB/s of 64 KiB in cache, where memcpy and crc32c one after the other have 23 (bench/kernel_bench.cpp).
 inline std::uint32_t crc32c_copy(std::byte* to, std::span<std::byte const> data,
                                  std::uint32_t crc = 0) noexcept {
 #if defined(__x86_64__)
