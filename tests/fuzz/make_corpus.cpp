@@ -1,0 +1,209 @@
+// herring: writes the corpus of every fuzz target by the encoders: sound inputs, and the same with one thing wrong.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   make_corpus FOLDER      writes FOLDER/<target>/<name>; tests/fuzz/run.sh --corpus builds and runs it
+#include "herring/control/rendezvous/pending_collective.hpp"
+#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/messages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+using namespace herring::detail;
+using wire::append;
+using wire::message_kind;
+
+namespace {
+
+std::filesystem::path top;
+
+void write(char const* target, std::string const& name, byte_buffer const& bytes) {
+    std::filesystem::create_directories(top / target);
+    std::ofstream out(top / target / name, std::ios::binary);
+    out.write(reinterpret_cast<char const*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+byte_buffer joined(std::initializer_list<std::uint8_t> front, std::span<std::byte const> rest = {}) {
+    byte_buffer made;
+    for (std::uint8_t const each : front) append<std::uint8_t>(made, each);
+    made.append(rest);
+    return made;
+}
+
+/// A message as a record of rendezvous_fuzz.
+void add(byte_buffer& to, message_kind kind, std::uint8_t sequence, std::span<std::byte const> body,
+         std::uint8_t at_once) {
+    bool const is_long = body.size() > 255;
+    to.append(joined({static_cast<std::uint8_t>(is_long ? 16 : 0), at_once, 1,
+                      static_cast<std::uint8_t>(kind), sequence}));
+    append<std::uint8_t>(to, body.size() & 255);
+    if (is_long) append<std::uint8_t>(to, body.size() >> 8);
+    to.append(body);
+}
+
+void wire_corpus() {
+    wire::hello said;
+    said.size = 4;
+    said.rank = 3;
+    said.incarnation = 9;
+    said.secret = 5;
+    said.node = "host/boot/net:1";
+    said.boot = "boot";
+    auto const why = herring::failure::make(herring::errc::peer_lost, 1, 2, "all_reduce", "it died; see why");
+    blocked_report report;
+    report.waits = report.waits_of_process = 1;
+    report.channels = 2;
+    report.waiting[0] = {1, 5};
+    report.begun[0] = {0, 3};
+    report.begun[1] = {1, 6};
+    byte_buffer message;
+    wire::append_message(message, message_kind::barrier, 2, 7, {});
+    rendezvous::pending_collective pending(3);
+    for (int r = 0; r < 3; ++r)
+        pending.add(r, message_kind::contribute,
+                    std::as_bytes(std::span("\0abc", static_cast<std::size_t>(r + 1))));
+    auto const both = [](char const* name, std::uint8_t which, std::uint8_t ranks, byte_buffer const& body) {
+        write("wire", name, joined({which, ranks}, body));
+        std::span<std::byte const> const all(body);
+        write("wire", std::string(name) + "-cut", joined({which, ranks}, all.first(all.size() - 1)));
+        byte_buffer more = joined({which, ranks}, body);
+        append<std::uint8_t>(more, 0);
+        write("wire", std::string(name) + "-more", more);
+    };
+    both("head", 0, 3, message);
+    both("hello", 1, 3, said.write());
+    both("failure", 2, 3, wire::write_failure(why));
+    write("wire", "failure-far-rank", joined({2, 1}, wire::write_failure(why)));
+    both("report", 3, 3, wire::write_report(report));
+    both("answer", 4, 3, wire::write_answer({rank_state::waiting, 2}));
+    both("wait", 5, 3, wire::write_wait(std::chrono::milliseconds(1500)));
+    both("missing", 6, 3, wire::waiting_for{2, "ranks 2, 3"}.write());
+    both("welcome", 7, 2, wire::welcome{7, resolve({}), {0, 0, 1}, {0, 0, 0}}.write());
+    write("wire", "welcome-far-node",
+          joined({7, 2}, wire::welcome{7, resolve({}), {0, 2, 1}, {0, 0, 0}}.write()));
+    both("gathered", 8, 2, pending.take());
+    byte_buffer wraps;
+    for (std::uint64_t const size : {~std::uint64_t{0} - 7, std::uint64_t{16}})
+        append<std::uint64_t>(wraps, size);
+    append<std::uint64_t>(wraps, 0);
+    write("wire", "gathered-wraps", joined({8, 1}, wraps));
+}
+
+void rendezvous_corpus() {
+    constexpr std::uint8_t to_rank_0 = 1, admitted = 2;
+    wire::hello said;
+    said.size = 2;
+    said.rank = 1;
+    said.incarnation = 1;
+    said.node = said.boot = "x";
+    auto const why = herring::failure::make(herring::errc::timeout, 1, 0, "wait", "late");
+    blocked_report report;
+    report.waits = report.waits_of_process = 1;
+    auto const scene = [](char const* name, std::uint8_t flags, auto&& fill) {
+        byte_buffer made = joined({flags});
+        fill(made);
+        write("rendezvous", name, made);
+    };
+    std::byte const three[3]{};
+    scene("hello", to_rank_0, [&](byte_buffer& to) { add(to, message_kind::hello, 0, said.write(), 7); });
+    scene("hello-twice", to_rank_0, [&](byte_buffer& to) {
+        said.size = 3;
+        add(to, message_kind::hello, 0, said.write(), 255);
+        said.size = 2;
+        add(to, message_kind::hello, 0, said.write(), 255);
+    });
+    scene("hello-leave", to_rank_0, [&](byte_buffer& to) {
+        said.size = 2;
+        add(to, message_kind::hello, 0, said.write(), 255);
+        add(to, message_kind::leave, 0, {}, 255);
+    });
+    scene("rank", to_rank_0 | admitted, [&](byte_buffer& to) {
+        add(to, message_kind::heartbeat, 0, {}, 5);
+        add(to, message_kind::contribute, 1, three, 5);
+        add(to, message_kind::barrier, 2, {}, 5);
+    });
+    scene("rank-suspects", to_rank_0 | admitted, [&](byte_buffer& to) {
+        add(to, message_kind::suspicion, 1, wire::write_failure(why), 255);
+        add(to, message_kind::probe_reply, 1, wire::write_answer({rank_state::waiting, 0}), 255);
+        add(to, message_kind::blocked, 0, wire::write_report(report), 255);
+        add(to, message_kind::deadline_passed, 1, wire::write_wait(std::chrono::milliseconds(9)), 255);
+    });
+    scene("rank-fails", to_rank_0 | admitted,
+          [&](byte_buffer& to) { add(to, message_kind::fail, 0, wire::write_failure(why), 255); });
+    scene("rank-crossed", to_rank_0 | admitted,
+          [&](byte_buffer& to) { add(to, message_kind::barrier, 1, {}, 255); });
+    scene("no-rank-0", 0, [&](byte_buffer& to) {
+        add(to, message_kind::fail, 0, wire::write_failure(why), 255);
+        add(to, message_kind::collective_result, 1, three, 255);
+    });
+    scene("rank-0-waits", 0, [&](byte_buffer& to) {
+        add(to, message_kind::still_waiting_for, 0, wire::waiting_for{1, "rank 1"}.write(), 3);
+        add(to, message_kind::refuse, 0, wire::write_failure(why), 3);
+    });
+    scene("rank-0", admitted, [&](byte_buffer& to) {
+        rendezvous::pending_collective pending(2);
+        for (int r = 0; r < 2; ++r) pending.add(r, message_kind::contribute, three);
+        add(to, message_kind::heartbeat, 0, {}, 9);
+        add(to, message_kind::collective_result, 1, pending.take(), 9);
+        add(to, message_kind::collective_result, 2, {}, 9);
+        add(to, message_kind::probe, 1, {}, 9);
+        add(to, message_kind::leave, 0, {}, 9);
+    });
+    scene("rank-0-result-wraps", admitted, [&](byte_buffer& to) {
+        byte_buffer body;
+        append<std::uint64_t>(body, ~std::uint64_t{0} - 7);
+        append<std::uint64_t>(body, 8);
+        add(to, message_kind::collective_result, 1, body, 255);
+    });
+    write("rendezvous", "text",
+          joined({to_rank_0, 1, 255, 1, 18}, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n", 18))));
+}
+
+void tcp_corpus() {
+    auto const file = [](char const* name, std::initializer_list<std::uint8_t> bytes) {
+        write("tcp", name, joined(bytes));
+    };
+    file("posted", {0, 1, 1, 0, 5, 4, 0, 3, 9, 1, 5, 4, 0, 4, 'a', 'b', 'c', 'd'});
+    file("early", {3, 60, 1, 5, 4, 0, 4, 'a', 'b', 'c', 'd', 0, 1, 1, 2, 5, 16, 0});
+    file("too-long-for-its-receive", {0, 1, 1, 0, 5, 2, 0, 2, 255, 1, 5, 4, 0, 0});
+    file("too-long-for-all", {11, 255, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 4, 'a', 'b', 'c', 'd'});
+    file("other-job", {18, 255, 1, 5, 4, 0, 9, 9, 9, 9, 9, 9, 9, 9, 0});
+    file("no-frame", {1, 255, 1, 4, 'G', 'E', 'T', ' '});
+}
+
+void environment_corpus() {
+    auto const file = [](char const* name, std::string_view text) {
+        byte_buffer made;
+        append(made, text);
+        write("environment", name, made);
+    };
+    using namespace std::string_view_literals;
+    file("own", "A=1\0B=4\0C=10.0.0.1:4711\0D=5s"sv);
+    file("torchrun", "F=0\0G=2\0H=node0\0I=29500"sv);
+    file("open-mpi", "J=1\0L=2\0]=2\0Y=7"sv);
+    file("slurm", "O=3\0P=8\0Q=17\0R=gpu[07-09,12],login\0S=2"sv);
+    file("address", "[::1]:4711"sv);
+    file("no-address", "[::1"sv);
+    file("nodes", "gpu[07-09"sv);
+    file("time", "999999999999s"sv);
+    file("number", "999999999999999999"sv);
+    file("memory", "MemTotal: 99999999999999999999 kB"sv);
+    file("groups", "7:cpu,memory:/a/b\n0::/c\n0::no/root\n"sv);
+}
+
+} // namespace
+
+int main(int count, char** words) {
+    if (count != 2) return 2;
+    top = words[1];
+    wire_corpus();
+    rendezvous_corpus();
+    tcp_corpus();
+    environment_corpus();
+}
