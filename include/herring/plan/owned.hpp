@@ -58,15 +58,17 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, pl
 /// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.
 ///
 /// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
-///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several.
+///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several. `slotted`: parts
+///        of chunks are sent, which lie in slots; else results alone.
 /// Cost:  O(ranks); no allocation if `shards` has the capacity.
-constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
+constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned, bool slotted,
                             plan const& of, topology const& map, std::vector<shard>& shards) {
     result = {.elements = elements, .path = route_of(elements * of.element_bytes, owned, of)};
     shards.clear();
     bool const one_node = of.nodes == 1;
     std::size_t const chunk = std::max(
         (one_node ? of.tuning.local_chunk_bytes : of.tuning.chunk_bytes) / of.element_bytes, std::size_t{1});
+    std::size_t const of_owner = one_node || slotted ? chunk : of.unslotted_elements();
     auto const add = [&](range const& what, server_id server, int owner, int dealt_to, std::size_t most) {
         if (what.elements == 0) return;
         shard part = cut(what.offset, what.elements, server, most, of.line_elements, dealt_to);
@@ -80,7 +82,7 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
     } else {
         for (int r = 0; r < map.size(); ++r)
             add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),
-                map.local_rank(r), 1, chunk);
+                map.local_rank(r), 1, of_owner);
     }
     result.shards = static_cast<std::uint32_t>(shards.size());
 }

@@ -205,6 +205,11 @@ struct plan {
     constexpr std::size_t slot_elements() const noexcept {
         return std::max(tuning.chunk_bytes / element_bytes, line_elements);
     }
+    /// Elements of the largest chunk by two hops that lies in no slot: of an all-gather, whose pushes are empty and whose results
+    /// come to where they belong. As much is in flight as of an all-reduce, which has a window of pushes and one of results.
+    constexpr std::size_t unslotted_elements() const noexcept {
+        return std::max(2 * tuning.chunk_bytes / element_bytes, line_elements);
+    }
     constexpr std::size_t hop_slot_elements() const noexcept {
         return std::min(one_hop_limit() / element_bytes, slot_elements());
     }

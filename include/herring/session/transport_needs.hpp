@@ -26,7 +26,8 @@ constexpr transport_needs transport_needs_of(plan const& from, std::span<int con
     return {.peers = peers,
             .receives_per_peer = posts,
             .sends_per_peer = posts,
-            .largest_message = std::max(from.slot_elements() * from.part_element_bytes, disseminated),
+            .largest_message = std::max({from.slot_elements() * from.part_element_bytes,
+                                         from.unslotted_elements() * from.element_bytes, disseminated}),
             .timeout = timeout};
 }
 

@@ -135,7 +135,7 @@ template <class Store, class Sharding> class collective {
         if (program_.has_owners()) {
             for (int r = 0; r < ranks_; ++r)
                 last_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
-            session_.divide_owned(last_.whole, elements_, last_.owned, last_.shards);
+            session_.divide_owned(last_.whole, elements_, last_.owned, slotted(), last_.shards);
         } else {
             divide_whole(elements_, last_);
         }
@@ -257,6 +257,9 @@ template <class Store, class Sharding> class collective {
         return session.finish(submitted_, deadline);
     }
 
+    // Whether other nodes' parts come before results do.
+    bool slotted() const noexcept { return program_.gives != share::owned; }
+
     void divide_whole(std::size_t elements, division& of) {
         session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
                                            program_.is_symmetric());
@@ -271,7 +274,8 @@ template <class Store, class Sharding> class collective {
                 owns > before ? std::min(owns - before, most) : 0;
         }
         std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
-        session_.divide_owned(of.whole, place_owned(of.owned, stride, session_.plan()), of.owned, of.shards);
+        session_.divide_owned(of.whole, place_owned(of.owned, stride, session_.plan()), of.owned, slotted(),
+                              of.shards);
     }
 
     session_base& session_;

@@ -69,7 +69,7 @@ class session_base {
     }
     /// The same of a bucket of which each rank owns a range.
     HERRING_SEPARABLE void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,
-                                        std::vector<shard>& shards) const;
+                                        bool slotted, std::vector<shard>& shards) const;
 
   protected:
     ~session_base() = default;

@@ -333,8 +333,8 @@ class world_of {
     template <class Operation> void submit_as(rank& r, std::size_t which, int root = -1) {
         constexpr std::uint8_t number = engine::template number_of<Operation>();
         herring::bucket b = made.buckets[which];
-        auto const& [ranges, shards] = owned_by_bucket(which);
-        bool const by_owner = number == 1 || number == 2;
+        bool const by_owner = number == 1 || number == 2, gathers = number == 2;
+        auto const& [ranges, shards] = owned_by_bucket(which, gathers);
         if (by_owner) b.path = herring::detail::route_of(b.elements * sizeof(T), ranges, made);
         r.runs->submit({.shards = by_owner ? shards.data() : made.shards.data() + b.first_shard,
                         .shard_count = by_owner ? static_cast<std::uint32_t>(shards.size()) : b.shards,
@@ -430,17 +430,20 @@ class world_of {
   private:
     // Ranges and shards of a bucket that has owners, made once: executions point to them.
     std::pair<std::vector<herring::range>, std::vector<herring::shard>> const&
-    owned_by_bucket(std::size_t which) {
-        auto const [at, is_new] = owned_.try_emplace(which);
+    owned_by_bucket(std::size_t which, bool gathers) {
+        auto const [at, is_new] = owned_.try_emplace({which, gathers});
         if (is_new) {
             auto& [ranges, shards] = at->second;
             for (int r = 0; r < map.size(); ++r) ranges.push_back(owned(which, r));
             herring::bucket divided;
-            herring::detail::divide_owned(divided, made.buckets[which].elements, ranges, made, map, shards);
+            herring::detail::divide_owned(divided, made.buckets[which].elements, ranges, !gathers, made, map,
+                                          shards);
         }
         return at->second;
     }
-    std::map<std::size_t, std::pair<std::vector<herring::range>, std::vector<herring::shard>>> owned_;
+    std::map<std::pair<std::size_t, bool>,
+             std::pair<std::vector<herring::range>, std::vector<herring::shard>>>
+        owned_;
 
     static int total(std::vector<int> const& nodes) {
         int sum = 0;

@@ -28,29 +28,34 @@ TEST_CASE("owned: each rank's range is a shard of its own, whose chunks cover it
                 std::vector<std::size_t>{}, map, 4, 4, tuning);
             std::vector<range> owned;
             for (int r = 0; r < map.size(); ++r) owned.push_back(owned_range(elements, r, map.size()));
-            bucket b;
-            std::vector<shard> shards(7); // what was there before goes
-            detail::divide_owned(b, elements, owned, of, map, shards);
-            CHECK(b.elements == elements);
-            CHECK(b.shards == shards.size());
-            CHECK(b.path == detail::route_of(elements * 4, owned, of));
-            std::size_t covered = 0, chunks = 0;
-            for (shard const& s : shards) {
-                chunks += s.chunks;
-                if (b.path == route::one_hop) {
-                    CHECK(s.owner == -1);
-                    CHECK(s.server.value == -1);
+            for (bool const slotted : {true, false}) {
+                bucket b;
+                std::vector<shard> shards(7); // what was there before goes
+                detail::divide_owned(b, elements, owned, slotted, of, map, shards);
+                CHECK(b.elements == elements);
+                CHECK(b.shards == shards.size());
+                CHECK(b.path == detail::route_of(elements * 4, owned, of));
+                std::size_t covered = 0, chunks = 0;
+                for (shard const& s : shards) {
+                    chunks += s.chunks;
+                    if (b.path == route::one_hop) {
+                        CHECK(s.owner == -1);
+                        CHECK(s.server.value == -1);
+                        covered += s.elements;
+                        continue;
+                    }
+                    int const rank = map.rank_of(map.nodes() > 1 ? of.roles.node_of(s.server) : 0, s.owner);
+                    CHECK(owned[static_cast<std::size_t>(rank)] == range{s.offset, s.elements});
+                    // What lies in no slot, as what is gathered over the network, comes in twice as much at a time.
+                    std::size_t const most = map.nodes() == 1 ? 512 : slotted ? 1024 : 2048;
+                    CHECK(s.chunk_elements * 4 <= most);
+                    CHECK(s.chunk_elements * s.chunks >= s.elements);
+                    CHECK(s.chunks == detail::divide_up(s.elements * 4, most));
                     covered += s.elements;
-                    continue;
                 }
-                int const rank = map.rank_of(map.nodes() > 1 ? of.roles.node_of(s.server) : 0, s.owner);
-                CHECK(owned[static_cast<std::size_t>(rank)] == range{s.offset, s.elements});
-                CHECK(s.chunk_elements * 4 <= 1024);
-                CHECK(s.chunk_elements * s.chunks >= s.elements);
-                covered += s.elements;
+                CHECK(covered == elements);
+                CHECK(chunks == b.chunks);
             }
-            CHECK(covered == elements);
-            CHECK(chunks == b.chunks);
         }
 }
 
@@ -72,7 +77,7 @@ TEST_CASE("owned: ranges of a piece are padded only where owners write them at t
         }
         bucket b;
         std::vector<shard> shards;
-        detail::divide_owned(b, elements, owned, of, map, shards);
+        detail::divide_owned(b, elements, owned, true, of, map, shards);
         CHECK(b.path == (one_hop ? route::one_hop : route::two_hop));
         CHECK(shards.size() == (one_hop ? 1u : each > 1 ? 512u : 511u));
     }
@@ -101,7 +106,7 @@ TEST_CASE("owned: one hop as long as a node's share fits a slot, where nodes hav
         }
         bucket b;
         std::vector<shard> shards;
-        detail::divide_owned(b, elements, owned, of, map, shards);
+        detail::divide_owned(b, elements, owned, true, of, map, shards);
         return b;
     };
     topology const apart = topology::uniform(4, 1), shared = topology::uniform(2, 2);
@@ -126,7 +131,7 @@ TEST_CASE("owned: no node sends more of a chunk by one hop than a slot holds, at
                 for (int r = 0; r < map.size(); ++r) owned.push_back(owned_range(elements, r, map.size()));
                 bucket b;
                 std::vector<shard> shards;
-                detail::divide_owned(b, elements, owned, of, map, shards);
+                detail::divide_owned(b, elements, owned, true, of, map, shards);
                 if (b.path != route::one_hop) continue;
                 for (shard const& s : shards)
                     for (std::size_t k = 0; k < s.chunks; ++k) {

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/engine/operation.hpp"
 #include "herring/engine/state.hpp"
+#include "herring/kernel/stream_copy.hpp"
 
 #include <cstddef>
 #include <span>
@@ -34,8 +35,9 @@ class all_gather_traffic {
         return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
                 own.elements * state_.element_bytes};
     }
+    /// From where the owner has it: its copy at the result may have gone past the caches.
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
-        return state_.result(e, c);
+        return {state_.given_by(e, c.owner, c.offset), c.elements * state_.element_bytes};
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return state_.result(e, c).data();
@@ -70,7 +72,14 @@ class all_gather {
         }
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        if (c.owner >= 0) return spread(e, c.range(), state_.given_by(e, c.owner, c.offset));
+        if (c.owner >= 0) {
+            std::byte const* const from = state_.given_by(e, c.owner, c.offset);
+            if (e.out == nullptr || e.elements * state_.element_bytes < streamed_bytes)
+                return spread(e, c.range(), from);
+            std::byte* const to = state_.result_of(e, state_.who.local, c.offset);
+            if (to != from) kernel::stream_copy(to, from, c.elements * state_.element_bytes);
+            return;
+        }
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) {
                 std::size_t const begin = state_.owned_by_node(e, c, p.node).offset;
@@ -104,6 +113,9 @@ class all_gather {
     }
 
   private:
+    /// Results from this size on do not stay in a core's cache: an ordinary copy would read what it overwrites.
+    static constexpr std::size_t streamed_bytes = 4 << 20;
+
     /// Into the results of all local ranks.
     void spread(execution const& e, range const& what, std::byte const* from) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l)

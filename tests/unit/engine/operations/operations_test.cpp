@@ -141,10 +141,10 @@ TEST_CASE("operations: results land elsewhere than the contribution where no oth
         std::vector<herring::range> ranges;
         std::size_t const n = all.made.buckets[which].elements;
         for (int r = 0; r < 3; ++r) ranges.push_back(all.owned(which, r));
-        std::vector<herring::shard> shards;
-        herring::bucket b;
-        herring::detail::divide_owned(b, n, ranges, all.made, all.map, shards);
         for (bool const gathers : {false, true}) {
+            std::vector<herring::shard> shards;
+            herring::bucket b;
+            herring::detail::divide_owned(b, n, ranges, !gathers, all.made, all.map, shards);
             for (std::size_t r = 0; r < 3; ++r) {
                 herring::range const own = ranges[r];
                 in[r].resize(gathers ? own.elements : n);
