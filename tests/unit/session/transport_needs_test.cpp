@@ -20,11 +20,12 @@ TEST_CASE("transport_needs: two windows, one of one hop, and the largest chunk a
     std::vector<int> const peers{1, 2};
     for (int const local : {1, 2}) {
         plan const made = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
-            tensors, topology::uniform(3, local), 2, 4, tuning);
+            tensors, topology::uniform(3, local), 2, 8, tuning);
         transport_needs const needs = detail::transport_needs_of(made, peers, std::chrono::milliseconds(70));
         CHECK(needs.receives_per_peer == 2 * 5 + plan::one_hop_window() + 4);
         CHECK(needs.sends_per_peer == needs.receives_per_peer);
-        CHECK(needs.largest_message == (local == 1 ? 4096u : 8192u)); // a node's sum is wide
+        // Two chunks' bytes, of an all-gather; a node's sum is four times as wide here.
+        CHECK(needs.largest_message == (local == 1 ? 8192u : 16'384u));
         CHECK(needs.peers.data() == peers.data());
         CHECK(needs.timeout == std::chrono::milliseconds(70));
     }
@@ -32,8 +33,8 @@ TEST_CASE("transport_needs: two windows, one of one hop, and the largest chunk a
 
 TEST_CASE("transport_needs: by dissemination a message has the parts of up to half the nodes") {
     std::size_t const tensors[] = {1024};
-    exchange_tuning tuning{.chunk_bytes = 16 << 10,
-                           .window_bytes = 32 << 10,
+    exchange_tuning tuning{.chunk_bytes = 8 << 10,
+                           .window_bytes = 16 << 10,
                            .one_hop_bytes = 16 << 10,
                            .message_ns = 1000,
                            .latency_ns = 1,
