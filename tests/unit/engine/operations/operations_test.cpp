@@ -8,6 +8,8 @@
 
 #include "unit/engine/mesh.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -177,6 +179,55 @@ TEST_CASE("operations: results land elsewhere than the contribution where no oth
                         for (int k = 0; k < 3; ++k) due += value(k, which, i + ranges[r].offset);
                     REQUIRE(out[r][i] == due);
                 }
+        }
+    }
+}
+
+TEST_CASE(
+    "operations: ranges that are gathered past the caches come whole, and leave what was given as it was") {
+    herring::exchange_tuning tuning = mesh::small_tuning();
+    tuning.chunk_bytes = tuning.window_bytes = 64 << 10;
+    world all({1, 1, 1}, {(std::size_t{1} << 20) + 5}, tuning, 4, 0); // over 4 MiB; ranges end within a line
+    std::size_t const n = all.made.buckets[0].elements;
+    std::vector<herring::range> ranges;
+    for (int r = 0; r < 3; ++r) ranges.push_back(all.owned(0, r));
+    std::vector<herring::shard> shards;
+    herring::bucket b;
+    herring::detail::divide_owned(b, n, ranges, false, all.made, all.map, shards);
+    REQUIRE(b.path == herring::route::two_hop);
+    std::vector<std::int32_t> due(n);
+    for (std::size_t r = 0; r < 3; ++r)
+        for (std::size_t i = ranges[r].offset; i < ranges[r].end(); ++i)
+            due[i] = value(static_cast<int>(r), 0, i);
+    std::vector<std::vector<std::int32_t>> in(3), out(3);
+    auto const gather = [&](std::size_t r, std::int32_t* from) {
+        auto& one = *all.ranks[r];
+        one.runs->submit({.shards = shards.data(),
+                          .shard_count = b.shards,
+                          .path = b.path,
+                          .operation = 2,
+                          .own = reinterpret_cast<std::byte*>(from),
+                          .elements = n,
+                          .owned = ranges.data(),
+                          .out = reinterpret_cast<std::byte*>(out[r].data()),
+                          .own_begin = ranges[r].offset});
+        ++one.submitted;
+    };
+    auto const first = [&](std::size_t r) {
+        return due.begin() + static_cast<std::ptrdiff_t>(ranges[r].offset);
+    };
+    for (bool const in_place : {false, true}) {
+        for (std::size_t r = 0; r < 3; ++r) {
+            auto const end = first(r) + static_cast<std::ptrdiff_t>(ranges[r].elements);
+            in[r].assign(first(r), end);
+            out[r].assign(n, -1);
+            if (in_place) std::copy(first(r), end, out[r].begin() + (first(r) - due.begin()));
+            gather(r, in_place ? out[r].data() + ranges[r].offset : in[r].data());
+        }
+        REQUIRE(all.settle());
+        for (std::size_t r = 0; r < 3; ++r) {
+            CHECK((out[r] == due));
+            CHECK((std::equal(in[r].begin(), in[r].end(), first(r))));
         }
     }
 }
