@@ -21,13 +21,14 @@ namespace HERRING_NAMESPACE::detail {
 constexpr transport_needs transport_needs_of(plan const& from, std::span<int const> peers,
                                              std::chrono::milliseconds timeout = usual_timeout) noexcept {
     std::size_t const disseminated = from.dissemination_message_bytes();
+    std::size_t const slotted = from.slot_elements() * from.part_element_bytes,
+                      unslotted = from.unslotted_elements() * from.element_bytes;
     std::size_t const posts = 2 * from.window() + plan::one_hop_window() +
                               (disseminated > 0 ? plan::dissemination_window() : 0) + 4;
     return {.peers = peers,
             .receives_per_peer = posts,
             .sends_per_peer = posts,
-            .largest_message = std::max({from.slot_elements() * from.part_element_bytes,
-                                         from.unslotted_elements() * from.element_bytes, disseminated}),
+            .largest_message = std::max(std::max(slotted, unslotted), disseminated),
             .timeout = timeout};
 }
 
