@@ -78,11 +78,22 @@ struct input {
 
 } // namespace fuzz
 
-void* operator new(std::size_t bytes) { return fuzz::memory::taken(bytes); }
-void* operator new[](std::size_t bytes) { return fuzz::memory::taken(bytes); }
-void operator delete(void* at) noexcept { std::free(at); }
-void operator delete[](void* at) noexcept { std::free(at); }
-void operator delete(void* at, std::size_t) noexcept { std::free(at); }
-void operator delete[](void* at, std::size_t) noexcept { std::free(at); }
+// Out of line: g++ would see malloc and free inside, and warn of a new that is freed.
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return fuzz::memory::taken(bytes); }
+[[gnu::noinline]] void* operator new[](std::size_t bytes) { return fuzz::memory::taken(bytes); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept {
+    try {
+        return fuzz::memory::taken(bytes);
+    } catch (std::bad_alloc const&) {
+        return nullptr;
+    }
+}
+[[gnu::noinline]] void* operator new[](std::size_t bytes, std::nothrow_t const& no) noexcept {
+    return operator new(bytes, no);
+}
+[[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete[](void* at) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete(void* at, std::size_t) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete[](void* at, std::size_t) noexcept { std::free(at); }
 
 #endif // HERRING_TESTS_FUZZ_FUZZ_HPP

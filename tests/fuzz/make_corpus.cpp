@@ -142,6 +142,10 @@ void rendezvous_corpus() {
         add(to, message_kind::fail, 0, wire::write_failure(why), 255);
         add(to, message_kind::collective_result, 1, three, 255);
     });
+    scene("refused-by-far-rank", 0, [&](byte_buffer& to) {
+        auto const far = herring::failure::make(herring::errc::refused, 1, 1 << 26, "join", "no");
+        add(to, message_kind::refuse, 0, wire::write_failure(far), 255);
+    });
     scene("rank-0-waits", 0, [&](byte_buffer& to) {
         add(to, message_kind::still_waiting_for, 0, wire::waiting_for{1, "rank 1"}.write(), 3);
         add(to, message_kind::refuse, 0, wire::write_failure(why), 3);

@@ -239,6 +239,7 @@ class participant final : public control_endpoint<participant> {
             why_refused_ = failure::make(errc::refused, settings_.rank, 0, "join",
                                          "refused by rank 0, in words of another version");
         why_refused_.reporter = settings_.rank;
+        if (why_refused_.peer >= settings_.size) why_refused_.peer = 0;
         if (again) return give_up_on(from, {why_refused_.text});
         stage_ = stage::refused;
         lock_.notify_all();

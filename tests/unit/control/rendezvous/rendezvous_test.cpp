@@ -337,6 +337,30 @@ TEST_CASE("rendezvous: what is no rank 0 before the welcome is tried again, and 
     other.join();
 }
 
+TEST_CASE("rendezvous: a refusal that names a rank beyond the world is rank 0's") {
+    listener hub;
+    std::thread other([&] {
+        puppet rank_0;
+        pollfd knock{hub.socket, POLLIN, 0};
+        REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
+        rank_0.socket = ::accept(hub.socket, nullptr, nullptr);
+        rank_0.await(rendezvous::message_kind::hello);
+        rank_0.say(rendezvous::message_kind::refuse, 0,
+                   rendezvous::write_failure(failure::make(errc::refused, 9, 1 << 26, "join", "no")));
+        rank_0.hear();
+    });
+    try {
+        join(1, 2, hub, {});
+        FAIL("it joined");
+    } catch (herring::error const& why) {
+        CHECK(why.code() == errc::refused);
+        CHECK(why.peer() == 0);
+        CHECK(why.reported_by() == 1);
+    }
+    other.join();
+    ::close(hub.socket);
+}
+
 TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses its place to the rank") {
     listener hub;
     std::optional<world> rank_0;
