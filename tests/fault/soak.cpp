@@ -1,0 +1,37 @@
+// herring: runs the soak for as long as wanted: soak --seconds 3600 --seed 1. Its summary ends with «passed» or «FAILED».
+// SPDX-License-Identifier: Apache-2.0
+#include "soak.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+int main(int count, char** words) {
+    fault::soak::options o;
+    auto const number = [&](int i) { return i + 1 < count ? std::atof(words[i + 1]) : 0; };
+    for (int i = 1; i < count; ++i) {
+        if (std::strcmp(words[i], "--seconds") == 0) {
+            o.seconds = number(i++);
+        } else if (std::strcmp(words[i], "--seed") == 0) {
+            o.seed = i + 1 < count ? std::strtoull(words[i + 1], nullptr, 10) : 0;
+            ++i;
+        } else if (std::strcmp(words[i], "--cores") == 0) {
+            o.cores = number(i++);
+        } else if (std::strcmp(words[i], "--life") == 0) {
+            o.longest_life = number(i++);
+        } else if (std::strcmp(words[i], "--no-network") == 0) {
+            o.network = false;
+        } else if (std::strcmp(words[i], "--no-steady") == 0) {
+            o.steady = false;
+        } else {
+            std::puts(
+                "soak [--seconds 60] [--seed 1] [--cores 0.7] [--life 20] [--no-network] [--no-steady]\n"
+                "  --cores       of the machine, on average; ranks pause between calls\n"
+                "  --life        of a world, at most, in seconds\n"
+                "  --no-network  one host, without network namespaces\n"
+                "  --no-steady   without the world that lives all the time");
+            return 2;
+        }
+    }
+    return fault::soak::run(o);
+}
