@@ -3,7 +3,10 @@
 #ifndef HERRING_TESTS_FAULT_HOSTS_HPP
 #define HERRING_TESTS_FAULT_HOSTS_HPP
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +43,14 @@ template <class T> T* in_shared_memory() {
     void* const at = ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::bad_alloc();
     return ::new (at) T;
+}
+
+/// The least value that a share `p` of them does not exceed; -1 without any.
+inline double percentile(std::vector<double> values, double p) {
+    if (values.empty()) return -1;
+    std::sort(values.begin(), values.end());
+    auto const rank = static_cast<std::size_t>(std::ceil(p * static_cast<double>(values.size())));
+    return values[std::clamp<std::size_t>(rank, 1, values.size()) - 1];
 }
 
 /// A TCP connection over IPv4 as the kernel lists it, or a socket that listens.

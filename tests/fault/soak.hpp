@@ -911,12 +911,9 @@ inline void throw_junk(std::vector<std::pair<std::string, int>> const& ends, std
     sleep_for(ns(1));
 }
 
-inline std::string percentile(std::vector<double> v, double p) {
-    if (v.empty()) return "-";
-    std::sort(v.begin(), v.end());
-    char text[32];
-    std::snprintf(text, sizeof text, "%.0f",
-                  v[std::min(v.size() - 1, static_cast<std::size_t>(p * static_cast<double>(v.size())))]);
+inline std::string text_of(std::vector<double> const& values, double p) {
+    char text[32] = "-";
+    if (!values.empty()) std::snprintf(text, sizeof text, "%.0f", percentile(values, p));
     return text;
 }
 
@@ -938,8 +935,8 @@ inline void print(tally const& t, options const& o, double seconds, double cores
     std::uint64_t worlds = 0;
     for (int i = 0; i < endings; ++i) {
         std::printf("    %-34s %8llu   %26s %7s %5s\n", names_of_endings[i],
-                    static_cast<unsigned long long>(t.lives[i]), percentile(t.after_ms[i], 0.5).c_str(),
-                    percentile(t.after_ms[i], 0.99).c_str(), percentile(t.after_ms[i], 1).c_str());
+                    static_cast<unsigned long long>(t.lives[i]), text_of(t.after_ms[i], 0.5).c_str(),
+                    text_of(t.after_ms[i], 0.99).c_str(), text_of(t.after_ms[i], 1).c_str());
         worlds += t.lives[i];
     }
     std::printf("    %-34s %8llu\n", "together", static_cast<unsigned long long>(worlds));
