@@ -241,6 +241,7 @@ class basic_reducer
         if (failure const* const why = session_.failed()) return status(*why);
         parts_->steps.check_between_steps("all_reduce");
         detail::check_apart(calls_, "all_reduce", std::as_bytes(in), std::as_bytes(out), sizeof(element));
+        if (out.empty()) return {};
         return reduce_buffer(in.data(), out.data(), out.size(), deadline);
     }
 
@@ -279,7 +280,8 @@ class basic_reducer
         detail::call const here(calls_, "all_reduce");
         if (failure const* const why = session_.failed()) return status(*why);
         parts_->steps.check_between_steps("all_reduce");
-        if (!inout.empty()) parts_->steps.order_after(inout.data(), in, "all_reduce");
+        if (inout.empty()) return {};
+        parts_->steps.order_after(inout.data(), in, "all_reduce");
         return reduce_buffer(inout.data(), inout.data(), inout.size(), deadline);
     }
 
@@ -326,8 +328,8 @@ class basic_reducer
         return ended;
     }
 
+    // At least one element.
     status reduce_buffer(element const* in, element* out, std::size_t count, time_point deadline) {
-        if (count == 0) return {};
         status ended = parts_->collectives.run(session_, {}, in, out, count, deadline);
         session_.rethrow_of_handlers();
         return ended;

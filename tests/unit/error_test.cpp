@@ -58,6 +58,24 @@ TEST_CASE("error: a status is a failure or ok, and throws when asked for its val
     CHECK_THROWS_WITH_AS(bad.value(), "herring: rank 0: wait: peer lost (rank 2): gone", error);
 }
 
+TEST_CASE("error: a status is copied with its failure; one that is ok names nobody") {
+    status const bad(failure::make(errc::timeout, 1, 3, "wait", "it is late"));
+    status there(bad);
+    CHECK(there.code() == errc::timeout);
+    CHECK(there.message() == bad.message());
+    CHECK(there.why().reporter == 1);
+    there = status();
+    CHECK(there.ok());
+    CHECK(there.peer() == -1);
+    CHECK(there.why().what == errc::ok);
+    CHECK(std::string_view(there.why().text).empty());
+    CHECK(there.message() == "ok");
+    there = bad;
+    CHECK(there.peer() == 3);
+    CHECK(std::string_view(there.why().operation) == "wait");
+    CHECK(status(failure()).ok());
+}
+
 TEST_CASE("error: every code has a name of its own") {
     std::set<std::string> names;
     int const last = static_cast<int>(errc::internal);

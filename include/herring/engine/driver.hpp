@@ -42,11 +42,15 @@ template <class Core, class Waiting> class wait_loop {
     ~wait_loop() { stop_waiting(); }
 
     /// Something moved.
-    void reset() noexcept { rounds_ = 0; }
+    void reset() noexcept {
+        rounds_ = 0;
+        last_ = {};
+        spent_ = {};
+    }
 
     /// This rank waits no more.
     void stop_waiting() noexcept {
-        rounds_ = 0;
+        reset();
         if (looked_ == time_point{}) return;
         detector(ranks_).not_waiting();
         looked_ = {};
@@ -58,8 +62,10 @@ template <class Core, class Waiting> class wait_loop {
     /// the driver has to have the engine sleep, and to look around then; or time_point{}: not.
     [[nodiscard]] time_point wait(time_point deadline) noexcept {
         time_point asleep{};
-        // Reading the clock costs as much as a few polls: not in every round.
-        if (rounds_ % 8 == 0) check_world(deadline);
+        // To read the clock and look around costs as much as a few polls: not in every round, nor in the first ones, in which
+        // most waits in memory end.
+        bool const looks = rounds_ % 8 == 7;
+        if (looks) check_world(deadline);
         switch (policy_.next(rounds_, spent_.count(), oversubscribed_)) {
         case wait_action::poll:
             break;
@@ -68,9 +74,10 @@ template <class Core, class Waiting> class wait_loop {
             break;
         case wait_action::yield:
             ::sched_yield();
-            if (rounds_ % 8 != 0) check_world(deadline);
+            if (!looks) check_world(deadline);
             break;
         case wait_action::sleep:
+            if (!looks) check_world(deadline); // the others are to know whom this rank waits for
             asleep = wake_up(deadline);
             break;
         }
@@ -81,10 +88,7 @@ template <class Core, class Waiting> class wait_loop {
     /// Tells the world whom this rank waits for, and takes what it says; at the deadline, accuses.
     void check_world(time_point deadline) noexcept {
         time_point const now = clock::now();
-        if (rounds_ == 0) {
-            last_ = now;
-            spent_ = {};
-        }
+        if (last_ == time_point{}) last_ = now;
         std::uint32_t const question = detector(ranks_).probe();
         wait_target const who = core_.waiting_for();
         detector(ranks_).waits_for(who.rank, question);
@@ -149,8 +153,8 @@ template <class Core, class Waiting> class wait_loop {
     long_wait* const listed_; // nullptr: it is not the program's thread that waits
     Waiting policy_{};
     std::uint32_t rounds_ = 0;
-    std::chrono::nanoseconds spent_{0}; // of this core, on polls that found nothing
-    time_point last_{};
+    std::chrono::nanoseconds spent_{0};  // of this core, on polls that found nothing
+    time_point last_{};                  // look at the clock since something moved
     time_point looked_{};                // around; not since this stretch began: never
     clock::duration excused_{0};         // by so much later the deadline passes
     std::uint32_t question_ = 0;         // that was asked because of this wait; 0: none

@@ -105,10 +105,10 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
             ++progress;
         }
         for (bool more = true; more && !machine_.is_failing();) {
-            detail::wanted_work wanted;
-            progress += machine_.step(wanted);
-            more = wanted.any();
-            if (more) perform(wanted);
+            wanted_.what = detail::wanted_work::kind::none;
+            progress += machine_.step(wanted_);
+            more = wanted_.any();
+            if (more) perform(wanted_);
         }
         for (; !machine_.is_failing() && machine_.next_is_done(); machine_.finish_next(), ++progress)
             if (!shared.memory.template spread<Operations...>(shared.ledger)) break;
@@ -142,6 +142,8 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
     }
 
     machine machine_;
+    detail::wanted_work
+        wanted_; // kept: to clear all of it in each poll costs as much as the rest of one that finds nothing
     detail::list_of<Operations...> operations_;
 };
 

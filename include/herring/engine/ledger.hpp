@@ -63,7 +63,8 @@ class execution_ledger {
     }
     void finish() noexcept {
         assert(finished_ < arrived_ && entry_of(finished_).pending == 0);
-        assert(entry_of(finished_).handled == chunks_of(entry_of(finished_).what));
+        assert(entry_of(finished_).handled == all_chunks ||
+               entry_of(finished_).handled == chunks_of(entry_of(finished_).what));
         ++finished_;
     }
     void release() noexcept {
@@ -86,9 +87,7 @@ class execution_ledger {
     /// all chunks of this rank are handled.
     void handled(std::uint64_t number) noexcept { ++entry_of(number).handled; }
     /// The whole bucket at once, whatever its chunks are.
-    void handled_all(std::uint64_t number) noexcept {
-        entry_of(number).handled = chunks_of(entry_of(number).what);
-    }
+    void handled_all(std::uint64_t number) noexcept { entry_of(number).handled = all_chunks; }
     /// Which chunks this rank handles; set once. A node that does not contribute handles those that it serves.
     void handles(chunk_stream own, bool contributes, server_id served) noexcept {
         own_ = own;
@@ -118,6 +117,7 @@ class execution_ledger {
     }
 
   private:
+    static constexpr std::uint32_t all_chunks = ~std::uint32_t{0};
     struct entry {
         execution what;
         std::uint64_t networked_before = 0;

@@ -170,7 +170,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
             core.memory.place_sum(e);
             e.local_offsets = core.local_offsets(number);
             ledger.add(number, pending_in(e.path));
-            local_.declare(e, number);
+            if (e.path != route::mailbox) local_.declare(e, number); // mailboxes have stamps of their own
             core.node.arrive(number);
         }
         return progress;

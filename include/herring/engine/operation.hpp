@@ -84,7 +84,7 @@ concept operation = operation_traffic<typename Operation::traffic> &&
 namespace detail {
 
 /// What a route wants done before it goes on. The engine does it at once: the operation is the one thing that depends on the
-/// type of elements, so that the routes do not.
+/// type of elements, so that the routes do not. Each function sets all that its kind of work reads: one object is used again.
 struct wanted_work {
     enum class kind : std::uint8_t { none, make_part, combine, combine_mailboxes, combine_lent };
     kind what = kind::none;
@@ -107,6 +107,10 @@ struct wanted_work {
         number = execution;
         of = c;
         parts = all;
+    }
+    void combine_all_lent(std::uint64_t execution) noexcept {
+        what = kind::combine_lent;
+        number = execution;
     }
     void combine_all(std::uint64_t execution, std::byte* const* mailboxes) noexcept {
         what = kind::combine_mailboxes;

@@ -146,11 +146,17 @@ struct engine_state {
 
     /// Adds to the time that somebody was waited for.
     void record_wait(int waited_for, std::uint64_t ns) noexcept {
-        if (waited_for >= 0) waited_for_ns_[static_cast<std::size_t>(waited_for)] += ns;
+        if (ns == 0) return;
+        if (waited_for >= 0) {
+            waited_for_ns_[static_cast<std::size_t>(waited_for)] += ns;
+            any_waited_for_ = true;
+        }
         waited_.add(ns);
     }
     /// Ends the statistics of one wait: who was waited for longest.
-    HERRING_SEPARABLE void finish_wait_stats() noexcept;
+    void finish_wait_stats() noexcept {
+        if (any_waited_for_ || slowest_rank_.get() != 0) find_slowest();
+    }
 
     herring::counters counters() const noexcept {
         return {.operations = ledger.released().load(std::memory_order_acquire),
@@ -179,8 +185,11 @@ struct engine_state {
     tally messages_sent, messages_received, bytes_sent, bytes_received;
 
   private:
+    HERRING_SEPARABLE void find_slowest() noexcept;
+
     fixed_array<std::ptrdiff_t> local_offsets_;
     fixed_array<std::uint64_t> waited_for_ns_; // rank → in the current wait
+    bool any_waited_for_ = false;
     tally waited_, slowest_rank_, slowest_ns_;
 };
 

@@ -50,12 +50,13 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
         failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
 }
 
-HERRING_SEPARABLE void engine_state::finish_wait_stats() noexcept {
+HERRING_SEPARABLE void engine_state::find_slowest() noexcept {
     auto const most = std::max_element(waited_for_ns_.begin(), waited_for_ns_.end());
     bool const any = most != waited_for_ns_.end() && *most > 0;
     slowest_ns_.set(any ? *most : 0);
     slowest_rank_.set(any ? static_cast<std::uint64_t>(most - waited_for_ns_.begin()) + 1 : 0);
     std::fill(waited_for_ns_.begin(), waited_for_ns_.end(), std::uint64_t{0});
+    any_waited_for_ = false;
 }
 
 } // namespace HERRING_NAMESPACE::detail

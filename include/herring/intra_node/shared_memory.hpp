@@ -56,7 +56,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     int first_not_arrived(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
-            if (l != local_ && seen_[at(l)].arrived <= execution && look(l).arrived <= execution) return l;
+            if (l != local_ && seen_[at(l)].arrived <= execution && look_arrived(l) <= execution) return l;
         return -1;
     }
 
@@ -69,15 +69,14 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
 
     int first_not_finished(std::uint64_t execution) noexcept {
         for (int l = 0; l < size_; ++l)
-            if (l != local_ && seen_[at(l)].finished <= execution && look(l).finished <= execution) return l;
+            if (l != local_ && seen_[at(l)].finished <= execution && look_finished(l) <= execution) return l;
         return -1;
     }
 
     bool has_left(int local) noexcept {
         if (cells_[at(local)].left.load(std::memory_order_acquire) == 0) return false;
         seen const before = seen_[at(local)]; // its last stores may become visible only now
-        seen const& now = look(local);
-        return now.arrived == before.arrived && now.finished == before.finished;
+        return look_arrived(local) == before.arrived && look_finished(local) == before.finished;
     }
 
     std::uint32_t listen() noexcept {
@@ -101,10 +100,11 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
         std::atomic<std::uint32_t> bell;
         std::atomic<std::uint32_t> sleepers;
     };
-    struct alignas(128) cell {               // one per rank, written by this rank only
-        std::atomic<std::uint64_t> arrived;  // executions whose data is in place
-        std::atomic<std::uint64_t> finished; // executions whose chunks are combined
-        std::atomic<std::uint32_t> left;     // 1: the reducer is destroyed
+    // One per rank, written by this rank only. Whoever waits for one count has its line; to write the other then costs nothing.
+    struct alignas(128) cell {
+        std::atomic<std::uint64_t> arrived;              // executions whose data is in place
+        alignas(64) std::atomic<std::uint64_t> finished; // executions whose chunks are combined
+        std::atomic<std::uint32_t> left;                 // 1: the reducer is destroyed
     };
     struct seen { // last values read from a cell: counts only grow, so an old value is often enough
         std::uint64_t arrived = 0;
@@ -119,10 +119,11 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     }
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 
-    seen const& look(int l) noexcept {
-        seen_[at(l)] = {cells_[at(l)].arrived.load(std::memory_order_seq_cst),
-                        cells_[at(l)].finished.load(std::memory_order_seq_cst)};
-        return seen_[at(l)];
+    std::uint64_t look_arrived(int l) noexcept {
+        return seen_[at(l)].arrived = cells_[at(l)].arrived.load(std::memory_order_seq_cst);
+    }
+    std::uint64_t look_finished(int l) noexcept {
+        return seen_[at(l)].finished = cells_[at(l)].finished.load(std::memory_order_seq_cst);
     }
 
     void publish(std::atomic<std::uint64_t>& count, std::uint64_t value) noexcept {

@@ -101,7 +101,11 @@ struct chunk_stream {
     /// Number of its chunks of this shard, if it handles the shard.
     constexpr std::uint32_t count(shard const& s) const noexcept {
         if (s.owner >= 0) return s.chunks;
-        return s.chunks > first ? (s.chunks - first + stride - 1) / stride : 0;
+        if (s.chunks <= first) return 0;
+        std::uint32_t const from_first = s.chunks - first;
+        return from_first <= stride
+                   ? 1
+                   : (from_first + stride - 1) / stride; // mostly one: a division takes longer
     }
 
     static constexpr chunk_stream between(int l, int size_l, int m, int size_m) noexcept {

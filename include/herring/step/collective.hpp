@@ -45,9 +45,18 @@ struct collective_program {
     constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
 };
 
+[[noreturn]] HERRING_SEPARABLE void throw_not_apart(calls& checks, char const* operation,
+                                                    std::span<std::byte const> in,
+                                                    std::span<std::byte const> out,
+                                                    std::size_t element_bytes);
 /// Throws when two buffers differ in size, or overlap and are not one.
-HERRING_SEPARABLE void check_apart(calls& checks, char const* operation, std::span<std::byte const> in,
-                                   std::span<std::byte const> out, std::size_t element_bytes);
+inline void check_apart(calls& checks, char const* operation, std::span<std::byte const> in,
+                        std::span<std::byte const> out, std::size_t element_bytes) {
+    auto const from = reinterpret_cast<std::uintptr_t>(in.data());
+    auto const to = reinterpret_cast<std::uintptr_t>(out.data());
+    if (in.size() != out.size() || (from != to && from < to + out.size() && to < from + in.size()))
+        throw_not_apart(checks, operation, in, out, element_bytes);
+}
 /// Throws when a range that a call takes is not of the size that is due, or overlaps the buffer but for its own place in it.
 HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
                                    std::span<std::byte const> part, range const& own,
@@ -101,6 +110,8 @@ template <class Store, class Sharding> class collective {
     // How a bucket, or pieces of one size, are divided; executions point to it.
     struct division {
         bucket whole;
+        std::size_t divided = 0; // elements of `whole`, if it has no owners: calls of one size divide it once
+        bool all_give = false;   // that it was divided for
         std::vector<range> owned; // rank → in the piece
         std::vector<shard> shards;
     };
@@ -135,14 +146,14 @@ template <class Store, class Sharding> class collective {
         if (program_.has_owners()) {
             for (int r = 0; r < ranks_; ++r)
                 last_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
+            last_.divided = 0;
             session_.divide_owned(last_.whole, elements_, last_.owned, slotted(), last_.shards);
         } else {
             divide_whole(elements_, last_);
         }
-        if (path == memory_path::mailbox)
-            last_.whole.path = route::mailbox; // memory that the others do not see
         execution e = execution_of(last_, 0);
-        e.own = const_cast<std::byte*>(in_); // is only read, for results land at `out`
+        if (path == memory_path::mailbox) e.path = route::mailbox; // memory that the others do not see
+        e.own = const_cast<std::byte*>(in_);                       // is only read, for results land at `out`
         e.out = out_;
         if (program_.has_owners()) {
             std::size_t const begin = owned_range(elements_, rank_, ranks_).offset;
@@ -261,8 +272,12 @@ template <class Store, class Sharding> class collective {
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {
+        if (of.divided == elements && of.all_give == program_.is_symmetric()) return;
+        of.divided = 0;
         session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
                                            program_.is_symmetric());
+        of.divided = elements;
+        of.all_give = program_.is_symmetric();
     }
 
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
@@ -273,6 +288,7 @@ template <class Store, class Sharding> class collective {
             of.owned[static_cast<std::size_t>(r)].elements =
                 owns > before ? std::min(owns - before, most) : 0;
         }
+        of.divided = 0;
         std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
         session_.divide_owned(of.whole, place_owned(of.owned, stride, session_.plan()), of.owned, slotted(),
                               of.shards);

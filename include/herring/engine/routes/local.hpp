@@ -39,7 +39,8 @@ template <class Core> class local_route {
 
     static constexpr std::uint32_t cursors() noexcept { return 1; }
 
-    /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it.
+    /// Says to the other local ranks what execution `number` is and where this rank's part lies, before it arrives at it. What
+    /// takes mailboxes need not say so: `differs` does not look.
     void declare(execution const& e, std::uint64_t number) noexcept {
         if (shared_.who.local_size > 1)
             declared_[number & shared_.ledger.mask()] = {stamp_of(e, number), e.own - region(home_of(e)),
@@ -78,7 +79,7 @@ template <class Core> class local_route {
                 shared_.ledger.handled_all(own_.at);
             } else if (e.how != lending::none) {
                 if (!std::exchange(combining_, true)) {
-                    want(wanted_work::kind::combine_lent, wanted);
+                    wanted.combine_all_lent(own_.at);
                     return progress;
                 }
                 combining_ = false; // it was wanted, and is done
@@ -90,7 +91,7 @@ template <class Core> class local_route {
                 }
                 if (own_.settle(e)) {
                     combining_ = true;
-                    want(wanted_work::kind::combine, wanted);
+                    wanted.combine_parts(own_.at, own_.here(e), {});
                     return progress;
                 }
             }
@@ -111,12 +112,6 @@ template <class Core> class local_route {
     int home_of(execution const& e) const noexcept { return e.home < 0 ? shared_.who.local : e.home; }
     std::byte* region(int of_local) const noexcept {
         return shared_.node.peer(of_local, shared_.node.memory());
-    }
-
-    void want(wanted_work::kind what, wanted_work& wanted) noexcept {
-        wanted.what = what;
-        wanted.number = own_.at;
-        if (what == wanted_work::kind::combine) wanted.of = own_.here(shared_.ledger.at(own_.at));
     }
 
     void end_lent(execution& e) noexcept {

@@ -17,6 +17,9 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Every local rank copies what it gives into a mailbox and combines all mailboxes for itself; one wait instead of two.
 ///
+/// A rank fills a mailbox of its own again when it has itself read the one `ahead` behind the next: that needed all others to have
+/// filled theirs, before which they have read what is filled again. So nobody asks how far the others are.
+///
 /// Cost:   a rank copies what it gives, and reads what it needs of L mailboxes, which are small.
 /// Memory: `memory_bytes(mailbox_bytes)` of every rank's region.
 template <class Core> class mailbox_route {
@@ -34,9 +37,7 @@ template <class Core> class mailbox_route {
 
     /// Copies this rank's part of execution `number` to a mailbox; false: none is free yet.
     bool fill(execution const& e, std::uint64_t number) noexcept {
-        if (filled_ - read_ >= count) return false; // this rank itself has not read it
-        std::uint64_t const before = holds_[filled_ % count];
-        if (before != 0 && shared_.node.first_not_finished(before - 1) >= 0) return false; // nor has another
+        if (filled_ - read_ >= ahead) return false;
         std::byte* const box = mailbox(filled_);
         std::uint64_t const mine = stamp_of(e, number);
         std::memcpy(box - sizeof mine, &mine, sizeof mine);
@@ -45,7 +46,6 @@ template <class Core> class mailbox_route {
             std::memcpy(box + given.offset * shared_.element_bytes,
                         shared_.given_by(e, shared_.who.local, given.offset),
                         given.elements * shared_.element_bytes);
-        holds_[filled_ % count] = number + 1;
         ++filled_;
         return true;
     }
@@ -65,7 +65,7 @@ template <class Core> class mailbox_route {
     }
 
   private:
-    static constexpr std::uint64_t count = 4;
+    static constexpr std::uint64_t ahead = 4, count = 2 * ahead;
     // Away from the page offsets of tensors: a load behind a store to the same offset of another page waits for it.
     static constexpr std::size_t shift = 2112;
     static constexpr std::size_t spacing = 320;
@@ -93,8 +93,7 @@ template <class Core> class mailbox_route {
     std::uint64_t at_ = 0;          // next execution
     bool combining_ = false;        // its mailboxes
     std::uint64_t filled_ = 0;      // mailboxes
-    std::uint64_t read_ = 0;
-    std::uint64_t holds_[count] = {}; // execution + 1
+    std::uint64_t read_ = 0;        // no others: the last one may still be summed
 };
 
 } // namespace HERRING_NAMESPACE::detail
