@@ -9,6 +9,7 @@
 #include "herring/engine/messages.hpp"
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/state.hpp"
+#include "herring/engine/window.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/trace/trace.hpp"
 #include "herring/transport/transport.hpp"
@@ -39,6 +40,7 @@ namespace HERRING_NAMESPACE::detail {
 /// - `kinds`: of messages (`kind_bit`); a kind has one route.
 /// - `received(about, what)`: a message has come into the slot that its receive named.
 /// - `sent(about)`: a message is out, and its memory may be written again.
+/// - `only_awaited()`, where a route has it: whose message it waits for, if one is all that can move it on; else nullptr.
 /// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route cannot go on.
 template <class Transport, class IntraNode, class... Windows> struct engine_core : engine_state, Windows... {
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
@@ -115,9 +117,25 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
 
     // ---- what the transport reports -------------------------------------------------------------------------------
 
+    /// Where all that is under way waits for one message, most polls look at its sender alone: every further connection may cost
+    /// a system call, and what others have sent early is for later. TCP acknowledges what was read on its own; what is read when
+    /// its answer is out needs no packet for that.
     // Out of line: else each type would have the transport's loops of its own.
     [[gnu::noinline]] std::size_t poll_transport() noexcept {
-        return transport.poll([this](completion const& done) noexcept { on(done); });
+        auto const take = [this](completion const& done) noexcept { on(done); };
+        if constexpr (clauses::transport::polls_from<Transport>) {
+            awaited_peer const* const one = only_awaited();
+            if (one != nullptr && ++narrow_polls_ < polls_for_all)
+                return transport.poll_from(peer_id::at(one->place), take);
+            narrow_polls_ = 0;
+        }
+        return transport.poll(take);
+    }
+
+    /// Sleeps until the transport has something from any peer, or `until`. The next poll looks at all.
+    void sleep_on_transport(time_point until) noexcept {
+        narrow_polls_ = polls_for_all;
+        transport.wait(until);
     }
 
     // ---- whom this rank waits for ---------------------------------------------------------------------------------
@@ -159,6 +177,22 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
     [[no_unique_address]] node_memory<IntraNode, Transport> memory;
 
   private:
+    /// So often at least a poll looks at all peers, for those that are lost, and so that early messages do not fill their way.
+    static constexpr std::uint32_t polls_for_all = 16;
+
+    template <class Of> awaited_peer const* only_awaited_in() const noexcept {
+        if constexpr (requires(Of const& windows) { windows.only_awaited(); }) return Of::only_awaited();
+        return nullptr;
+    }
+    awaited_peer const* only_awaited() const noexcept {
+        if (ledger.submitted() != ledger.released().load(std::memory_order_relaxed) + 1) return nullptr;
+        awaited_peer const* found = nullptr;
+        (void)(((found = only_awaited_in<Windows>()) != nullptr) || ...);
+        return found;
+    }
+
+    std::uint32_t narrow_polls_ = 0; // since one that looked at all
+
     void on(completion const& done) noexcept {
         if (failures.is_failing()) return;
         if (done.what == completion::lost) {

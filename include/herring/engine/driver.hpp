@@ -180,7 +180,7 @@ template <class Engine> class sleeper {
         if (core_.who.nodes() == 1) {
             sleep_on(core_.node, until);
         } else if (core_.who.local_size == 1) {
-            core_.transport.wait(until);
+            core_.sleep_on_transport(until);
         } else {
             // News may come from the network or from the node, and one cannot sleep on both: look at both in turn,
             // the less often the longer it has taken.
@@ -189,7 +189,7 @@ template <class Engine> class sleeper {
                 nap_ = {};
             }
             if (nap_ < std::chrono::milliseconds(2)) nap_ += nap_ / 8 + std::chrono::microseconds(10);
-            core_.transport.wait(std::min(until, clock::now() + nap_));
+            core_.sleep_on_transport(std::min(until, clock::now() + nap_));
         }
     }
 

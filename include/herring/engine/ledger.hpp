@@ -52,6 +52,9 @@ class execution_ledger {
     std::uint64_t all_arrived() const noexcept { return all_arrived_; }
     std::uint64_t finished() const noexcept { return finished_; }
 
+    /// Whether all that was submitted, as of the last `take_requests`, is released.
+    bool is_idle() const noexcept { return submitted_ == released_.load(std::memory_order_relaxed); }
+
     void take_requests() noexcept { submitted_ = requested_.load(std::memory_order_acquire); }
     void arrive() noexcept {
         assert(arrived_ < submitted_);

@@ -105,11 +105,15 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     }
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
-        ++polls_;
-        refused_ = false;
-        destroy();
-        if (!stopped_) set_out();
+        begin_poll();
         inner_.poll([this](completion const& done) noexcept { take(done); });
+        return stopped_ ? 0 : report(on_completion);
+    }
+    template <class OnCompletion>
+    std::size_t poll_from(peer_id peer, OnCompletion&& on_completion) noexcept
+        requires(clauses::transport::polls_from<Inner>) {
+        begin_poll();
+        inner_.poll_from(peer, [this](completion const& done) noexcept { take(done); });
         return stopped_ ? 0 : report(on_completion);
     }
 
@@ -195,6 +199,13 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         std::uint64_t token = 0;
         std::span<std::byte> into{};
     };
+
+    void begin_poll() noexcept {
+        ++polls_;
+        refused_ = false;
+        destroy();
+        if (!stopped_) set_out();
+    }
 
     HERRING_SETUP void prepare(world& ranks, transport_needs const& wanted, std::uint64_t asked) {
         detail::chaos_schedule const plan(ranks, Tuning, asked, wanted.timeout);

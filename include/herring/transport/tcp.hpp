@@ -45,7 +45,8 @@ namespace HERRING_NAMESPACE::transport {
 ///            it must outlive the reducer. The first exception that handlers throw leaves the call of the reducer that ran
 ///            them, when that ends (the step is complete); one that is thrown while the reducer is destroyed is thrown
 ///            by the next run of the io_context. A handler must not call a reducer that waits: that is refused.
-/// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; no copy, no allocation unless
+/// Cost:      one `sendmsg` for up to 8 messages, about one `recvmsg` a socket buffer; a `recv` a peer that has sent nothing (with
+///            more than `direct_peers` one `poll`); no copy, no allocation unless
 ///            a message comes before its receive is posted.
 /// Errors:    construction: `unreachable`, `no_resources`, `timeout` naming the peer. Later: `lost`, with the reason.
 template <tcp_tuning Tuning> class basic_tcp {
@@ -129,6 +130,17 @@ template <tcp_tuning Tuning> class basic_tcp {
                 if (!l.link.open() || found == 0) continue;
                 if (l.link.sending()) flush(peer, l);
                 if ((found & ~POLLOUT) != 0 && l.link.open()) count += read(peer, l, on_completion);
+            }
+        return count + done_.hand_out(on_completion);
+    }
+
+    /// Reads what this peer has sent, in one call; writes to all.
+    template <class OnCompletion> std::size_t poll_from(peer_id from, OnCompletion&& on_completion) noexcept {
+        std::size_t count = done_.hand_out(on_completion);
+        for (peer_state& peer : peers_)
+            for (lane& l : peer.lanes) {
+                if (l.link.open() && l.link.sending()) flush(peer, l);
+                if (peer.id == from && l.link.open()) count += read(peer, l, on_completion);
             }
         return count + done_.hand_out(on_completion);
     }

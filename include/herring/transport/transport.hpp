@@ -101,6 +101,12 @@ concept polls = requires(Transport& t, sink const& on_completion) {
     { t.poll(on_completion) }
     noexcept->std::convertible_to<std::size_t>;
 };
+// Not asked for: a transport that looks at its peers one after the other may offer it.
+template <class Transport>
+concept polls_from = requires(Transport& t, peer_id peer, sink const& on_completion) {
+    { t.poll_from(peer, on_completion) }
+    noexcept->std::convertible_to<std::size_t>;
+};
 template <class Transport>
 concept sleeps = requires(Transport& t, time_point until) {
     { t.wait(until) }
@@ -156,6 +162,8 @@ concept describes = requires(Transport const& t, peer_id peer) {
 ///   leaving the `carried_bits` out; two posted at once with one tag match in any order. A receive may be larger than
 ///   its message, never smaller. A send above `max_message` is refused (false), every time, and nothing of it moves.
 /// - `poll(on_completion)`: moves bytes and reports completions; calls nothing but its functor.
+/// - `poll_from(peer, on_completion)`, where a look at one peer costs less than one at all: as `poll`, which is called now and then
+///   all the same, but only what comes from this peer has to be looked for. Called while nothing else is waited for.
 /// - `wait(until)`: sleeps until `poll` would find something, or `until`; `wake()` ends it from another thread.
 /// - `register_memory(bytes)`: called at construction, once for every region that posts will use.
 /// - Destruction withdraws what is still posted: from then on its memory is neither read nor written, by anyone. What

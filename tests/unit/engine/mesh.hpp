@@ -61,12 +61,17 @@ class network {
         count(receives_out_, at, from, 1);
         return true;
     }
-    /// `on_completion(completion, rank of the peer)`: the network knows ranks, not ids.
-    template <class OnCompletion> std::size_t poll(int rank, OnCompletion&& on_completion) {
+    /// `on_completion(completion, rank of the peer)`: the network knows ranks, not ids. `only`: −1, or the one rank whose
+    /// messages are reported.
+    template <class OnCompletion> std::size_t poll(int rank, OnCompletion&& on_completion, int only = -1) {
         deliver();
         auto& queue = done_[static_cast<std::size_t>(rank)];
         std::shuffle(queue.begin(), queue.end(), random_);
-        std::size_t const now = queue.empty() ? 0 : pick(queue.size() + 1);
+        auto const wanted = std::partition(queue.begin(), queue.end(), [&](report const& r) {
+            return only < 0 || r.peer == only || r.what.what != completion::received;
+        });
+        auto const found = static_cast<std::size_t>(wanted - queue.begin());
+        std::size_t const now = found == 0 ? 0 : pick(found + 1);
         std::vector<report> const told(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
         queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(now));
         for (report const& r : told) {
@@ -172,21 +177,34 @@ class endpoint {
         return net_.expect(rank_, peers_.at(peer.place()), tag, into, token);
     }
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
-        std::size_t count = 0;
-        net_.poll(rank_, [&](completion done, int rank) {
-            auto const at = std::find(peers_.begin(), peers_.end(), rank);
-            if (at == peers_.end()) return; // a rank that this one exchanges nothing with was lost
-            done.peer = peer_id::at(static_cast<std::size_t>(at - peers_.begin()));
-            on_completion(done);
-            ++count;
-        });
-        return count;
+        return look(on_completion, -1);
+    }
+    template <class OnCompletion> std::size_t poll_from(peer_id peer, OnCompletion&& on_completion) noexcept {
+        return look(on_completion, peers_.at(peer.place()));
     }
     void wait(herring::time_point) noexcept {}
     void wake() noexcept {}
     char const* describe(peer_id) const noexcept { return "the mesh lost it"; }
 
+    std::vector<int> looked_at; ///< by the last polls, of this many at most: the one rank, or −1
+    static constexpr std::size_t looks_kept = 64;
+
   private:
+    template <class OnCompletion> std::size_t look(OnCompletion&& on_completion, int only) {
+        if (looked_at.size() == looks_kept) looked_at.clear();
+        looked_at.push_back(only);
+        std::size_t count = 0;
+        auto const report = [&](completion done, int rank) {
+            auto const at = std::find(peers_.begin(), peers_.end(), rank);
+            if (at == peers_.end()) return; // a rank that this one exchanges nothing with was lost
+            done.peer = peer_id::at(static_cast<std::size_t>(at - peers_.begin()));
+            on_completion(done);
+            ++count;
+        };
+        net_.poll(rank_, report, only);
+        return count;
+    }
+
     network& net_;
     int rank_;
     std::vector<int> const& peers_;

@@ -50,3 +50,43 @@ int one_leaves(world& ranks) {
 TEST_CASE("tcp: a peer that leaves ends a sleep, and the next ones are short") {
     CHECK(launch(2, one_leaves) == 0);
 }
+
+namespace {
+/// Ranks 1 and 2 have sent; rank 0 asks for what is of rank 2, and then for all.
+int one_is_looked_at(world& ranks) {
+    std::vector<int> const others{1, 2}, first{0};
+    bool const waits = ranks.rank() == 0;
+    transport::tcp moved(ranks, {.peers = waits ? others : first,
+                                 .receives_per_peer = 4,
+                                 .sends_per_peer = 4,
+                                 .largest_message = 64,
+                                 .timeout = 10s});
+    std::byte bytes[2][64]{};
+    if (!waits) {
+        bool sent = false;
+        if (!moved.post_send(peer_id::at(0), 7, std::span<std::byte const>(bytes[0], 64), 1)) return 1;
+        while (!sent) moved.poll([&](completion const& c) noexcept { sent = c.what == completion::sent; });
+        ranks.barrier();
+        ranks.barrier();
+        return 0;
+    }
+    for (std::size_t i = 0; i < 2; ++i)
+        if (!moved.post_receive(peer_id::at(i), 7, std::span<std::byte>(bytes[i], 64), i)) return 2;
+    ranks.barrier();
+    std::vector<std::uint64_t> got;
+    auto const take = [&](completion const& c) noexcept {
+        if (c.what == completion::received) got.push_back(c.token);
+    };
+    time_point const until = clock::now() + 20s;
+    while (got.empty() && clock::now() < until) moved.poll_from(peer_id::at(1), take);
+    for (int i = 0; i < 1000; ++i) moved.poll_from(peer_id::at(1), take);
+    if (got != std::vector<std::uint64_t>{1}) return 3;
+    while (got.size() < 2 && clock::now() < until) moved.poll(take);
+    ranks.barrier();
+    return got == std::vector<std::uint64_t>{1, 0} ? 0 : 4;
+}
+} // namespace
+
+TEST_CASE("tcp: a look at one peer reads nothing of the others, whose messages come with a look at all") {
+    CHECK(launch(3, one_is_looked_at) == 0);
+}

@@ -39,6 +39,7 @@ struct dissemination_windows {
         stale.news = true;
     }
     HERRING_ALWAYS_INLINE void sent(token const& about) noexcept { --unsent[about.slot]; }
+    awaited_peer const* only_awaited() const noexcept { return missing.any ? &missing : nullptr; }
     template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) const noexcept {
         if (missing.any) ask(missing.place, missing.execution, "its part has not come");
     }

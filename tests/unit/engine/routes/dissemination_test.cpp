@@ -117,6 +117,39 @@ TEST_CASE("dissemination: it is taken where the messages saved cost more than th
     CHECK(path(16, 100, 367) == herring::route::one_hop);
 }
 
+TEST_CASE("dissemination: it sends before it reads, then looks at the one peer that it waits for, now and "
+          "then at all") {
+    mesh::world_of<float> all({1, 1, 1, 1}, {16, 16}, passing_on(), 1, 0);
+    auto& first = *all.ranks[0];
+    std::vector<int>& looked_at = first.transport.looked_at;
+    auto const polls = [&](int count) {
+        for (; count > 0; --count) first.runs->poll();
+    };
+    all.submit(first, 0);
+    polls(1);
+    CHECK(looked_at.empty());
+    CHECK(first.runs->core().peers[0].sends == 1); // rank 1, the pair of the first round
+    polls(32);
+    std::vector<int> fifteen_and_all(16, 1);
+    fifteen_and_all.back() = -1;
+    std::vector<int> expected = fifteen_and_all;
+    expected.insert(expected.end(), fifteen_and_all.begin(), fifteen_and_all.end());
+    CHECK(looked_at == expected);
+
+    // Sockets can end a sleep that are not those of that peer: all are looked at then.
+    looked_at.clear();
+    polls(2);
+    first.runs->core().sleep_on_transport({});
+    polls(2);
+    CHECK(looked_at == std::vector<int>{1, 1, -1, 1});
+
+    // Two executions may wait for two peers.
+    looked_at.clear();
+    all.submit(first, 1);
+    polls(20);
+    CHECK(looked_at == std::vector<int>(20, -1));
+}
+
 TEST_CASE("dissemination: ranks in another operation are told, before anything of it is passed on") {
     for (std::size_t const odd : {std::size_t{1}, std::size_t{2}}) {
         mesh::world_of<float> all({1, 1, 1, 1}, {16, 32, 64}, passing_on(), 3, 0);
