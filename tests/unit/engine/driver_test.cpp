@@ -46,6 +46,7 @@ struct stand_in {
 
         wait_target waiting_for() noexcept { return target; }
         void record_wait(int, std::uint64_t) noexcept {}
+        void sleep_on_transport(time_point until) noexcept { transport.wait(until); }
         void end(failure const& why, bool = true) noexcept { ended = why; }
     };
     int polls_to_go = 1 << 30;
