@@ -8,18 +8,24 @@
 #include "herring/failure_detector_options.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace HERRING_NAMESPACE {
 
 /// Options of `join`. Those that are left at their defaults come from the variables.
 struct join_options {
-    int rank = -1;            ///< instead of HERRING_RANK
-    int size = -1;            ///< instead of HERRING_SIZE
-    std::string address{};    ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
-    std::string node{};       ///< instead of HERRING_NODE: ranks of one name share memory
-    std::string secret{};     ///< instead of HERRING_SECRET: equal on every rank
-    std::string interface {}; ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
+    int rank = -1;         ///< instead of HERRING_RANK
+    int size = -1;         ///< instead of HERRING_SIZE
+    std::string address{}; ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
+    std::string node{};    ///< instead of HERRING_NODE: ranks of one name share memory
+    /// Instead of HERRING_SECRET: the secret that the ranks prove to each other, equal on every rank. 64 hexadecimal digits
+    /// (`openssl rand -hex 32`) are a key; any other text, of at least 8 characters, can be guessed, and joins with a warning.
+    std::optional<std::string> secret{};
+    std::string
+        secret_file{}; ///< instead of HERRING_SECRET_FILE: a file of one or two secrets, one a line (crypto/secret.hpp)
+    bool require_secret = false; ///< no secret, or one that is no key, is `bad_argument`
+    std::string interface {};    ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.
     std::chrono::milliseconds timeout{60'000};
     /// When a silent rank is given up, and how soon a root cause is named. Rank 0's hold for all.

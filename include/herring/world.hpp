@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace HERRING_NAMESPACE {
@@ -108,6 +109,18 @@ class world {
 
     /// The same on every rank, random for every world.
     std::uint64_t job() const noexcept { return info().job; }
+
+    /// Whether nobody but the ranks knows the world's key: they proved to each other that they have a secret, or were started
+    /// by `launch`, or a secret came over MPI. Without one, a key is made of what any listener knows.
+    bool has_secret() const noexcept { return info().has_secret; }
+    /// A key of the pair of this rank and `peer`: the same on both, for one label and context, and another one for any other pair,
+    /// label, context or world. With `has_secret()` nobody but the ranks of the world can know it; each of these can.
+    ///
+    /// Shape:   out: up to 8,160 bytes. `label`: without zeroes in it.
+    /// Cost:    some microseconds: for set-up.
+    /// Errors:  `bad_argument` for a rank that there is not, or too many bytes.
+    HERRING_SEPARABLE void derive_key(std::span<std::byte> out, std::string_view label, int peer,
+                                      std::span<std::byte const> context = {}) const;
 
     /// The IP literal on which the other ranks reach this one.
     std::string const& local_address() const noexcept { return info().local_address; }

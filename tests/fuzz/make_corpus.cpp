@@ -52,7 +52,8 @@ void wire_corpus() {
     said.size = 4;
     said.rank = 3;
     said.incarnation = 9;
-    said.secret = 5;
+    said.has_secret = true;
+    said.nonce.fill(std::byte{5});
     said.node = "host/boot/net:1";
     said.boot = "boot";
     auto const why = herring::failure::make(herring::errc::peer_lost, 1, 2, "all_reduce", "it died; see why");
@@ -87,16 +88,18 @@ void wire_corpus() {
     both("welcome", 7, 2, wire::welcome{7, resolve({}), {0, 0, 1}, {0, 0, 0}}.write());
     write("wire", "welcome-far-node",
           joined({7, 2}, wire::welcome{7, resolve({}), {0, 2, 1}, {0, 0, 0}}.write()));
-    both("gathered", 8, 2, pending.take());
+    both("challenge", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true}.write());
+    both("admit", 9, 2, wire::admit{{std::byte{1}}, {std::byte{2}}}.write());
+    both("gathered", 10, 2, pending.take());
     byte_buffer wraps;
     for (std::uint64_t const size : {~std::uint64_t{0} - 7, std::uint64_t{16}})
         append<std::uint64_t>(wraps, size);
     append<std::uint64_t>(wraps, 0);
-    write("wire", "gathered-wraps", joined({8, 1}, wraps));
+    write("wire", "gathered-wraps", joined({10, 1}, wraps));
 }
 
 void rendezvous_corpus() {
-    constexpr std::uint8_t to_rank_0 = 1, admitted = 2;
+    constexpr std::uint8_t to_rank_0 = 1, admitted = 2, secret = 4;
     wire::hello said;
     said.size = 2;
     said.rank = 1;
@@ -111,17 +114,34 @@ void rendezvous_corpus() {
         write("rendezvous", name, made);
     };
     std::byte const three[3]{};
-    scene("hello", to_rank_0, [&](byte_buffer& to) { add(to, message_kind::hello, 0, said.write(), 7); });
+    auto const greet = [&](byte_buffer& to, std::uint32_t size, std::uint8_t at_once) {
+        said.size = size;
+        byte_buffer words = said.write();
+        words.append(wire::proof{});
+        add(to, message_kind::hello, 0, words, at_once);
+    };
+    scene("hello", to_rank_0, [&](byte_buffer& to) {
+        add(to, message_kind::knock, 0, {}, 7);
+        greet(to, 2, 7);
+    });
+    scene("hello-unasked", to_rank_0, [&](byte_buffer& to) { greet(to, 2, 255); });
     scene("hello-twice", to_rank_0, [&](byte_buffer& to) {
-        said.size = 3;
-        add(to, message_kind::hello, 0, said.write(), 255);
-        said.size = 2;
-        add(to, message_kind::hello, 0, said.write(), 255);
+        add(to, message_kind::knock, 0, {}, 255);
+        greet(to, 3, 255);
+        greet(to, 2, 255);
     });
     scene("hello-leave", to_rank_0, [&](byte_buffer& to) {
-        said.size = 2;
-        add(to, message_kind::hello, 0, said.write(), 255);
+        add(to, message_kind::knock, 0, {}, 255);
+        greet(to, 2, 255);
         add(to, message_kind::leave, 0, {}, 255);
+    });
+    scene("hello-no-secret", to_rank_0 | secret, [&](byte_buffer& to) {
+        add(to, message_kind::knock, 0, {}, 255);
+        greet(to, 2, 255);
+    });
+    scene("no-secret", secret, [&](byte_buffer& to) {
+        add(to, message_kind::challenge, 0, wire::challenge{{}, {}, true}.write(), 255);
+        add(to, message_kind::admit, 0, wire::admit{}.write(), 255);
     });
     scene("rank", to_rank_0 | admitted, [&](byte_buffer& to) {
         add(to, message_kind::heartbeat, 0, {}, 5);

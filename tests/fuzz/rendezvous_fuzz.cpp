@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ std::vector<record> records(fuzz::input& in, std::uint32_t usual_rank) {
             auto const raw = in.bytes(in.number(1));
             made.bytes.assign(raw.begin(), raw.end());
         } else {
-            auto const kind = static_cast<message_kind>((what & 2) != 0 ? in.number(2) : in.number(1) % 16);
+            auto const kind = static_cast<message_kind>((what & 2) != 0 ? in.number(2) : in.number(1) % 19);
             auto const rank = (what & 4) != 0 ? static_cast<std::uint32_t>(in.number(4)) : usual_rank;
             auto const sequence = (what & 8) != 0 ? in.number(8) : in.number(1);
             auto const text = in.bytes(in.number((what & 16) != 0 ? 2 : 1));
@@ -86,7 +87,7 @@ void drain(int socket) {
     }
 }
 
-rendezvous::settings settings(int rank, endpoint const& at, int listener) {
+rendezvous::settings settings(int rank, endpoint const& at, int listener, bool has_secret) {
     rendezvous::settings made;
     made.rank = rank;
     made.size = ranks;
@@ -102,6 +103,7 @@ rendezvous::settings settings(int rank, endpoint const& at, int listener) {
                            .verdict_timeout = milliseconds(100)};
     made.times = resolve(made.asked);
     if (listener >= 0) made.listeners = {listener};
+    if (has_secret) made.secret.emplace(secrets{secret(std::string(64, 'a')), {}, {}});
     return made;
 }
 
@@ -138,6 +140,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     fuzz::input in(data, size);
     auto const flags = in.number(1);
     bool const to_rank_0 = (flags & 1) != 0;
+    bool const has_secret = (flags & 4) != 0; // of the library's end; the input's proves nothing
     std::vector<record> first = records(in, to_rank_0 ? 1 : 0);
     if ((flags & 2) != 0) { // the other end is admitted before its records come
         byte_buffer bytes;
@@ -147,8 +150,13 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             said.rank = 1;
             said.incarnation = 1;
             said.node = said.boot = "there";
-            rendezvous::append_message(bytes, message_kind::hello, 1, 0, said.write());
+            byte_buffer words = said.write();
+            words.append(rendezvous::proof{});
+            rendezvous::append_message(bytes, message_kind::knock, 1, 0, {});
+            rendezvous::append_message(bytes, message_kind::hello, 1, 0, words);
         } else {
+            rendezvous::append_message(bytes, message_kind::challenge, 0, 0, rendezvous::challenge{}.write());
+            rendezvous::append_message(bytes, message_kind::admit, 0, 0, rendezvous::admit{}.write());
             rendezvous::welcome told{1, resolve({}), {0, 1}, {0, 1}};
             rendezvous::append_message(bytes, message_kind::welcome, 0, 0, told.write());
         }
@@ -171,7 +179,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             drain(socket);
             ::close(socket);
         });
-        live(settings(0, at, listener));
+        live(settings(0, at, listener, has_secret));
         other.join();
     } else {
         std::thread other([&] {
@@ -187,7 +195,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
                 ::close(listener);
             }
         });
-        live(settings(1, at, -1));
+        live(settings(1, at, -1, has_secret));
         other.join();
     }
     fuzz::memory::require_below(std::size_t{1} << 18, std::size_t{1} << 22);

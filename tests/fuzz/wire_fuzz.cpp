@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     std::size_t const ranks = 1 + in.number(1);
     std::span<std::byte const> const body = in.rest;
     fuzz::memory::begin();
-    switch (which % 9) {
+    switch (which % 11) {
     case 0:
         read_head(body);
         break;
@@ -129,6 +129,20 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         if (read.read(body, ranks) != nullptr) break;
         require(read.write().size() == body.size(), "a welcome is as long as it was");
         require(herring::topology(read.nodes).node_of == read.nodes, "nodes are numbered as everybody does");
+        break;
+    }
+    case 8: {
+        wire::challenge read;
+        if (read.read(body)) require(same(read.write(), body), "a challenge comes back as it was");
+        break;
+    }
+    case 9: {
+        wire::admit read;
+        if (read.read(body)) require(same(read.write(), body), "an admission comes back as it was");
+        std::span<std::byte const> before;
+        wire::proof shown{};
+        if (wire::split_proof(body, before, shown))
+            require(before.size() + shown.size() == body.size(), "a proof is at the end");
         break;
     }
     default:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/join.hpp"
 
+#include "control_peer.hpp"
 #include "doctest/doctest.h"
 #include "herring/control/join_as.hpp"
 #include "herring/launch.hpp"
@@ -160,18 +161,34 @@ struct outsider {
     }
 };
 
-herring::detail::byte_buffer hello_of(std::uint32_t rank, std::uint32_t size, std::string const& secret = {},
-                                      std::uint16_t version = wire::protocol_version) {
-    wire::hello said;
-    said.rank = rank;
-    said.size = size;
-    said.incarnation = 1;
-    said.secret = wire::secret_check(secret);
-    said.node = "outsider";
-    said.boot = "outsider";
-    herring::detail::byte_buffer out;
-    wire::append_message(out, wire::message_kind::hello, rank, 0, said.write(), version);
+detail::endpoint place(std::string const& address) {
+    auto const at = detail::split_address(address, "test");
+    return literal(at.host, at.port);
+}
+
+/// A hello as a rank of the last version sent it, before anything else.
+detail::byte_buffer hello_of_version(std::uint16_t version) {
+    detail::byte_buffer out;
+    wire::append_message(out, wire::message_kind::hello, 2, 0, std::vector<std::byte>(80), version);
     return out;
+}
+
+std::string const secrets[] = {std::string(64, '1'), std::string(64, '2')};
+detail::secret const first_secret(secrets[0]);
+
+/// What rank 0 says to a hello with the first secret.
+herring::failure refusal_of(std::string const& address, std::uint32_t rank, std::uint32_t size) {
+    control_peer other;
+    other.connect(place(address));
+    auto const reply = other.greet(control_peer::hello_of(rank, size), &first_secret);
+    require(reply.front.type == wire::message_kind::refuse, "a refusal");
+    std::span<std::byte const> words;
+    wire::proof shown{};
+    herring::failure why;
+    require(wire::split_proof(reply.body, words, shown) && shown == other.seen->proof_of_refusal(0, words) &&
+                wire::read_failure(words, 1000, why),
+            "a readable refusal, with rank 0's proof");
+    return why;
 }
 
 void gather_once(herring::join_options const& options) {
@@ -338,7 +355,7 @@ TEST_CASE("join: who does not fit is refused with the reason, and the others joi
               if (l.rank() < 3) {
                   if (l.rank() == 2) step.await(1);
                   herring::join_options options = as(l.rank(), 3, address);
-                  options.secret = "one";
+                  options.secret = secrets[0];
                   world w = herring::join(options);
                   gathers(w);
                   if (l.rank() == 0) step.reach(2);
@@ -348,32 +365,25 @@ TEST_CASE("join: who does not fit is refused with the reason, and the others joi
               }
               auto const tried = [&](int rank, int size, std::string const& secret) {
                   herring::join_options options = as(rank, size, address);
-                  options.secret = secret;
+                  if (!secret.empty()) options.secret = secret;
                   return thrown_by([&] { herring::join(options); });
               };
-              expect(tried(2, 5, "one"), errc::mismatch, 2, 0, {"5 ranks", "rank 0 says 3"});
-              expect(tried(4, 5, "one"), errc::mismatch, 4, 0, {"5 ranks", "rank 0 says 3"});
-              expect(tried(2, 3, "two"), errc::mismatch, 2, 0, {"its secret is not rank 0's"});
+              expect(tried(2, 5, secrets[0]), errc::mismatch, 2, 0, {"5 ranks", "rank 0 says 3"});
+              expect(tried(4, 5, secrets[0]), errc::mismatch, 4, 0, {"5 ranks", "rank 0 says 3"});
+              expect(tried(2, 3, secrets[1]), errc::mismatch, 2, 0, {"its secret is not rank 0's"});
               expect(tried(2, 3, ""), errc::mismatch, 2, 0, {"rank 0 has a secret, it has none"});
               {
                   outsider const other(address);
-                  other.say(hello_of(2, 3, "one", 77));
-                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 3"});
+                  other.say(hello_of_version(77));
+                  expect(other.refusal(), errc::mismatch, 2, 0, {"version 77", "version 4"});
               }
-              {
-                  outsider const other(address);
-                  other.say(hello_of(9, 3, "one"));
-                  expect(other.refusal(), errc::refused, 9, 0, {"rank 9 is out of range", "0 to 2"});
-              }
-              {
-                  outsider const other(address);
-                  other.say(hello_of(0, 3, "one"));
-                  expect(other.refusal(), errc::refused, 0, 0, {"rank 0 has already joined"});
-              }
+              expect(refusal_of(address, 9, 3), errc::refused, 9, 0, {"rank 9 is out of range", "0 to 2"});
+              expect(refusal_of(address, 0, 3), errc::refused, 0, 0, {"rank 0 has already joined"});
               step.reach(1);
               step.await(2);
-              expect(tried(1, 3, "one"), errc::refused, 1, 0, {"rank 1 has already joined from 127.0.0.1:"});
-              expect(tried(2, 3, "two"), errc::mismatch, 2, 0, {"its secret is not rank 0's"});
+              expect(tried(1, 3, secrets[0]), errc::refused, 1, 0,
+                     {"rank 1 has already joined from 127.0.0.1:"});
+              expect(tried(2, 3, secrets[1]), errc::mismatch, 2, 0, {"its secret is not rank 0's"});
               step.reach(3);
           }) == 0);
 }
@@ -383,7 +393,7 @@ TEST_CASE("join: rank 0 says first who was refused and why, then who is missing"
     CHECK(launch(2, [&](world& l) {
               herring::join_options options =
                   as(l.rank(), 2, address, milliseconds(l.rank() == 0 ? 500 : 5'000));
-              options.secret = l.rank() == 0 ? "one" : "two";
+              options.secret = secrets[l.rank()];
               herring::failure const why = thrown_by([&] { herring::join(options); });
               if (l.rank() == 1) return expect(why, errc::mismatch, 1, 0, {"its secret is not rank 0's"});
               expect(why, errc::timeout, 0, 1,
@@ -422,11 +432,11 @@ TEST_CASE("join: a rank that dies before all are there may be started again") {
     CHECK(launch(3, [&](world& l) {
               if (l.rank() == 2) {
                   {
-                      outsider const dies(address);
-                      dies.say(hello_of(1, 3));
-                      pollfd heard{dies.socket, POLLIN,
-                                   0}; // once a second it is told who is missing: it has a place
-                      require(::poll(&heard, 1, static_cast<int>(plenty.count())) == 1, "an answer");
+                      outsider const comes_first(address); // rank 0 listens
+                      control_peer dies;
+                      dies.connect(place(address));
+                      dies.greet(control_peer::hello_of(1, 3));
+                      dies.await(wire::message_kind::still_waiting_for); // once a second: it has a place
                   }
                   step.reach(1);
               } else if (l.rank() == 1) {
@@ -460,7 +470,7 @@ TEST_CASE("join: junk, silence and scans are survived, before and after") {
                   junk.say(bytes);
               }
               for (std::size_t size = 0; size < 60; size += 7)
-                  outsider(address).say(std::span<std::byte const>(hello_of(1, 2)).first(size));
+                  outsider(address).say(std::span<std::byte const>(hello_of_version(3)).first(size));
               { // a right head that announces more than a stranger may send
                   outsider const bomb(address);
                   herring::detail::byte_buffer bytes;
@@ -478,7 +488,12 @@ TEST_CASE("join: junk, silence and scans are survived, before and after") {
               for (int i = 0; i < 70; ++i) silent.emplace_back(address);
               step.reach(1);
               step.await(2);
-              for (int i = 0; i < 50; ++i) outsider(address).say(hello_of(1, 3));
+              for (int i = 0; i < 50; ++i) {
+                  control_peer late;
+                  late.connect(place(address));
+                  require(late.greet(control_peer::hello_of(1, 3)).front.type == wire::message_kind::refuse,
+                          "a refusal");
+              }
               step.reach(3);
           }) == 0);
 }
@@ -487,23 +502,12 @@ TEST_CASE("join: a member that sends nonsense ends the world with its name") {
     std::string const address = free_address();
     CHECK(launch(3, [&](world& l) {
               if (l.rank() == 2) {
-                  outsider const rank_2(address);
-                  rank_2.say(hello_of(2, 3));
-                  std::byte head[wire::head_bytes];
-                  while (::recv(rank_2.socket, head, 1, MSG_PEEK) == 1) { // read until welcomed
-                      require(::recv(rank_2.socket, head, sizeof head, MSG_WAITALL) == sizeof head, "a head");
-                      wire::head h;
-                      require(h.read(head), "a readable head");
-                      std::vector<std::byte> body(h.length);
-                      require(::recv(rank_2.socket, body.data(), body.size(), MSG_WAITALL) ==
-                                  static_cast<ssize_t>(body.size()),
-                              "a body");
-                      if (h.type == wire::message_kind::welcome) break;
+                  outsider const comes_first(address); // rank 0 listens
+                  control_peer rank_2;
+                  rank_2.join(2, 3, place(address));
+                  rank_2.say(wire::message_kind::contribute, 99); // out of turn
+                  while (rank_2.hear()) {
                   }
-                  herring::detail::byte_buffer bytes;
-                  wire::append_message(bytes, wire::message_kind::contribute, 2, 99, {}); // out of turn
-                  rank_2.say(bytes);
-                  rank_2.hear();
                   return;
               }
               world w = herring::join(as(l.rank(), 3, address));

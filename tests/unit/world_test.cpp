@@ -2,15 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/world.hpp"
 
+#include "herring/launch.hpp"
+
 #include "doctest/doctest.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 using herring::errc;
 using herring::failure;
@@ -111,4 +117,65 @@ TEST_CASE("world: alone, a suspicion is the failure, and nobody asks") {
     detector.report_suspicion(of);
     REQUIRE(alone.failed() != nullptr);
     CHECK(std::string(alone.failed()->text) == "in vain");
+}
+
+namespace {
+std::vector<std::byte> derived(world const& from, std::string_view label, int peer, std::size_t size = 32,
+                               std::span<std::byte const> context = {}) {
+    std::vector<std::byte> key(size);
+    from.derive_key(key, label, peer, context);
+    return key;
+}
+} // namespace
+
+TEST_CASE("world: a key is of a pair, a label and a context, the same on both of its ranks and on no other") {
+    std::vector<world> ranks = herring::thread_worlds(3);
+    std::vector<std::byte> const context(5, std::byte{9});
+    CHECK(ranks[0].has_secret());
+    std::vector<std::vector<std::byte>> keys{
+        derived(ranks[0], "a", 1), derived(ranks[0], "a", 2), derived(ranks[1], "a", 2),
+        derived(ranks[0], "a", 0), derived(ranks[0], "b", 1), derived(ranks[0], "a", 1, 32, context),
+        derived(world(), "a", 0)};
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) CHECK(keys[i] != keys[j]);
+    CHECK(keys[0] == derived(ranks[1], "a", 0));
+    CHECK(keys[2] == derived(ranks[2], "a", 1));
+    CHECK(keys[5] == derived(ranks[1], "a", 0, 32, context));
+    std::vector<std::byte> const longer = derived(ranks[1], "a", 0, 8160);
+    CHECK(std::equal(keys[0].begin(), keys[0].end(), longer.begin()));
+    for (auto const& [peer, size] : {std::pair(3, 32), std::pair(-1, 32), std::pair(1, 8161)}) {
+        try {
+            derived(ranks[0], "a", peer, static_cast<std::size_t>(size));
+            FAIL("it is refused");
+        } catch (herring::error const& why) {
+            CHECK(why.code() == errc::bad_argument);
+        }
+    }
+    CHECK_THROWS_AS(derived(ranks[0], std::string_view("a\0b", 3), 1), herring::error);
+}
+
+TEST_CASE("world: launched processes derive the same keys, and no two launches do") {
+    std::vector<std::byte> seen[2];
+    for (auto& key : seen) {
+        int pipe[2];
+        REQUIRE(::pipe(pipe) == 0);
+        int const status = herring::launch(2, [&](world& here) {
+            auto const mine = derived(here, "launched", 1 - here.rank());
+            auto const all = here.all_gather(mine); // no key that is used
+            if (here.rank() == 0) (void)!::write(pipe[1], mine.data(), mine.size());
+            return here.has_secret() && std::ranges::equal(all[0], all[1]) ? 0 : 1;
+        });
+        CHECK(status == 0);
+        key.resize(32);
+        CHECK(::read(pipe[0], key.data(), key.size()) == 32);
+        ::close(pipe[0]);
+        ::close(pipe[1]);
+    }
+    CHECK(seen[0] != seen[1]);
+}
+
+TEST_CASE("world: a world that nobody gave a key has none") {
+    world const bare{herring::detail::membership{}};
+    CHECK_FALSE(bare.has_secret());
+    CHECK(derived(bare, "a", 0) == derived(bare, "a", 0));
 }

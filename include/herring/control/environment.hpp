@@ -9,12 +9,16 @@
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
+#include "herring/crypto/secret.hpp"
 #include "herring/error.hpp"
 #include "herring/join_options.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,7 +34,8 @@ struct join_target {
     int size = 1;
     std::string host{}; // of rank 0; empty: not known
     std::uint16_t port = 0;
-    std::string node{}, secret{}, interface {};
+    std::string node{}, interface {};
+    std::optional<secrets> secret{};
     std::string source = "no launcher"; // of the rank
     world_times times{};                // that the program or the variables give
     failure_handler on_failure{};
@@ -88,6 +93,51 @@ HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
     return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
+/// The secrets of options or variables; nothing where none is given.
+///
+/// Errors: `bad_argument` naming the option or variable, and never showing what it has.
+HERRING_SETUP inline std::optional<secrets> read_secret(join_options const& options, variables const& from) {
+    std::optional<secrets> found;
+    bool const by_option = options.secret.has_value() || !options.secret_file.empty();
+    char const* const text_name = by_option ? "join_options::secret" : "HERRING_SECRET";
+    char const* const file_name = by_option ? "join_options::secret_file" : "HERRING_SECRET_FILE";
+    bool const has_text = by_option ? options.secret.has_value() : from.is_set("HERRING_SECRET");
+    std::string_view const text = !has_text   ? std::string_view()
+                                  : by_option ? std::string_view(*options.secret)
+                                              : from.text("HERRING_SECRET");
+    std::string const file = by_option ? options.secret_file : std::string(from.text("HERRING_SECRET_FILE"));
+    if (has_text && !file.empty())
+        bad_setting({text_name, " and ", file_name, " are both given; give one of them"});
+    if (has_text) {
+        if (std::string_view const fault = secret_fault(text); !fault.empty())
+            bad_setting({text_name, " ", fault});
+        found.emplace(secrets{secret(text), {}, {}});
+    } else if (!file.empty() || from.is_set("HERRING_SECRET_FILE")) {
+        if (file.empty()) bad_setting({file_name, " is empty; name a file, or unset it"});
+        found.emplace(read_secrets(file, file_name));
+        if (!found->warning.empty()) std::fprintf(stderr, "herring: %s\n", found->warning.c_str());
+    }
+    return found;
+}
+
+/// A secret, if any, that somebody may guess is refused, or warned of.
+HERRING_SETUP inline void check_strength(std::optional<secrets> const& given, bool require_secret) {
+    if (require_secret && !given)
+        bad_setting(
+            {"join_options::require_secret is set, and there is no secret; give join_options::secret_file, "
+             "HERRING_SECRET_FILE or HERRING_SECRET, made by: openssl rand -hex 32"});
+    if (!given || !(given->proves.weak() || (given->also && given->also->weak()))) return;
+    if (require_secret)
+        bad_setting(
+            {"join_options::require_secret is set, and the secret is a text that somebody may guess, not 64 "
+             "hexadecimal digits; make one by: openssl rand -hex 32"});
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true))
+        std::fprintf(
+            stderr, "herring: the secret is a text that somebody may guess, and who records one join can try "
+                    "guesses at leisure; make a key by: openssl rand -hex 32\n");
+}
+
 /// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
 /// of them.
 ///
@@ -100,7 +150,8 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
         return given.empty() ? from.text(name) : std::string_view(given);
     };
     found.node = option(options.node, "HERRING_NODE");
-    found.secret = option(options.secret, "HERRING_SECRET");
+    found.secret = read_secret(options, from);
+    check_strength(found.secret, options.require_secret);
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
     found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");

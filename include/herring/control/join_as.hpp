@@ -11,12 +11,15 @@
 #include "herring/control/alone.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/rendezvous/rendezvous.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/world.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -88,8 +91,23 @@ HERRING_SETUP inline std::vector<int> listen_on_all(fixed_array<endpoint> const&
     }
 }
 
+/// Rank 0 has no secret, and others than processes of its machine may reach it.
+HERRING_SETUP inline void warn_of_strangers(std::vector<int> const& listeners) {
+    for (int const listener : listeners) {
+        endpoint const at = local_end(listener);
+        if (at.loopback()) continue;
+        std::fprintf(
+            stderr,
+            "herring: rank 0 listens on %s WITHOUT A SECRET: whoever reaches that port may take a rank's "
+            "place "
+            "and read or change the sums; set HERRING_SECRET_FILE on every rank (openssl rand -hex 32)\n",
+            at.text().c_str());
+        return;
+    }
+}
+
 /// Joins as the rank of `who`. `listeners`: where rank 0 listens already.
-HERRING_SETUP inline world join_as(join_target const& who, std::chrono::milliseconds timeout,
+HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds timeout,
                                    std::vector<int> listeners = {}) {
     if (who.node.size() > 512)
         bad_setting({"HERRING_NODE has ", who.node.size(), " characters; 512 are the most"});
@@ -97,6 +115,8 @@ HERRING_SETUP inline world join_as(join_target const& who, std::chrono::millisec
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
         alone.job = random_bits();
+        alone.key = secret_key(random_nonce());
+        alone.has_secret = true;
         alone.times = resolve(who.times);
         alone.control = control_alone::make(who.on_failure);
         return world(std::move(alone));
@@ -109,7 +129,7 @@ HERRING_SETUP inline world join_as(join_target const& who, std::chrono::millisec
     joining.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
     joining.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
     joining.boot = boot_id();
-    joining.secret = rendezvous::secret_check(who.secret);
+    joining.secret = std::move(who.secret);
     joining.listeners = std::move(listeners);
     if (joining.listeners.empty()) {
         joining.addresses = resolve_address(who, deadline);
@@ -117,6 +137,7 @@ HERRING_SETUP inline world join_as(join_target const& who, std::chrono::millisec
         if (!who.interface.empty()) interface_address_of(who.interface, joining.addresses[0].family());
         if (who.rank == 0) joining.listeners = listen_on_all(joining.addresses, who, deadline);
     }
+    if (who.rank == 0 && !joining.secret) warn_of_strangers(joining.listeners);
     int const family =
         joining.listeners.empty() ? joining.addresses[0].family() : local_end(joining.listeners[0]).family();
     std::string const own =

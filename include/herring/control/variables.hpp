@@ -39,15 +39,9 @@ class variables {
     static variables of_process() noexcept { return variables(::environ); }
 
     /// Empty: it is not set, or empty.
-    HERRING_SETUP std::string_view text(std::string_view name) const noexcept {
-        if (entries_ == nullptr) return {}; // after clearenv()
-        for (char const* const* at = entries_; *at != nullptr; ++at) {
-            std::string_view const entry(*at);
-            if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name))
-                return entry.substr(name.size() + 1);
-        }
-        return {};
-    }
+    std::string_view text(std::string_view name) const noexcept { return find(name); }
+    /// Also where it is empty.
+    bool is_set(std::string_view name) const noexcept { return find(name).data() != nullptr; }
     bool has(std::string_view name) const noexcept { return !text(name).empty(); }
     /// Errors: `bad_argument` naming the variable and its value.
     HERRING_SETUP int number(std::string_view name, long long least, long long most) const {
@@ -58,6 +52,17 @@ class variables {
     }
 
   private:
+    /// Without a pointer where it is not set.
+    HERRING_SETUP std::string_view find(std::string_view name) const noexcept {
+        if (entries_ == nullptr) return {}; // after clearenv()
+        for (char const* const* at = entries_; *at != nullptr; ++at) {
+            std::string_view const entry(*at);
+            if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name))
+                return entry.substr(name.size() + 1);
+        }
+        return {};
+    }
+
     char const* const* entries_;
 };
 

@@ -13,6 +13,7 @@
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/failure_detector.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/plan/topology.hpp"
@@ -35,6 +36,8 @@ struct membership {
     int rank = 0;
     topology map{};
     std::uint64_t job = 0;
+    secret_key key{};        ///< of `world::derive_key`
+    bool has_secret = false; ///< nobody else knows the key
     std::string local_address = "127.0.0.1";
     int ranks_on_this_machine = 1;
     world_times times = resolve({});

@@ -9,14 +9,16 @@
 #include "herring/control/variables.hpp"
 #include "herring/join.hpp"
 
+#include <utility>
+
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE {
 
 HERRING_SEPARABLE world join(join_options const& options) {
-    detail::join_target const who = detail::read_environment(options, detail::variables::of_process(),
-                                                             static_cast<long long>(::getppid()));
-    return detail::join_as(who, options.timeout);
+    detail::join_target who = detail::read_environment(options, detail::variables::of_process(),
+                                                       static_cast<long long>(::getppid()));
+    return detail::join_as(std::move(who), options.timeout);
 }
 
 } // namespace HERRING_NAMESPACE

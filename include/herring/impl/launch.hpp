@@ -10,6 +10,8 @@
 #include "herring/control/shared/shared_control.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/launch.hpp"
 #include "herring/plan/topology.hpp"
@@ -55,11 +57,14 @@ HERRING_SETUP inline world_times launch_times(launch_options const& options) {
 }
 
 HERRING_SETUP inline world launched_world(shared_region* region, int rank, topology const& map,
-                                          world_times const& times, failure_handler const& on_failure) {
+                                          world_times const& times, secret_key const& key,
+                                          failure_handler const& on_failure) {
     membership joined;
     joined.rank = rank;
     joined.map = map;
     joined.job = region->job();
+    joined.key = secret_key(key.bytes());
+    joined.has_secret = true;
     joined.ranks_on_this_machine = map.size();
     joined.times = times;
     joined.control = control_shared::make(region, rank, on_failure);
@@ -68,11 +73,11 @@ HERRING_SETUP inline world launched_world(shared_region* region, int rank, topol
 
 /// Runs one rank in the forked child; does not return.
 [[noreturn]] HERRING_SETUP inline void run_forked(shared_region* region, int rank, topology const& map,
-                                                  world_times const& times, failure_handler const& called,
-                                                  rank_function function) {
+                                                  world_times const& times, secret_key const& key,
+                                                  failure_handler const& called, rank_function function) {
     int status = 1;
     try {
-        world here = launched_world(region, rank, map, times, called);
+        world here = launched_world(region, rank, map, times, key, called);
         try {
             status = function(here);
         } catch (error const& why) {
@@ -276,6 +281,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
 HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options) {
     topology const map = launch_map(ranks, options);
     world_times const times = launch_times(options);
+    secret_key const key(random_nonce()); // which the children have in their copies of this memory
     shared_region* const region = shared_region::make(ranks, true, times.detector);
     std::fflush(nullptr); // or every child would print what is buffered now
     pid_t const parent = ::getpid();
@@ -289,7 +295,7 @@ HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch
             if (::getppid() != parent) ::_exit(1); // the parent died before prctl
             for (child const& sibling : children)
                 if (sibling.descriptor >= 0) ::close(sibling.descriptor);
-            run_forked(region, r, map, times, options.on_failure, function);
+            run_forked(region, r, map, times, key, options.on_failure, function);
         }
         if (pid < 0) {
             std::string const why = std::strerror(errno);
@@ -384,12 +390,13 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
 HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options const& options) {
     topology const map = detail::launch_map(ranks, options);
     detail::world_times const times = detail::launch_times(options);
+    detail::secret_key const key(detail::random_nonce());
     detail::shared_region* const region = detail::shared_region::make(ranks, false, times.detector);
     std::vector<world> worlds;
     worlds.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
         region->hold();
-        worlds.push_back(detail::launched_world(region, r, map, times, options.on_failure));
+        worlds.push_back(detail::launched_world(region, r, map, times, key, options.on_failure));
     }
     region->release();
     return worlds;

@@ -5,16 +5,25 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/control/alone.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/world_state.hpp"
+#include "herring/crypto/hkdf.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/world.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace HERRING_NAMESPACE {
@@ -51,10 +60,30 @@ HERRING_SEPARABLE void world::check() const {
     if (failure const* const why = failed()) throw error(detail::as_seen_by(*why, rank()));
 }
 
+HERRING_SEPARABLE void world::derive_key(std::span<std::byte> out, std::string_view label, int peer,
+                                         std::span<std::byte const> context) const {
+    constexpr std::size_t most = 255 * sizeof(detail::sha256_digest);
+    if (peer < 0 || peer >= size())
+        throw error(errc::bad_argument, rank_, -1, "derive_key",
+                    {"there is no rank ", peer, "; ranks go from 0 to ", size() - 1});
+    if (out.size() > most || label.find('\0') != label.npos)
+        throw error(errc::bad_argument, rank_, -1, "derive_key",
+                    out.size() > most ? "more than 8160 bytes asked for" : "the label has a zero in it");
+    std::array<std::byte, 16> pair{};
+    detail::put(pair.data(), info().job);
+    detail::put(pair.data() + 8, static_cast<std::uint32_t>(std::min(rank_, peer)));
+    detail::put(pair.data() + 12, static_cast<std::uint32_t>(std::max(rank_, peer)));
+    std::byte const zero[1]{};
+    detail::secret_key const of_pair = detail::hkdf_key(info().key, "herring pair", pair);
+    detail::hkdf_expand(of_pair, {detail::bytes_of(label), zero, context}, out);
+}
+
 HERRING_SEPARABLE detail::membership world::alone() {
     detail::membership one;
     one.control = detail::control_alone::make();
     one.job = detail::random_bits();
+    one.key = detail::secret_key(detail::random_nonce());
+    one.has_secret = true;
     return one;
 }
 

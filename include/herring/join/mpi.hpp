@@ -7,6 +7,9 @@
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/join_as.hpp"
+#include "herring/control/wire/codec.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/join.hpp"
 
@@ -25,6 +28,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,6 +65,15 @@ HERRING_SETUP inline gather_result mpi_gather(MPI_Comm communicator, int rank, i
                              MPI_BYTE, communicator),
               rank, "MPI_Allgatherv");
     return all;
+}
+
+/// 64 hexadecimal digits.
+HERRING_SETUP inline std::string random_secret() {
+    std::string digits;
+    for (std::byte const b : random_nonce())
+        for (int const shift : {4, 0})
+            digits += "0123456789abcdef"[std::to_integer<unsigned>(b) >> shift & 15u];
+    return digits;
 }
 
 /// MPI ends a program that calls it too early or too late; a sentence comes first.
@@ -112,7 +125,7 @@ HERRING_SETUP inline std::vector<int> mpi_listen(join_target& who, std::string c
 ///
 /// Of `options` and variables, the ranks' number and order come from MPI; rank 0 listens on HERRING_ADDR where that is
 /// set, else on a free port of HERRING_INTERFACE, of 127.0.0.1 (all ranks on one node) or of its first address that is
-/// not loopback.
+/// not loopback. Where no rank has a secret, rank 0 makes one, and MPI carries it to the others.
 ///
 /// A rank that waits in a reducer is not inside MPI. Where messages of MPI may be pending then, name `waiting::mpi`.
 ///
@@ -131,7 +144,6 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     };
     who.source = "MPI";
     who.node = setting(options.node, "HERRING_NODE");
-    who.secret = setting(options.secret, "HERRING_SECRET");
     who.interface = setting(options.interface, "HERRING_INTERFACE");
     who.on_failure = options.on_failure;
     who.times = detail::read_times(options.failure_detector, options.default_timeout, variables,
@@ -145,36 +157,55 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
         });
     };
     std::string const name = detail::node_identity();
-    std::uint64_t const identity = detail::hash_of(name.data(), name.size());
-    auto const identities =
-        together(detail::failure_of(who.rank, "join",
-                                    [&] {
-                                        if (!who.interface.empty())
-                                            detail::interface_address_of(who.interface, 0);
-                                    }),
-                 std::as_bytes(std::span(&identity, 1)));
-    if (who.size == 1) return detail::join_as(who, options.timeout);
+    struct {
+        std::uint64_t node = 0;
+        std::uint64_t has_secret = 0;
+    } mine;
+    failure const sound = detail::failure_of(who.rank, "join", [&] {
+        if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
+        who.secret = detail::read_secret(options, variables);
+        // Where none is given, MPI hands one out.
+        if (who.secret) detail::check_strength(who.secret, options.require_secret);
+    });
+    mine.node = detail::hash_of(name.data(), name.size());
+    mine.has_secret = who.secret.has_value() ? 1 : 0;
+    auto const all = together(sound, std::as_bytes(std::span(&mine, 1)));
+    if (who.size == 1) return detail::join_as(std::move(who), options.timeout);
     bool nearby = true;
-    for (std::size_t r = 0; r < identities.size(); ++r)
-        nearby = nearby && identities[r].size() == sizeof identity &&
-                 std::memcmp(identities[r].data(), &identity, sizeof identity) == 0;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        auto theirs = mine;
+        if (!detail::wire::read_value(all[r], theirs)) continue;
+        nearby = nearby && theirs.node == mine.node;
+        if (theirs.has_secret != mine.has_secret)
+            throw error(errc::mismatch, who.rank, static_cast<int>(r), "join",
+                        {mine.has_secret != 0 ? "it has no secret, this rank has one"
+                                              : "it has a secret, this rank has none",
+                         "; set HERRING_SECRET or HERRING_SECRET_FILE alike on every rank, or on none: then "
+                         "MPI hands one "
+                         "out"});
+    }
 
-    std::string address; // where rank 0 listens
+    std::string address; // where rank 0 listens, and the secret that MPI hands out
     std::vector<int> listeners;
     failure const how = detail::failure_of(who.rank, "join", [&] {
         if (who.rank != 0) return;
         listeners = detail::mpi_listen(who, setting(options.address, "HERRING_ADDR"), nearby, deadline);
-        address = detail::local_end(listeners[0]).text();
+        if (!who.secret) address = detail::random_secret();
+        address += detail::local_end(listeners[0]).text();
     });
     auto const addresses = together(how, std::as_bytes(std::span<char const>(address)));
+    std::string_view text(reinterpret_cast<char const*>(addresses[0].data()), addresses[0].size());
+    if (!who.secret) {
+        std::string_view const given = text.substr(0, 2 * detail::secret_key::size);
+        text.remove_prefix(given.size());
+        who.secret.emplace(detail::secrets{detail::secret(given), {}, {}});
+    }
     if (who.rank != 0) {
-        auto const text = addresses[0];
-        detail::host_and_port const at = detail::split_address(
-            {reinterpret_cast<char const*>(text.data()), text.size()}, "rank 0's address");
+        detail::host_and_port const at = detail::split_address(text, "rank 0's address");
         who.host = at.host;
         who.port = at.port;
     }
-    return detail::join_as(who, options.timeout, std::move(listeners));
+    return detail::join_as(std::move(who), options.timeout, std::move(listeners));
 }
 
 } // namespace HERRING_NAMESPACE

@@ -164,3 +164,34 @@ TEST_CASE("join by MPI: HERRING_ADDR serves one communicator, and a second one i
         first.barrier();
     }
 }
+
+TEST_CASE(
+    "join by MPI: where no rank has a secret, MPI hands one out; one that some have is refused on all") {
+    start_mpi();
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    {
+        herring::world const world = herring::join(MPI_COMM_WORLD, {.require_secret = true});
+        CHECK(world.has_secret());
+    }
+    herring::join_options options;
+    options.secret = std::string(64, 'c');
+    {
+        herring::world world = herring::join(MPI_COMM_WORLD, options);
+        CHECK(world.has_secret());
+        world.barrier();
+    }
+    if (size == 1) return;
+    if (rank == 0) options.secret.reset();
+    try {
+        herring::join(MPI_COMM_WORLD, options);
+        FAIL("it joined");
+    } catch (herring::error const& why) {
+        CHECK(why.code() == herring::errc::mismatch);
+        CHECK(std::string(why.what())
+                  .find(rank == 0 ? "it has a secret, this rank has none"
+                                  : "it has no secret, this rank has one") != std::string::npos);
+    }
+}

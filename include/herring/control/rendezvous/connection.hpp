@@ -8,6 +8,7 @@
 #include "herring/control/control.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/limits.hpp"
+#include "herring/control/wire/message_keys.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -47,11 +49,14 @@ struct parsed_message {
     std::string wrong{}; ///< why it can never be a message
     head front{};
     std::span<std::byte const> body{};
+    std::size_t bytes = 0; ///< in all
 };
 
 /// One framed connection. Its owner closes the socket.
 ///
-/// A connection that is not identified (`rank` −1) may send a hello only; others what each kind of message may have.
+/// A connection that is not identified (`rank` −1) may send little: at rank 0 a knock and a hello, at a rank what answers those.
+/// Others may send what each kind of message may have. Once both ends have proved that they have the secret, each message has a
+/// tag behind it.
 struct connection {
     int socket = -1;          // −1: the entry is free
     std::uint64_t serial = 0; // in order of opening: events of a closed connection do not reach the next
@@ -66,6 +71,8 @@ struct connection {
     std::string from{};
     byte_buffer in{}, out{};
     std::size_t sent = 0;
+    byte_buffer challenge{};            // that was sent or received; empty: not yet
+    std::optional<message_keys> keys{}; // where there is a secret, from the admission on
 
     bool open() const noexcept { return socket >= 0; }
     bool pending() const noexcept { return open() && rank < 0; }
@@ -110,7 +117,9 @@ struct connection {
     }
 
     /// The message at byte `begin` of what has come in. `by`: who is at the other end, if it is identified.
-    HERRING_SETUP parsed_message parse(std::size_t begin, sender const& by) const {
+    ///
+    /// To be called once for each whole message.
+    HERRING_SETUP parsed_message parse(std::size_t begin, sender const& by) {
         parsed_message found;
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
@@ -127,10 +136,18 @@ struct connection {
             found.wrong = text({"a control message of ", h.length, " bytes, more than its kind may have"});
             return found;
         }
-        if (rest.size() < head_bytes + h.length) return found;
+        std::size_t const tag = keys ? tag_bytes : 0;
+        if (rest.size() < head_bytes + h.length + tag) return found;
         found.body = rest.subspan(head_bytes, h.length);
-        found.whole = h.body_crc == crc32c(found.body);
-        if (!found.whole) found.wrong = "a control message whose checksum is wrong";
+        found.bytes = head_bytes + h.length + tag;
+        if (h.body_crc != crc32c(found.body))
+            found.wrong = "a control message whose checksum is wrong";
+        else if (keys &&
+                 !keys->accepts(rest.first(head_bytes), found.body, rest.subspan(head_bytes + h.length, tag)))
+            found.wrong =
+                "a control message whose tag is not of the key of this connection: it was forged or "
+                "changed on its way";
+        found.whole = found.wrong.empty();
         return found;
     }
 

@@ -9,6 +9,7 @@
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/crypto/sha256.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -80,15 +81,18 @@ class connection_set {
 
     HERRING_SETUP void send(connection& to, message_kind type, std::uint64_t sequence,
                             std::span<std::byte const> body) {
-        if (!to.open() || to.finish) return;
-        append_message(to.out, type, static_cast<std::uint32_t>(rank_), sequence, body);
-        flush(to);
+        send(to, type, sequence, body, to.keys ? sha256().update(body).finish() : sha256_digest{});
     }
 
     /// To every rank that this one is connected with: from rank 0 to all, from others to rank 0.
     HERRING_SETUP void send_all(message_kind type, std::uint64_t sequence, std::span<std::byte const> body) {
-        for (connection* const place : places_)
-            if (place != nullptr) send(*place, type, sequence, body);
+        sha256_digest digest{};
+        bool made = false;
+        for (connection* const place : places_) {
+            if (place == nullptr) continue;
+            if (place->keys && !std::exchange(made, true)) digest = sha256().update(body).finish();
+            send(*place, type, sequence, body, digest);
+        }
     }
 
     HERRING_SETUP void flush(connection& c) noexcept {
@@ -105,6 +109,17 @@ class connection_set {
     }
 
   private:
+    /// `digest`: of the body, where the connection has keys.
+    HERRING_SETUP void send(connection& to, message_kind type, std::uint64_t sequence,
+                            std::span<std::byte const> body, sha256_digest const& digest) {
+        if (!to.open() || to.finish) return;
+        std::size_t const at = to.out.size();
+        append_message(to.out, type, static_cast<std::uint32_t>(rank_), sequence, body);
+        if (to.keys)
+            to.out.append(to.keys->next(std::span<std::byte const>(to.out).subspan(at, head_bytes), digest));
+        flush(to);
+    }
+
     connection& free_place() {
         for (connection& c : connections_)
             if (!c.open()) return c;

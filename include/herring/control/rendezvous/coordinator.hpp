@@ -16,7 +16,10 @@
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 
@@ -26,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,7 +42,8 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 
 inline constexpr int pending_limit = 64; // unidentified connections
 
-/// Rank 0. Every other rank connects to it, says hello, and is let in or refused. An unidentified connection takes one of
+/// Rank 0. Every other rank connects to it, knocks, is challenged, says hello, and is let in or refused (control/wire/handshake.hpp).
+/// An unidentified connection takes one of
 /// `pending_limit` places for at most `pending_time`.
 class coordinator final : public control_endpoint<coordinator> {
   public:
@@ -51,6 +56,12 @@ class coordinator final : public control_endpoint<coordinator> {
 
     void on_start() {
         local_address_ = local_end(settings_.listeners.at(0)).address();
+        world_key_ = secret_key(random_nonce());
+        std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
+        if (secrets_.any()) { // before anyone waits for it
+            secrets_.proves(salt_);
+            secrets_.also(salt_);
+        }
         watch_listeners();
     }
 
@@ -126,19 +137,24 @@ class coordinator final : public control_endpoint<coordinator> {
             if (pending >= pending_limit) drop_oldest();
             connection& c = connections_.open(socket, from.text(), EPOLLIN);
             tune(socket, settings_.times.detector.peer_timeout);
-            receive(c); // its hello is often here already
+            receive(c); // it has often knocked already
         }
     }
 
-    /// Makes room among unidentified connections: a rank says hello at once, so the oldest is the least likely to be a
-    /// rank; a rank connects again.
+    /// Makes room among unidentified connections: a rank knocks at once, so one that has not is the least likely to be a
+    /// rank, and the oldest of them the least of all; a rank connects again.
     HERRING_SETUP bool drop_oldest() {
         connection* oldest = nullptr;
+        auto const less_likely = [](connection const& a, connection const& b) {
+            if (a.challenge.empty() != b.challenge.empty()) return a.challenge.empty();
+            return a.serial < b.serial;
+        };
         for (connection& c : connections_.all())
-            if (c.pending() && (oldest == nullptr || c.serial < oldest->serial)) oldest = &c;
+            if (c.pending() && (oldest == nullptr || less_likely(c, *oldest))) oldest = &c;
         if (oldest == nullptr) return false;
+        bool const was_silent = oldest->challenge.empty();
         receive(*oldest);
-        if (oldest->pending()) on_unidentified(*oldest);
+        if (oldest->pending() && was_silent == oldest->challenge.empty()) on_unidentified(*oldest);
         return true;
     }
 
@@ -178,24 +194,65 @@ class coordinator final : public control_endpoint<coordinator> {
 
     HERRING_SETUP void on_newcomer(connection& from, head const& h, std::span<std::byte const> body) {
         if (!registration::speaks(h)) return refuse(from, h.rank, registration::other_version(h));
+        if (h.type == message_kind::knock && body.empty() && from.challenge.empty()) return challenge(from);
         hello said;
-        if (h.type != message_kind::hello || !said.read(body) || said.rank != h.rank)
+        proof shown{};
+        std::span<std::byte const> words;
+        if (h.type != message_kind::hello || from.challenge.empty() || !split_proof(body, words, shown) ||
+            !said.read(words) || said.rank != h.rank)
             return on_unidentified(from);
+        std::optional<handshake> const proven = proven_by(from, words, shown);
+        if (said.has_secret != secrets_.any() || (secrets_.any() && !proven))
+            return refuse(from, said.rank, registration::other_secret(said.has_secret, secrets_.any()));
         refusal why;
         if (registration_.refuses(said, connections_.places(), stage_ != stage::joining, why))
-            return refuse(from, said.rank, why);
+            return refuse(from, said.rank, why, proven);
         connection*& place = connections_.places()[said.rank];
         if (place != nullptr) close_connection(*place); // the same process, on a new connection
         place = &from;
         from.rank = static_cast<int>(said.rank);
         from.until = time_point::max();
         registration_.admit(said);
+        admit(from, proven);
         if (registration::absent(connections_.places()).empty()) welcome();
     }
 
-    HERRING_SETUP void refuse(connection& c, std::uint32_t rank, refusal const& why) {
-        connections_.send(c, message_kind::refuse, why.again ? 1 : 0,
-                          write_failure(registration_.count_refusal(rank, c.from, why)));
+    HERRING_SETUP void challenge(connection& to) {
+        to.challenge = wire::challenge{salt_, random_nonce(), secrets_.any()}.write();
+        connections_.send(to, message_kind::challenge, 0, to.challenge);
+    }
+
+    /// The handshake of who has proved that it has one of this rank's secrets.
+    HERRING_SETUP std::optional<handshake> proven_by(connection const& from, std::span<std::byte const> words,
+                                                     proof const& shown) {
+        if (!secrets_.any()) return {};
+        for (secret_key const* const key : {&secrets_.proves(salt_), secrets_.also(salt_)}) {
+            if (key == nullptr) continue;
+            std::optional<handshake> with(std::in_place, *key, from.challenge, words);
+            if (equal_in_constant_time(with->proof_of_rank(), shown)) return with;
+        }
+        return {};
+    }
+
+    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags.
+    HERRING_SETUP void admit(connection& to, std::optional<handshake> const& proven) {
+        wire::admit told;
+        std::memcpy(told.wrapped.data(), world_key_.bytes().data(), told.wrapped.size());
+        if (proven) {
+            proven->wrap(told.wrapped);
+            told.proof = proven->proof_of_rank_0(told.wrapped);
+        }
+        connections_.send(to, message_kind::admit, 0, told.write());
+        if (proven) to.keys.emplace(proven->keys(true));
+    }
+
+    /// `proven`: then the rank can tell that the refusal is rank 0's.
+    HERRING_SETUP void refuse(connection& c, std::uint32_t rank, refusal const& why,
+                              std::optional<handshake> const& proven = {}) {
+        std::uint64_t const again = why.again ? 1 : 0;
+        byte_buffer body = write_failure(registration_.count_refusal(rank, c.from, why));
+        if (proven) body.append(proven->proof_of_refusal(again, body));
+        connections_.send(c, message_kind::refuse, again, body);
         if (!c.open()) return;
         c.refused = true;
         connections_.finish(c);
@@ -366,6 +423,7 @@ class coordinator final : public control_endpoint<coordinator> {
         if (found.what != errc::ok) set_failure(found);
     }
 
+    wire::salt salt_{};
     registration registration_;
     pending_collective pending_;
     time_point tick_at_{}; // when the next still_waiting_for is sent

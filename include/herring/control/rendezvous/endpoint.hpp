@@ -274,7 +274,7 @@ template <class Role> class control_endpoint : public endpoint_base {
                 return;
             }
             if (!next.whole) break;
-            begin += head_bytes + next.body.size();
+            begin += next.bytes;
             role().on_message(c, next.front, next.body);
             if (!c.still(serial)) return;
             if (c.refused) return c.in.clear(); // nothing that it sends counts any more

@@ -12,9 +12,11 @@
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/connection_set.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
+#include "herring/control/rendezvous/secret_keys.hpp"
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/world_state.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 
@@ -77,21 +79,21 @@ class endpoint_base {
     enum class stage { joining, joined, refused };
 
     HERRING_SETUP explicit endpoint_base(settings&& from)
-        : settings_(std::move(from)), connections_(thread_, settings_.rank, settings_.size),
-          left_(at(settings_.size)) {}
+        : settings_(std::move(from)), secrets_(std::exchange(settings_.secret, {})),
+          connections_(thread_, settings_.rank, settings_.size), left_(at(settings_.size)) {}
     HERRING_SETUP ~endpoint_base() { close_listeners(); } // the role has stopped the thread
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     bool failed() const noexcept { return first_failure_.load(std::memory_order_relaxed) != 0; }
 
     HERRING_SETUP hello own_hello() const {
-        hello mine{static_cast<std::uint32_t>(settings_.size),
-                   static_cast<std::uint32_t>(settings_.rank),
-                   incarnation_,
-                   settings_.secret,
-                   {},
-                   settings_.node,
-                   settings_.boot};
+        hello mine;
+        mine.has_secret = secrets_.any();
+        mine.size = static_cast<std::uint32_t>(settings_.size);
+        mine.rank = static_cast<std::uint32_t>(settings_.rank);
+        mine.incarnation = incarnation_;
+        mine.node = settings_.node;
+        mine.boot = settings_.boot;
         world_times const& times = settings_.rank == 0 ? settings_.times : settings_.asked;
         for (std::size_t i = 0; i < world_times::count; ++i)
             mine.times[i] = times[i] == not_given ? 0 : static_cast<std::uint64_t>(times[i].count());
@@ -104,6 +106,8 @@ class endpoint_base {
         world.rank = settings_.rank;
         world.map = topology(node_ids_);
         world.job = job_;
+        world.key = secret_key(world_key_.bytes());
+        world.has_secret = secrets_.any();
         world.local_address = local_address_;
         world.times = settings_.times;
         world.ranks_on_this_machine = 0;
@@ -234,6 +238,7 @@ class endpoint_base {
     // ---- state --------------------------------------------------------------------------------------------
 
     settings settings_;
+    secret_keys secrets_;
     std::uint64_t const incarnation_ = random_bits();
     event_thread thread_;
 
@@ -248,6 +253,7 @@ class endpoint_base {
 
     // The same on every rank.
     std::uint64_t job_ = 0;
+    secret_key world_key_;
     std::vector<int> node_ids_, machine_ids_; // of a rank
     std::string local_address_;
 

@@ -12,7 +12,10 @@
 #include "herring/control/rendezvous/endpoint.hpp"
 #include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 
 #include <algorithm>
@@ -23,6 +26,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,6 +49,8 @@ class participant final : public control_endpoint<participant> {
 
     static constexpr std::chrono::seconds connect_time{2};
     static constexpr std::chrono::milliseconds longest_backoff{500};
+    static constexpr int least_unverified = 3;
+    static constexpr std::chrono::seconds unverified_time{2};
 
     void on_start() noexcept {}
 
@@ -54,6 +60,10 @@ class participant final : public control_endpoint<participant> {
             wait_while_joining(settings_.deadline + reply_time); // rank 0 may be about to name who is missing
         if (stage_ != stage::joining) return;
         stage_ = stage::refused;
+        if (!greeted_ && unverified_.what != errc::ok) {
+            why_refused_ = unverified_;
+            return;
+        }
         why_refused_ = greeted_ && !missing_.who.empty()
                            ? failure::make(errc::timeout, settings_.rank, missing_.rank, "join",
                                            registration::not_joined(missing_.who, settings_.address_text,
@@ -65,6 +75,11 @@ class participant final : public control_endpoint<participant> {
         if (!foreign_.empty())
             return text({"what answers on ", settings_.address_text, " is not Herring: it sent ", foreign_,
                          "; another program has that port: choose another one, the same on every rank"});
+        if (unproven_)
+            return text(
+                {"what answers on ", settings_.address_text,
+                 " has not proved that it has this rank's secret, so it is not this job's rank 0; see which "
+                 "program has that port (ss -ltnp on its machine), and that the secret is rank 0's"});
         if (greeted_)
             return text({"what listens on ", settings_.address_text,
                          " takes connections and does not answer within ", duration_text(settings_.timeout),
@@ -130,6 +145,7 @@ class participant final : public control_endpoint<participant> {
         }
         close_connection(c);
         greeted_ = false;
+        handshake_.reset();
         retry_in(backoff_);
     }
 
@@ -143,14 +159,14 @@ class participant final : public control_endpoint<participant> {
         if (why != 0) return give_up_on(c, {c.from, ": ", std::strerror(why)});
         c.connecting = false;
         c.until = time_point::max();
-        c.rank = 0;
         local_address_ = here.address();
         thread_.rewatch(c.socket, connections_.key_of(c), EPOLLIN);
         greeted_ = true;
-        connections_.send(c, message_kind::hello, 0, own_hello().write());
+        connections_.send(c, message_kind::knock, 0, {});
     }
 
     HERRING_SETUP void on_unidentified(connection& c) {
+        if (c.rank >= 0) return give_up_on(c, {c.from, " sent what rank 0 did not write"});
         foreign_.clear();
         for (std::byte const b : c.in) {
             char const letter = static_cast<char>(b);
@@ -165,6 +181,8 @@ class participant final : public control_endpoint<participant> {
     HERRING_SETUP void on_closed(connection& c, int why) {
         if (stage_ == stage::joining)
             give_up_on(c, {c.from, " closed the connection", reason(why)});
+        else if (c.rank < 0)
+            close_connection(c);
         else
             lost(c, why);
     }
@@ -214,12 +232,20 @@ class participant final : public control_endpoint<participant> {
                                                 std::span<std::byte const> body) {
         switch (h.type) {
         case message_kind::refuse:
-            return refused(from, h.sequence == 1, body);
+            return refused(from, h, body);
+        case message_kind::challenge:
+            return challenged(from, body);
+        case message_kind::admit:
+            return admitted(from, body);
         case message_kind::still_waiting_for:
+            if (from.rank < 0)
+                return protocol_error(from, "what only rank 0 says, before it has proved itself");
             if (!missing_.read(body, at(settings_.size)))
                 protocol_error(from, "a list of ranks that cannot be read");
             return;
         case message_kind::welcome:
+            if (from.rank < 0)
+                return protocol_error(from, "what only rank 0 says, before it has proved itself");
             return welcomed(from, body);
         default:
             return protocol_error(from, "a message that rank 0 never sends before the welcome");
@@ -232,17 +258,82 @@ class participant final : public control_endpoint<participant> {
         give_up_on(from, {from.from, " sent ", what});
     }
 
-    HERRING_SETUP void refused(connection& from, bool again, std::span<std::byte const> body) {
+    /// Proves that this rank has the secret, if who asks says that it has one.
+    HERRING_SETUP void challenged(connection& from, std::span<std::byte const> body) {
+        wire::challenge asked;
+        if (!from.challenge.empty() || !asked.read(body))
+            return protocol_error(from, "a challenge that cannot be read");
+        from.challenge.append(body);
+        hello mine = own_hello();
+        mine.nonce = random_nonce();
+        byte_buffer words = mine.write();
+        proof shown{};
+        if (secrets_.any() && asked.has_secret) {
+            handshake_.emplace(secrets_.proves(asked.salt), from.challenge, words);
+            shown = handshake_->proof_of_rank();
+        }
+        words.append(shown);
+        connections_.send(from, message_kind::hello, 0, words);
+    }
+
+    /// Rank 0 takes this rank, and proves that it has the secret too.
+    HERRING_SETUP void admitted(connection& from, std::span<std::byte const> body) {
+        wire::admit told;
+        if (from.rank >= 0 || from.challenge.empty() || !told.read(body))
+            return protocol_error(from, "an admission that cannot be read");
+        if (secrets_.any() &&
+            (!handshake_ || !equal_in_constant_time(told.proof, handshake_->proof_of_rank_0(told.wrapped)))) {
+            unproven_ = true;
+            return give_up_on(from, {from.from, " did not prove that it has the secret"});
+        }
+        if (handshake_) {
+            handshake_->wrap(told.wrapped);
+            from.keys.emplace(handshake_->keys(false));
+        }
+        handshake_.reset();
+        world_key_ = secret_key(told.wrapped);
+        erase(told.wrapped.data(), told.wrapped.size());
+        from.rank = 0;
+    }
+
+    HERRING_SETUP void refused(connection& from, head const& h, std::span<std::byte const> body) {
         constexpr std::size_t any =
             std::numeric_limits<int>::max(); // this rank's number may be what is wrong
-        if (!read_failure(body, any, why_refused_))
-            why_refused_ = failure::make(errc::refused, settings_.rank, 0, "join",
-                                         "refused by rank 0, in words of another version");
-        why_refused_.reporter = settings_.rank;
-        if (why_refused_.peer >= settings_.size) why_refused_.peer = 0;
-        if (again) return give_up_on(from, {why_refused_.text});
+        std::span<std::byte const> words = body;
+        proof shown{};
+        bool verified = from.rank >= 0 || !secrets_.any();
+        if (std::span<std::byte const> before;
+            handshake_ && split_proof(body, before, shown) &&
+            equal_in_constant_time(shown, handshake_->proof_of_refusal(h.sequence, before))) {
+            verified = true;
+            words = before;
+        }
+        failure said;
+        if (!read_failure(words, any, said))
+            said = failure::make(errc::refused, settings_.rank, 0, "join",
+                                 "refused by rank 0, in words of another version");
+        said.reporter = settings_.rank;
+        if (said.peer >= settings_.size) said.peer = 0;
+        if (h.sequence == 1) return give_up_on(from, {said.text});
+        if (!verified && !believed(said)) return give_up_on(from, {unverified_.text});
+        why_refused_ = verified ? said : unverified_;
         stage_ = stage::refused;
         lock_.notify_all();
+    }
+
+    /// A refusal by who has not proved that it is rank 0. Anyone could say that, so it ends nothing; but a rank whose secret is
+    /// wrong hears nothing else. It is believed, and quoted, once it was said three times, over two seconds.
+    HERRING_SETUP bool believed(failure const& said) {
+        time_point const now = clock::now();
+        failure const quoted = failure::make(
+            said.what, settings_.rank, 0, "join",
+            {"what answers on ", settings_.address_text, " says, unverified: ", std::string_view(said.text)});
+        if (std::strcmp(quoted.text, unverified_.text) != 0) {
+            unverified_ = quoted;
+            times_said_ = 0;
+            first_said_ = now;
+        }
+        return ++times_said_ >= least_unverified && now - first_said_ >= unverified_time;
     }
 
     HERRING_SETUP void welcomed(connection& from, std::span<std::byte const> body) {
@@ -335,7 +426,12 @@ class participant final : public control_endpoint<participant> {
     time_point retry_at_{};
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
-    std::string foreign_; // bytes of a program that has rank 0's port and is not rank 0
+    std::string foreign_;                // bytes of a program that has rank 0's port and is not rank 0
+    std::optional<handshake> handshake_; // from the hello to the admission
+    bool unproven_ = false;              // who answered had not the secret
+    failure unverified_{};               // the last refusal of who did not prove itself
+    int times_said_ = 0;
+    time_point first_said_{};
     waiting_for missing_; // whom rank 0 waits for
 };
 

@@ -43,7 +43,15 @@ class registration {
                                       protocol_version, "; build every rank from one version of Herring"})};
     }
 
-    /// Whether the rank of `said` may not join, and why. `complete`: all ranks have joined.
+    /// It has not proved that it has the secret. `it_has`, `own_has`: whether each says that it has one.
+    HERRING_SETUP static refusal other_secret(bool it_has, bool own_has) {
+        return {errc::mismatch, text({!it_has    ? "rank 0 has a secret, it has none"
+                                      : !own_has ? "it has a secret, rank 0 has none"
+                                                 : "its secret is not rank 0's",
+                                      "; set HERRING_SECRET or HERRING_SECRET_FILE alike on every rank"})};
+    }
+
+    /// Whether the rank of `said`, which has proved itself, may not join, and why. `complete`: all ranks have joined.
     HERRING_SETUP bool refuses(hello const& said, fixed_array<connection*> const& places, bool complete,
                                refusal& why) const {
         auto const refused = [&](errc code, std::initializer_list<text_part> words, bool again = false) {
@@ -54,11 +62,6 @@ class registration {
         };
         std::uint32_t const r = said.rank;
         hello const& own = hellos_[0];
-        if (said.secret != own.secret)
-            return refused(errc::mismatch, {said.secret == 0  ? "rank 0 has a secret, it has none"
-                                            : own.secret == 0 ? "it has a secret, rank 0 has none"
-                                                              : "its secret is not rank 0's",
-                                            "; set HERRING_SECRET alike on every rank"});
         if (said.size != own.size)
             return refused(errc::mismatch, {"it says that the world has ", said.size, " ranks, rank 0 says ",
                                             own.size, "; start every rank with the same size"});

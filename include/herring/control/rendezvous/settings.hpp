@@ -9,9 +9,10 @@
 #include "herring/control/control.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/crypto/secret.hpp"
 
 #include <chrono>
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct settings {
     std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
     std::string address_text{};        // host:port, as given
     std::string node{}, boot{};
-    std::uint64_t secret = 0;
+    std::optional<secrets> secret{}; // none: nobody has to prove anything
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // before `deadline`, for the error
     failure_handler on_failure{};

@@ -45,6 +45,10 @@ struct reader {
         if (!found.empty()) std::memcpy(little, found.data(), sizeof(Integer));
         return static_cast<Integer>(get<std::uint64_t>(little));
     }
+    HERRING_SETUP void bytes(std::span<std::byte> into) noexcept {
+        std::string_view const found = text(into.size());
+        if (!found.empty()) std::memcpy(into.data(), found.data(), into.size());
+    }
     HERRING_SETUP std::string_view text(std::size_t size) noexcept {
         if (rest.size() < size) {
             ok = false;

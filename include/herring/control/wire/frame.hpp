@@ -15,12 +15,13 @@
 namespace HERRING_NAMESPACE::detail::wire {
 
 inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
-inline constexpr std::uint16_t protocol_version = 3;
+inline constexpr std::uint16_t protocol_version = 4;
 inline constexpr std::size_t head_bytes = 32;
 
 enum class message_kind : std::uint16_t {
-    hello = 1,             // rank → 0: who I am
-    refuse = 2,            // 0 → rank: you may not join (sequence 1: not now), and why (a failure)
+    hello = 1, // rank → 0: who I am, and a proof that I have the secret
+    refuse =
+        2, // 0 → rank: you may not join (sequence 1: not now), and why (a failure; to who has proved itself, a proof)
     still_waiting_for = 3, // 0 → rank, while joining: text that names who is missing
     welcome = 4,           // 0 → rank: everyone is here, and the times that hold for all
     barrier = 5,           // rank → 0: I am at barrier `sequence`
@@ -33,7 +34,11 @@ enum class message_kind : std::uint16_t {
     suspicion = 12,   // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
     probe = 13,       // 0 → rank: whom do you wait for? (probe `sequence`)
     probe_reply = 14, // rank → 0: for that rank (to probe `sequence`)
-    blocked = 15      // rank → 0: I can do nothing but wait, and where
+    blocked = 15,     // rank → 0: I can do nothing but wait, and where
+    knock = 16, // rank → 0: I want to join; the first message. A rank 0 of another version refuses it by name
+    challenge = 17, // 0 → rank: salt and nonce, which the hello has to prove itself by
+    admit =
+        18 // 0 → rank: a proof that I have the secret, and the world's key; from here on messages have tags
 };
 
 /// The fixed front of every message.

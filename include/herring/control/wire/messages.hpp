@@ -5,16 +5,17 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/wire/limits.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +27,10 @@
 
 namespace HERRING_NAMESPACE::detail::wire {
 
-/// Keeps jobs with different secrets apart. A check, not an authentication: who reads the traffic can replay it.
-HERRING_SETUP inline std::uint64_t secret_check(std::string const& secret) noexcept {
-    if (secret.empty()) return 0;
-    std::uint64_t hash = hash_of("herring secret 1", 16);
-    for (int round = 0; round < 1000; ++round)
-        hash = hash_of(secret.data(), secret.size(), hash ^ (hash >> 29));
-    return hash | 1;
-}
+inline constexpr std::size_t salt_bytes = 16, nonce_bytes = 32, proof_bytes = 32;
+using salt = std::array<std::byte, salt_bytes>;
+using nonce = std::array<std::byte, nonce_bytes>;
+using proof = std::array<std::byte, proof_bytes>; // zero where there is no secret
 
 /// In the body of `deadline_passed`: how long a rank has waited.
 HERRING_SETUP inline byte_buffer write_wait(std::chrono::milliseconds waited) {
@@ -121,23 +118,48 @@ struct welcome {
     }
 };
 
-/// The first message of a rank.
-struct hello {
-    std::uint32_t size = 0;
-    std::uint32_t rank = 0;
-    std::uint64_t incarnation = 0;
-    std::uint64_t secret = 0;                  // check of the secret, see secret_check
-    std::uint64_t times[world_times::count]{}; // milliseconds; 0: as rank 0 has it
-    std::string node;
-    std::string boot;
-    static constexpr std::size_t most_node = 600, most_boot = 300; // bytes of the names; the rest is cut
+/// Rank 0's reply to a knock.
+struct challenge {
+    wire::salt salt{};   // of this world
+    wire::nonce nonce{}; // of this connection
+    bool has_secret = false;
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
+        out.append(salt);
+        out.append(nonce);
+        append<std::uint8_t>(out, has_secret ? 1 : 0);
+        return out;
+    }
+    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
+        reader in{from};
+        in.bytes(salt);
+        in.bytes(nonce);
+        auto const flag = in.number<std::uint8_t>();
+        has_secret = flag == 1;
+        return in.done() && flag <= 1;
+    }
+};
+
+/// A rank's reply to the challenge. On the wire a proof follows it.
+struct hello {
+    wire::nonce nonce{}; // of this connection
+    bool has_secret = false;
+    std::uint32_t size = 0;
+    std::uint32_t rank = 0;
+    std::uint64_t incarnation = 0;
+    std::uint64_t times[world_times::count]{}; // milliseconds; 0: as rank 0 has it
+    std::string node{};
+    std::string boot{};
+    static constexpr std::size_t most_node = 540, most_boot = 300; // bytes of the names; the rest is cut
+
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
+        out.append(nonce);
+        append<std::uint8_t>(out, has_secret ? 1 : 0);
         append<std::uint32_t>(out, size);
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
-        append<std::uint64_t>(out, secret);
         for (std::uint64_t const time : times) append<std::uint64_t>(out, time);
         std::string_view const n = std::string_view(node).substr(0, most_node);
         std::string_view const b = std::string_view(boot).substr(0, most_boot);
@@ -150,19 +172,51 @@ struct hello {
 
     HERRING_SETUP bool read(std::span<std::byte const> from) {
         reader in{from};
+        in.bytes(nonce);
+        auto const flag = in.number<std::uint8_t>();
+        has_secret = flag == 1;
         size = in.number<std::uint32_t>();
         rank = in.number<std::uint32_t>();
         incarnation = in.number<std::uint64_t>();
-        secret = in.number<std::uint64_t>();
         for (std::uint64_t& time : times) time = in.number<std::uint64_t>();
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
-        if (!in.ok || n > most_node || b > most_boot || n + b != in.rest.size()) return false;
+        if (!in.ok || flag > 1 || n > most_node || b > most_boot || n + b != in.rest.size()) return false;
         node = in.text(n);
         boot = in.text(b);
         return true;
     }
 };
+
+/// Rank 0's reply to a hello that it takes.
+struct admit {
+    wire::proof proof{};
+    std::array<std::byte, secret_key::size>
+        wrapped{}; // XORed with a key of this connection, where there is a secret
+
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
+        out.append(proof);
+        out.append(wrapped);
+        return out;
+    }
+    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
+        reader in{from};
+        in.bytes(proof);
+        in.bytes(wrapped);
+        return in.done();
+    }
+};
+
+/// The bytes before a proof at the end of a body, and that proof. False: there is no room for one.
+HERRING_SETUP inline bool split_proof(std::span<std::byte const> body, std::span<std::byte const>& before,
+                                      wire::proof& at_end) noexcept {
+    if (body.size() < proof_bytes) return false;
+    before = body.first(body.size() - proof_bytes);
+    reader in{body.last(proof_bytes)};
+    in.bytes(at_end);
+    return in.ok;
+}
 
 HERRING_SETUP inline byte_buffer write_failure(failure const& why) {
     std::string_view const operation(why.operation), text(why.text);

@@ -5,6 +5,7 @@
 #include "herring/base/address.hpp"
 #include "herring/world.hpp"
 
+#include "control_peer.hpp"
 #include "doctest/doctest.h"
 
 #include <array>
@@ -59,7 +60,7 @@ struct listener {
 
 /// A real rank. Rank 0 takes the listener over.
 world join(int rank, int size, listener const& hub, herring::failure_detector_options const& times,
-           milliseconds most = plenty) {
+           milliseconds most = plenty, std::string const& secret = {}, std::string const& also = {}) {
     rendezvous::settings made;
     made.rank = rank;
     made.size = size;
@@ -71,87 +72,33 @@ world join(int rank, int size, listener const& hub, herring::failure_detector_op
     made.asked.detector = times;
     made.times = detail::resolve(made.asked);
     if (rank == 0) made.listeners = {hub.socket};
+    if (!secret.empty()) made.secret.emplace(detail::secrets{detail::secret(secret), {}, {}});
+    if (!also.empty()) made.secret->also.emplace(also);
     return world(rendezvous::join_world(std::move(made)));
 }
 
 /// The other end of a connection, in the hands of the test.
-struct puppet {
-    int socket = -1;
-    std::uint32_t rank = 0;
-
-    puppet() = default;
-    puppet(puppet const&) = delete;
-    ~puppet() {
-        if (socket >= 0) ::close(socket);
-    }
-
+struct puppet : control_peer {
     /// As a rank that joins.
-    void join(std::uint32_t as, std::uint32_t size, listener const& hub) {
-        rank = as;
-        socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-        REQUIRE(::connect(socket, hub.at.get(), hub.at.size) == 0);
-        rendezvous::hello said;
-        said.rank = as;
-        said.size = size;
-        said.incarnation = 1;
-        said.node = said.boot = "here";
-        say(rendezvous::message_kind::hello, 0, said.write());
-        await(rendezvous::message_kind::welcome);
+    void join(std::uint32_t as, std::uint32_t size, listener const& hub, detail::secret const* by = nullptr) {
+        control_peer::join(as, size, hub.at, by);
     }
 
     /// As rank 0: lets one rank in.
-    void let_in(listener const& own, std::uint32_t size, herring::failure_detector_options const& times) {
-        pollfd knock{own.socket, POLLIN, 0};
-        REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
-        socket = ::accept(own.socket, nullptr, nullptr);
+    void let_in(listener const& own, std::uint32_t size, herring::failure_detector_options const& times,
+                detail::secret const* by = nullptr) {
+        control_peer::let_in(own.socket, by);
         ::close(own.socket);
-        await(rendezvous::message_kind::hello);
         welcome(size, times);
     }
-    void welcome(std::uint32_t size, herring::failure_detector_options const& times) const {
-        detail::byte_buffer body;
-        rendezvous::append<std::uint64_t>(body, 1);
-        detail::world_times const all = detail::resolve({.detector = times});
-        for (std::size_t i = 0; i < detail::world_times::count; ++i)
-            rendezvous::append<std::uint64_t>(body, static_cast<std::uint64_t>(all[i].count()));
-        for (std::uint32_t r = 0; r < 2 * size; ++r) rendezvous::append<std::uint32_t>(body, 0);
-        say(rendezvous::message_kind::welcome, 0, body);
+    void welcome(std::uint32_t size, herring::failure_detector_options const& times) {
+        std::vector<int> const zeroes(size);
+        say(rendezvous::message_kind::welcome, 0,
+            rendezvous::welcome{1, detail::resolve({.detector = times}), zeroes, zeroes}.write());
     }
 
-    void say(rendezvous::message_kind what, std::uint64_t sequence, std::span<std::byte const> body) const {
-        detail::byte_buffer bytes;
-        rendezvous::append_message(bytes, what, rank, sequence, body);
-        REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-                static_cast<ssize_t>(bytes.size()));
-    }
-
-    struct heard {
-        rendezvous::head front{};
-        std::vector<std::byte> body{};
-    };
-    /// The next message; nothing once the connection has ended.
-    std::optional<heard> hear() const {
-        pollfd ready{socket, POLLIN, 0};
-        if (::poll(&ready, 1, static_cast<int>(plenty.count())) != 1) return {};
-        std::array<std::byte, rendezvous::head_bytes> bytes{};
-        if (::recv(socket, bytes.data(), bytes.size(), MSG_WAITALL) != static_cast<ssize_t>(bytes.size()))
-            return {};
-        heard made;
-        REQUIRE(made.front.read(bytes));
-        made.body.resize(made.front.length);
-        if (!made.body.empty())
-            REQUIRE(::recv(socket, made.body.data(), made.body.size(), MSG_WAITALL) ==
-                    static_cast<ssize_t>(made.body.size()));
-        return made;
-    }
-    heard await(rendezvous::message_kind what) const {
-        while (std::optional<heard> const next = hear())
-            if (next->front.type == what) return *next;
-        FAIL("the message comes");
-        return {};
-    }
     /// Beats until the other end closes or fails; answers `answer`, if any, to what is asked.
-    void live(std::optional<detail::wait_report> answer = {}) const {
+    void live(std::optional<detail::wait_report> answer = {}) {
         while (std::optional<heard> const next = hear()) {
             if (next->front.type == rendezvous::message_kind::heartbeat)
                 say(rendezvous::message_kind::heartbeat, 0, {});
@@ -289,13 +236,8 @@ TEST_CASE("rendezvous: times that no rank would choose are no welcome") {
 TEST_CASE("rendezvous: what is no rank 0 before the welcome is tried again, and leaves nothing behind") {
     listener hub;
     std::thread other([&] {
-        auto const knocked = [&](puppet& as) {
-            pollfd knock{hub.socket, POLLIN, 0};
-            REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
-            as.socket = ::accept(hub.socket, nullptr, nullptr);
-            as.await(rendezvous::message_kind::hello);
-        };
-        auto const closed = [](puppet const& as) { CHECK_FALSE(as.hear()); };
+        auto const knocked = [&](puppet& as) { as.control_peer::let_in(hub.socket); };
+        auto const closed = [](puppet& as) { CHECK_FALSE(as.hear()); };
         using rendezvous::message_kind;
         for (message_kind const kind : {message_kind::fail, message_kind::leave, message_kind::probe,
                                         message_kind::heartbeat, message_kind::collective_result}) {
@@ -341,10 +283,8 @@ TEST_CASE("rendezvous: a refusal that names a rank beyond the world is rank 0's"
     listener hub;
     std::thread other([&] {
         puppet rank_0;
-        pollfd knock{hub.socket, POLLIN, 0};
-        REQUIRE(::poll(&knock, 1, static_cast<int>(plenty.count())) == 1);
-        rank_0.socket = ::accept(hub.socket, nullptr, nullptr);
-        rank_0.await(rendezvous::message_kind::hello);
+        rank_0.accept(hub.socket);
+        rank_0.challenged();
         rank_0.say(rendezvous::message_kind::refuse, 0,
                    rendezvous::write_failure(failure::make(errc::refused, 9, 1 << 26, "join", "no")));
         rank_0.hear();
@@ -365,29 +305,18 @@ TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses it
     listener hub;
     std::optional<world> rank_0;
     std::thread first([&] { rank_0.emplace(join(0, 2, hub, forgiving)); });
-    auto const hello = [](std::uint32_t size) {
-        rendezvous::hello said;
-        said.rank = 1;
-        said.size = size;
-        said.incarnation = 1;
-        said.node = said.boot = "here";
-        return said.write();
-    };
-    auto const knock = [&](puppet& as, detail::byte_buffer const& bytes) {
-        as.rank = 1;
-        as.socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-        REQUIRE(::connect(as.socket, hub.at.get(), hub.at.size) == 0);
-        REQUIRE(::send(as.socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-                static_cast<ssize_t>(bytes.size()));
-    };
     using rendezvous::message_kind;
     {
         // Refused, and at once welcome: what follows a refusal does not count.
         puppet stranger;
+        stranger.connect(hub.at);
+        stranger.knock();
+        stranger.rank = 1;
         detail::byte_buffer bytes;
-        rendezvous::append_message(bytes, message_kind::hello, 1, 0, hello(3));
-        rendezvous::append_message(bytes, message_kind::hello, 1, 0, hello(2));
-        knock(stranger, bytes);
+        for (std::uint32_t const size : {3u, 2u})
+            bytes.append(
+                stranger.bytes_of(message_kind::hello, 0, stranger.proven(control_peer::hello_of(1, size))));
+        stranger.send(bytes);
         auto const reply = stranger.hear();
         REQUIRE(reply);
         CHECK(reply->front.type == message_kind::refuse);
@@ -412,14 +341,8 @@ TEST_CASE("rendezvous: a goodbye, a failure or junk before the welcome ends no w
     for (message_kind const kind :
          {message_kind::leave, message_kind::fail, message_kind::contribute, message_kind{77}}) {
         puppet early;
-        early.rank = 1;
-        early.socket = ::socket(hub.at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
-        REQUIRE(::connect(early.socket, hub.at.get(), hub.at.size) == 0);
-        rendezvous::hello said;
-        said.rank = 1;
-        said.size = 3;
-        said.incarnation = 5;
-        early.say(message_kind::hello, 0, said.write());
+        early.connect(hub.at);
+        early.greet(control_peer::hello_of(1, 3));
         early.say(kind, 0,
                   kind == message_kind::fail ? rendezvous::write_failure(bad) : detail::byte_buffer());
         while (early.hear()) {

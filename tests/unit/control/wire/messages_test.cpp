@@ -83,7 +83,7 @@ TEST_CASE("wire: what one kind of message may carry depends on who sends it, and
     CHECK(wire::most_body(message_kind::contribute, stranger) == 0);
     CHECK(wire::most_body(message_kind::contribute, rank_0) == 0);
     for (wire::sender const& by : {stranger, not_yet, rank, rank_0})
-        for (unsigned const kind : {0u, 16u, 99u, 0xFFFFu})
+        for (unsigned const kind : {0u, 19u, 99u, 0xFFFFu})
             CHECK(wire::most_body(static_cast<message_kind>(kind), by) == 0);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("wire: a hello's names have limits of their own") {
     REQUIRE(read.read(said.write()));
     CHECK(read.node.size() == wire::hello::most_node);
     byte_buffer raw;
-    raw.append(first(said.write(), 8 + 16 + 8 * world_times::count));
+    raw.append(first(said.write(), wire::nonce_bytes + 1 + 16 + 8 * world_times::count));
     wire::append<std::uint16_t>(raw, 0);
     wire::append<std::uint16_t>(raw, wire::hello::most_boot + 1);
     wire::append(raw, std::string(wire::hello::most_boot + 1, 'b'));

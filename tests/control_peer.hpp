@@ -1,0 +1,220 @@
+// herring: one end of a control connection in the hands of a test: as a rank, as rank 0, with or without the secret.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TESTS_CONTROL_PEER_HPP
+#define HERRING_TESTS_CONTROL_PEER_HPP
+
+#include "herring/base/address.hpp"
+#include "herring/base/byte_buffer.hpp"
+#include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/handshake.hpp"
+#include "herring/control/wire/messages.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/// Speaks the protocol as the library does, message by message, so that a test can say something else at any place. What goes
+/// wrong is an exception, for a forked rank too.
+struct control_peer {
+    using kind = herring::detail::wire::message_kind;
+
+    int socket = -1;
+    std::uint32_t rank = 0; // in the name of which it speaks
+    herring::detail::byte_buffer challenge{};
+    std::optional<herring::detail::wire::handshake> seen{};
+    std::optional<herring::detail::wire::message_keys> keys{};
+    std::optional<herring::detail::secret_key> world_key{};
+
+    control_peer() = default;
+    control_peer(control_peer const&) = delete;
+    ~control_peer() { close(); }
+    void close() {
+        if (socket >= 0) ::close(std::exchange(socket, -1));
+    }
+
+    static void require(bool holds, char const* what) {
+        if (!holds) throw std::runtime_error(std::string("not so: ") + what);
+    }
+
+    // ---- messages -----------------------------------------------------------------------------------------
+
+    void send(std::span<std::byte const> bytes) const {
+        require(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                    static_cast<ssize_t>(bytes.size()),
+                "it can be sent");
+    }
+    /// As it goes over the wire, with its tag where there are keys.
+    herring::detail::byte_buffer bytes_of(kind what, std::uint64_t sequence,
+                                          std::span<std::byte const> body) {
+        namespace detail = herring::detail;
+        detail::byte_buffer bytes;
+        detail::wire::append_message(bytes, what, rank, sequence, body);
+        if (keys)
+            bytes.append(keys->next(std::span<std::byte const>(bytes).first(detail::wire::head_bytes),
+                                    detail::sha256().update(body).finish()));
+        return bytes;
+    }
+    void say(kind what, std::uint64_t sequence = 0, std::span<std::byte const> body = {}) {
+        send(bytes_of(what, sequence, body));
+    }
+
+    struct heard {
+        herring::detail::wire::head front{};
+        std::vector<std::byte> body{};
+        std::vector<std::byte> raw{};
+    };
+    /// The next message; nothing once the connection has ended.
+    std::optional<heard> hear() {
+        namespace wire = herring::detail::wire;
+        pollfd ready{socket, POLLIN, 0};
+        if (::poll(&ready, 1, 30'000) != 1) return {};
+        heard made;
+        made.raw.resize(wire::head_bytes);
+        if (!read(made.raw.data(), made.raw.size())) return {};
+        require(made.front.read(made.raw), "it is a control message");
+        std::size_t const tag = keys ? wire::tag_bytes : 0;
+        made.raw.resize(wire::head_bytes + made.front.length + tag);
+        require(read(made.raw.data() + wire::head_bytes, made.front.length + tag), "it comes whole");
+        std::span<std::byte const> const all(made.raw);
+        auto const body = all.subspan(wire::head_bytes, made.front.length);
+        made.body.assign(body.begin(), body.end());
+        if (keys)
+            require(keys->accepts(all.first(wire::head_bytes), body, all.last(tag)), "its tag is right");
+        return made;
+    }
+    heard await(kind what) {
+        while (std::optional<heard> next = hear())
+            if (next->front.type == what) return *std::move(next);
+        throw std::runtime_error("not so: the message comes");
+    }
+
+    // ---- as a rank ----------------------------------------------------------------------------------------
+
+    void connect(herring::detail::endpoint const& to) {
+        socket = ::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        require(::connect(socket, to.get(), to.size) == 0, "rank 0 listens");
+    }
+    herring::detail::wire::challenge knock() {
+        say(kind::knock);
+        heard const asked = await(kind::challenge);
+        herring::detail::wire::challenge read;
+        require(read.read(asked.body), "a challenge");
+        challenge.clear();
+        challenge.append(asked.body);
+        return read;
+    }
+    /// What a rank of this number says of itself.
+    static herring::detail::wire::hello hello_of(std::uint32_t rank, std::uint32_t size) {
+        herring::detail::wire::hello said;
+        said.rank = rank;
+        said.size = size;
+        said.incarnation = 1;
+        said.node = said.boot = "here";
+        said.nonce = herring::detail::random_nonce();
+        return said;
+    }
+    /// A body of a hello to the last challenge, with its proof.
+    herring::detail::byte_buffer proven(herring::detail::wire::hello said,
+                                        herring::detail::secret const* by = nullptr) {
+        namespace wire = herring::detail::wire;
+        said.has_secret = by != nullptr;
+        herring::detail::byte_buffer words = said.write();
+        wire::proof shown{};
+        if (by != nullptr) {
+            wire::challenge asked;
+            require(asked.read(challenge), "a challenge");
+            seen.emplace(by->key(asked.salt), challenge, words);
+            shown = seen->proof_of_rank();
+        }
+        words.append(shown);
+        return words;
+    }
+    /// Takes the admission that was read.
+    void admitted(heard const& reply) {
+        namespace wire = herring::detail::wire;
+        wire::admit told;
+        require(reply.front.type == kind::admit && told.read(reply.body), "an admission");
+        if (seen) {
+            require(told.proof == seen->proof_of_rank_0(told.wrapped), "rank 0 has the secret");
+            seen->wrap(told.wrapped);
+            keys.emplace(seen->keys(false));
+        }
+        world_key.emplace(told.wrapped);
+    }
+    /// The reply: an admission, which it takes, or a refusal.
+    heard greet(herring::detail::wire::hello const& said, herring::detail::secret const* by = nullptr) {
+        knock();
+        rank = said.rank;
+        say(kind::hello, 0, proven(said, by));
+        std::optional<heard> reply = hear();
+        require(reply.has_value(), "a reply");
+        if (reply->front.type == kind::admit) admitted(*reply);
+        return *std::move(reply);
+    }
+    void join(std::uint32_t as, std::uint32_t size, herring::detail::endpoint const& to,
+              herring::detail::secret const* by = nullptr) {
+        connect(to);
+        require(greet(hello_of(as, size), by).front.type == kind::admit, "it is admitted");
+        await(kind::welcome);
+    }
+
+    // ---- as rank 0 ----------------------------------------------------------------------------------------
+
+    void accept(int listener) {
+        pollfd asks{listener, POLLIN, 0};
+        require(::poll(&asks, 1, 30'000) == 1, "a rank connects");
+        socket = ::accept(listener, nullptr, nullptr);
+    }
+    /// Challenges whoever knocks; returns the body of its hello.
+    std::vector<std::byte> challenged(bool has_secret = false) {
+        namespace wire = herring::detail::wire;
+        await(kind::knock);
+        wire::challenge asks;
+        asks.nonce = herring::detail::random_nonce();
+        asks.has_secret = has_secret;
+        challenge = asks.write();
+        say(kind::challenge, 0, challenge);
+        return await(kind::hello).body;
+    }
+    /// Admits who said that.
+    void admit(std::span<std::byte const> hello, herring::detail::secret const* by = nullptr) {
+        namespace wire = herring::detail::wire;
+        wire::admit told;
+        told.wrapped = herring::detail::random_nonce();
+        world_key.emplace(told.wrapped);
+        if (by != nullptr) {
+            wire::challenge asked;
+            require(asked.read(challenge), "a challenge");
+            seen.emplace(by->key(asked.salt), challenge, hello.first(hello.size() - wire::proof_bytes));
+            seen->wrap(told.wrapped);
+            told.proof = seen->proof_of_rank_0(told.wrapped);
+        }
+        say(kind::admit, 0, told.write());
+        if (seen) keys.emplace(seen->keys(true));
+    }
+    void let_in(int listener, herring::detail::secret const* by = nullptr) {
+        accept(listener);
+        admit(challenged(by != nullptr), by);
+    }
+
+  private:
+    bool read(std::byte* into, std::size_t size) const {
+        return size == 0 || ::recv(socket, into, size, MSG_WAITALL) == static_cast<ssize_t>(size);
+    }
+};
+
+#endif // HERRING_TESTS_CONTROL_PEER_HPP

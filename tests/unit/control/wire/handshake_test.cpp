@@ -1,0 +1,151 @@
+// herring: tests of control/wire/handshake.hpp: what is proved, by whom, and that nothing recorded proves it again.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/control/wire/handshake.hpp"
+
+#include "herring/crypto/random.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+using namespace herring::detail;
+using wire::handshake;
+
+namespace {
+
+secret_key const& the_key() {
+    static secret_key const key(random_nonce());
+    return key;
+}
+byte_buffer challenge_of(std::byte salt, std::byte nonce) {
+    wire::challenge made;
+    made.salt.fill(salt);
+    made.nonce.fill(nonce);
+    made.has_secret = true;
+    return made.write();
+}
+byte_buffer hello_of(std::uint32_t rank, std::byte nonce) {
+    wire::hello made;
+    made.rank = rank;
+    made.size = 4;
+    made.nonce.fill(nonce);
+    made.has_secret = true;
+    made.node = made.boot = "n";
+    return made.write();
+}
+
+constexpr std::byte one{1}, two{2};
+
+} // namespace
+
+TEST_CASE("handshake: both ends prove the same, and agree on the world's key and the keys of messages") {
+    handshake const rank(the_key(), challenge_of(one, one), hello_of(1, two));
+    handshake const rank_0(the_key(), challenge_of(one, one), hello_of(1, two));
+    CHECK(rank.proof_of_rank() == rank_0.proof_of_rank());
+    wire::nonce const world_key = random_nonce();
+    wire::nonce wrapped = world_key;
+    rank_0.wrap(wrapped);
+    CHECK(wrapped != world_key);
+    CHECK(rank.proof_of_rank_0(wrapped) == rank_0.proof_of_rank_0(wrapped));
+    rank.wrap(wrapped);
+    CHECK(wrapped == world_key);
+    std::array<std::byte, 32> const head{}, body{one};
+    wire::message_keys a = rank.keys(false), b = rank_0.keys(true);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(b.accepts(head, body, a.next(head, sha256().update(body).finish())));
+        CHECK(a.accepts(head, body, b.next(head, sha256().update(body).finish())));
+    }
+}
+
+TEST_CASE("handshake: another key, challenge, nonce, rank or role is another proof") {
+    secret_key const other(random_nonce());
+    handshake const base(the_key(), challenge_of(one, one), hello_of(1, two));
+    std::vector<wire::proof> proofs{base.proof_of_rank(), base.proof_of_rank_0({}),
+                                    base.proof_of_refusal(0, {}), base.proof_of_refusal(1, {})};
+    auto const add = [&](handshake const& differs) { proofs.push_back(differs.proof_of_rank()); };
+    add(handshake(other, challenge_of(one, one), hello_of(1, two)));
+    add(handshake(the_key(), challenge_of(two, one), hello_of(1, two)));
+    add(handshake(the_key(), challenge_of(one, two), hello_of(1, two)));
+    add(handshake(the_key(), challenge_of(one, one), hello_of(2, two)));
+    add(handshake(the_key(), challenge_of(one, one), hello_of(1, one)));
+    // The same bytes, cut at another place.
+    byte_buffer all, longer, shorter;
+    all.append(challenge_of(one, one));
+    all.append(hello_of(1, two));
+    longer.append(std::span<std::byte const>(all).first(challenge_of(one, one).size() + 1));
+    shorter.append(std::span<std::byte const>(all).subspan(longer.size()));
+    add(handshake(the_key(), longer, shorter));
+    for (std::size_t i = 0; i < proofs.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) CHECK(proofs[i] != proofs[j]);
+}
+
+TEST_CASE("handshake: a tag is of one direction, one number, one head and one body") {
+    handshake const seen(the_key(), challenge_of(one, one), hello_of(1, two));
+    std::array<std::byte, 32> const head{}, odd{one};
+    sha256_digest const digest = sha256().update(odd).finish();
+    auto const fresh = [&] { return std::pair(seen.keys(false), seen.keys(true)); };
+    {
+        auto [rank, rank_0] = fresh();
+        CHECK_FALSE(rank.accepts(head, odd, rank.next(head, digest))); // reflected
+    }
+    {
+        auto [rank, rank_0] = fresh();
+        auto const first = rank.next(head, digest);
+        CHECK(rank_0.accepts(head, odd, first));
+        CHECK_FALSE(rank_0.accepts(head, odd, first)); // repeated
+    }
+    {
+        auto [rank, rank_0] = fresh();
+        (void)rank.next(head, digest); // left out
+        CHECK_FALSE(rank_0.accepts(head, odd, rank.next(head, digest)));
+    }
+    for (int what = 0; what < 4; ++what) {
+        auto [rank, rank_0] = fresh();
+        auto tag = rank.next(head, digest);
+        if (what == 0) CHECK_FALSE(rank_0.accepts(odd, odd, tag));
+        if (what == 1) CHECK_FALSE(rank_0.accepts(head, head, tag));
+        if (what == 2) CHECK_FALSE(rank_0.accepts(head, odd, std::span(tag).first(15)));
+        tag[15] ^= one;
+        if (what == 3) CHECK_FALSE(rank_0.accepts(head, odd, tag));
+    }
+}
+
+TEST_CASE("handshake: a challenge, a hello and an admission come back, and nothing that is cut, longer or "
+          "odd does") {
+    byte_buffer const asked = challenge_of(one, two);
+    wire::challenge read;
+    REQUIRE(read.read(asked));
+    CHECK(read.salt[15] == one);
+    CHECK(read.nonce[31] == two);
+    CHECK(read.has_secret);
+    for (std::size_t size = 0; size < asked.size(); ++size)
+        CHECK_FALSE(read.read(std::span<std::byte const>(asked).first(size)));
+    std::vector<std::byte> odd(asked.begin(), asked.end());
+    odd.back() = two; // a flag is 0 or 1
+    CHECK_FALSE(read.read(odd));
+    odd.back() = one;
+    odd.push_back(one);
+    CHECK_FALSE(read.read(odd));
+
+    wire::admit told;
+    told.proof.fill(one);
+    told.wrapped.fill(two);
+    byte_buffer const admission = told.write();
+    wire::admit heard;
+    REQUIRE(heard.read(admission));
+    CHECK(heard.proof == told.proof);
+    CHECK(heard.wrapped == told.wrapped);
+    for (std::size_t size = 0; size < admission.size(); ++size)
+        CHECK_FALSE(heard.read(std::span<std::byte const>(admission).first(size)));
+
+    std::span<std::byte const> before;
+    wire::proof end{};
+    CHECK_FALSE(wire::split_proof(std::span<std::byte const>(admission).first(31), before, end));
+    REQUIRE(wire::split_proof(admission, before, end));
+    CHECK(before.size() == 32);
+    CHECK(end == told.wrapped);
+}
