@@ -93,6 +93,8 @@ class misled_world : public herring::detail::no_control {
         made.rank = real.rank();
         made.map = real.topology();
         made.job = real.job();
+        made.key = herring::detail::secret_key(real.state().info.key.bytes());
+        made.has_secret = real.has_secret();
         made.local_address = real.local_address();
         made.ranks_on_this_machine = real.ranks_on_this_machine();
         made.control = herring::detail::control_handle::of(*self);
@@ -204,7 +206,12 @@ class proxy {
   private:
     void relay(int from, int to, bool inward) {
         std::vector<char> payload(1 << 16);
-        for (int number = 0;; ++number) {
+        // Around the first frame of either direction, the hello, there are nonces and proofs: transport/tcp/connect.hpp.
+        auto const raw = [&](std::size_t size) {
+            return receive(from, payload.data(), size) && pass(to, payload.data(), size);
+        };
+        bool const begun = !inward || raw(32);
+        for (int number = 0; begun; ++number) {
             herring::detail::frame_buffer header;
             if (!receive(from, header.data(), header.size())) break;
             herring::detail::frame f;
@@ -217,6 +224,7 @@ class proxy {
                 goes_on = receive(from, payload.data(), part) && pass(to, payload.data(), part);
                 left -= part;
             }
+            if (number == 0) goes_on = goes_on && raw(inward ? 32 : 64);
             if (!goes_on) break;
         }
         ::shutdown(to, SHUT_WR);

@@ -7,10 +7,15 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/crypto/hmac.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 #include "herring/transport/tcp/frame.hpp"
 #include "herring/world.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +23,7 @@
 #include <poll.h>
 #include <span>
 #include <string>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -26,10 +32,17 @@ namespace HERRING_NAMESPACE::detail {
 
 /// Connects this rank with each of its peers, `lanes` times. The lower rank of a pair connects, the higher accepts.
 ///
-/// An accepted connection has 5 s to send one hello: a frame header with the world's job, its rank and its lane. It is
-/// answered by one. Anything else (a port scanner, another job, an unexpected rank, a lane twice) is closed and counted;
-/// of too many unidentified connections the oldest is closed. A rank that gets no answer connects again, so others delay
-/// nobody for long.
+/// An accepted connection has 5 s to say hello, a frame header with the world's job, its rank and its lane, and to prove it:
+///
+///     lower → higher   hello
+///     higher → lower   nonce
+///     lower → higher   nonce, proof (an HMAC of the hello and both nonces, by a key of the pair: world::derive_key)
+///     higher → lower   hello, proof (of all that went before, by the same key)
+///
+/// What was recorded proves nothing to a new nonce, and an end's own proof nothing to itself. In a world without a secret
+/// the key is none. Anything else (a port scanner, another job, an unexpected rank, a lane twice, a wrong proof) is closed
+/// and counted; of too many unidentified connections the oldest that has not said hello is closed. A rank that gets no
+/// answer connects again, so others delay nobody for long.
 ///
 /// Blocks: in the constructor, until all are connected, a rank failed, or `timeout`.
 /// Errors: `no_resources`, `unreachable`, `timeout` naming the peer.
@@ -84,6 +97,9 @@ class tcp_connector {
     }
 
   private:
+    static constexpr std::size_t nonce_bytes = 32, proof_bytes = sizeof(sha256_digest);
+    using nonce = std::array<std::byte, nonce_bytes>;
+
     struct attempt {
         int peer = -1;
         int lane = 0;
@@ -93,16 +109,24 @@ class tcp_connector {
         bool greeted = false;          // the hello is sent, the answer is due
         std::uint32_t incarnation = 0; // the peer's
         descriptor socket{};
-        time_point again{}; // next try, while there is no socket
-        int why = 0;        // errno of the last try
-        frame_buffer answer{};
+        time_point again{};   // next try, while there is no socket
+        int why = 0;          // errno of the last try
+        frame_buffer hello{}; // of this rank
+        nonce own{};          // of this try
+        std::array<std::byte, nonce_bytes + frame_bytes + proof_bytes>
+            read{};          // nonce, hello and proof of the peer
         std::size_t got = 0; // bytes of it
+
+        bool proved() const noexcept { return got >= nonce_bytes; } // its nonce is here, and answered
     };
     struct unidentified_connection {
         descriptor socket{};
         time_point until{};
-        frame_buffer hello{};
+        nonce own{};
+        std::array<std::byte, frame_bytes + nonce_bytes + proof_bytes> read{}; // hello, nonce and proof
         std::size_t got = 0;
+
+        bool greeted() const noexcept { return got >= frame_bytes; } // its hello is here, and answered
     };
 
     static constexpr std::uint64_t hello_tag = 0x68656c6c6f000000u; // "hello", then the lane
@@ -141,7 +165,7 @@ class tcp_connector {
         time_point const now = clock::now();
         for (unidentified_connection& s : unidentified()) {
             if (s.socket.get() >= 0 && now < s.until) continue;
-            rejected_ += s.got < frame_bytes || s.socket.get() >= 0 ? 1u : 0u;
+            rejected_ += s.got < s.read.size() || s.socket.get() >= 0 ? 1u : 0u;
             s = unidentified_connection();
         }
         compact();
@@ -160,6 +184,7 @@ class tcp_connector {
             }
             if (unidentified_count_ == most_pending) drop_oldest();
             unidentified_connection& s = unidentified_[unidentified_count_++];
+            s = unidentified_connection(); // one that was moved from here had said something
             s.socket = std::move(next);
             s.until = clock::now() + hello_time;
         }
@@ -179,12 +204,19 @@ class tcp_connector {
         unidentified_count_ = kept;
     }
 
-    // Its hello may have come by now: many ranks may connect at once.
+    // The oldest that has not said hello, or else the oldest. Its hello may have come by now: many ranks may connect at once.
     HERRING_SETUP void drop_oldest() {
-        unidentified_connection& oldest = unidentified_[0];
-        read_hello(oldest);
-        if (oldest.socket.get() >= 0) ++rejected_;
-        oldest = unidentified_connection();
+        unidentified_connection* oldest = &unidentified_[0];
+        for (unidentified_connection& s : unidentified()) {
+            if (s.greeted()) continue;
+            oldest = &s;
+            break;
+        }
+        bool const was_silent = !oldest->greeted();
+        read_hello(*oldest);
+        if (was_silent && oldest->greeted() && oldest->until != time_point{}) return drop_oldest();
+        if (oldest->socket.get() >= 0) ++rejected_;
+        *oldest = unidentified_connection();
         compact();
     }
 
@@ -196,30 +228,72 @@ class tcp_connector {
                     {"no more sockets: ", std::strerror(why), "; raise the limit of open files (ulimit -n)"});
     }
 
-    // Reads at most the bytes of a hello.
+    // Reads at most what is due: a hello, then nonce and proof.
     HERRING_SETUP void read_hello(unidentified_connection& from) {
-        ssize_t const got =
-            ::recv(from.socket.get(), from.hello.data() + from.got, frame_bytes - from.got, 0);
+        std::size_t const due = from.greeted() ? from.read.size() : frame_bytes;
+        ssize_t const got = ::recv(from.socket.get(), from.read.data() + from.got, due - from.got, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got > 0) from.got += static_cast<std::size_t>(got);
-        if (got > 0 && from.got < frame_bytes) return;
-        if (from.got < frame_bytes || !accept_hello(from)) from.until = time_point{};
+        if (got > 0 && from.got < due) return;
+        if (got <= 0 || !(due == frame_bytes ? challenge(from) : accept_proof(from)))
+            from.until = time_point{};
     }
 
-    HERRING_SETUP bool accept_hello(unidentified_connection& from) {
-        frame hello;
-        if (!decode(from.hello, hello) || hello.job != ranks_.job() || hello.length != 0 || hello.epoch != 0)
-            return false;
+    /// The connection that is due, and that the hello is of; nullptr without.
+    HERRING_SETUP attempt* due(unidentified_connection const& from, frame& hello) {
+        if (!decode(std::span(from.read).first<frame_bytes>(), hello) || hello.job != ranks_.job() ||
+            hello.length != 0 || hello.epoch != 0)
+            return nullptr;
         for (attempt& l : attempts_) {
             if (l.dials || l.ready || static_cast<std::uint32_t>(l.peer) != hello.source) continue;
-            if (hello.tag != (hello_tag | static_cast<std::uint64_t>(l.lane))) continue;
-            if (!send_hello(from.socket.get(), l.lane)) return false;
-            l.socket = std::move(from.socket);
-            l.incarnation = hello.incarnation;
-            l.ready = true;
-            return true;
+            if (hello.tag == (hello_tag | static_cast<std::uint64_t>(l.lane))) return &l;
         }
-        return false;
+        return nullptr;
+    }
+
+    HERRING_SETUP bool challenge(unidentified_connection& from) {
+        frame hello;
+        if (due(from, hello) == nullptr) return false;
+        from.own = random_nonce();
+        return send_whole(from.socket.get(), from.own);
+    }
+
+    HERRING_SETUP bool accept_proof(unidentified_connection& from) {
+        frame hello;
+        attempt* const l = due(from, hello);
+        if (l == nullptr) return false;
+        auto const all = std::span<std::byte const>(from.read);
+        auto const said = all.first(frame_bytes), theirs = all.subspan(frame_bytes, nonce_bytes);
+        if (!equal_in_constant_time(prove(l->peer, "dials", from.own, said, theirs, {}),
+                                    all.last(proof_bytes)))
+            return false;
+        std::array<std::byte, frame_bytes + proof_bytes> answer{};
+        frame_buffer const own = own_hello(l->lane);
+        std::copy(own.begin(), own.end(), answer.begin());
+        sha256_digest const shown = prove(l->peer, "accepts", from.own, said, theirs, own);
+        std::copy(shown.begin(), shown.end(), answer.begin() + frame_bytes);
+        if (!send_whole(from.socket.get(), answer)) return false;
+        l->socket = std::move(from.socket);
+        l->incarnation = hello.incarnation;
+        l->ready = true;
+        return true;
+    }
+
+    /// The proof of one end that it has the key of the pair, over all that both have said.
+    HERRING_SETUP sha256_digest prove(int peer, std::string_view role,
+                                      std::span<std::byte const> nonce_of_acceptor,
+                                      std::span<std::byte const> hello,
+                                      std::span<std::byte const> nonce_of_dialer,
+                                      std::span<std::byte const> answer) const {
+        secret_key key;
+        ranks_.derive_key(key.bytes(), "herring tcp connection 1", peer, bytes_of(role));
+        // Of fixed lengths, but for the last: no two inputs meet.
+        return hmac_sha256(key.bytes())
+            .update(nonce_of_acceptor)
+            .update(hello)
+            .update(nonce_of_dialer)
+            .update(answer)
+            .finish();
     }
 
     HERRING_SETUP void dial(attempt& l) {
@@ -234,15 +308,19 @@ class tcp_connector {
             retry(l, errno);
     }
 
-    // Fits an empty socket buffer.
-    HERRING_SETUP bool send_hello(int socket, int lane) const {
+    HERRING_SETUP frame_buffer own_hello(int lane) const {
         frame_buffer hello;
         encode({.job = ranks_.job(),
                 .incarnation = incarnation_,
                 .tag = hello_tag | static_cast<std::uint64_t>(lane),
                 .source = static_cast<std::uint32_t>(ranks_.rank())},
                hello.data());
-        return ::send(socket, hello.data(), frame_bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(frame_bytes);
+        return hello;
+    }
+
+    // Fits an empty socket buffer.
+    HERRING_SETUP static bool send_whole(int socket, std::span<std::byte const> bytes) noexcept {
+        return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
     }
 
     // The connection is established, or has failed.
@@ -251,22 +329,38 @@ class tcp_connector {
         socklen_t size = sizeof why;
         ::getsockopt(l.socket.get(), SOL_SOCKET, SO_ERROR, &why, &size);
         if (why != 0) return retry(l, why);
-        if (!send_hello(l.socket.get(), l.lane)) return retry(l, errno);
+        l.hello = own_hello(l.lane);
+        if (!send_whole(l.socket.get(), l.hello)) return retry(l, errno);
         l.greeted = true;
     }
 
     HERRING_SETUP void read_answer(attempt& l) {
-        ssize_t const got = ::recv(l.socket.get(), l.answer.data() + l.got, frame_bytes - l.got, 0);
+        std::size_t const due = l.proved() ? l.read.size() : nonce_bytes;
+        ssize_t const got = ::recv(l.socket.get(), l.read.data() + l.got, due - l.got, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got <= 0) return retry(l, got < 0 ? errno : ECONNRESET);
         l.got += static_cast<std::size_t>(got);
-        if (l.got < frame_bytes) return;
-        frame theirs;
-        bool const right = decode(l.answer, theirs) && theirs.job == ranks_.job() && theirs.length == 0 &&
-                           theirs.epoch == 0 && theirs.source == static_cast<std::uint32_t>(l.peer) &&
-                           theirs.tag == (hello_tag | static_cast<std::uint64_t>(l.lane));
+        if (l.got < due) return;
+        auto const all = std::span<std::byte const>(l.read);
+        auto const theirs = all.first(nonce_bytes), answer = all.subspan(nonce_bytes, frame_bytes);
+        if (due == nonce_bytes) {
+            l.own = random_nonce();
+            std::array<std::byte, nonce_bytes + proof_bytes> said{};
+            std::copy(l.own.begin(), l.own.end(), said.begin());
+            sha256_digest const shown = prove(l.peer, "dials", theirs, l.hello, l.own, {});
+            std::copy(shown.begin(), shown.end(), said.begin() + nonce_bytes);
+            if (!send_whole(l.socket.get(), said)) retry(l, errno);
+            return;
+        }
+        frame hello;
+        bool const right = decode(std::span(l.read).subspan<nonce_bytes, frame_bytes>(), hello) &&
+                           hello.job == ranks_.job() && hello.length == 0 && hello.epoch == 0 &&
+                           hello.source == static_cast<std::uint32_t>(l.peer) &&
+                           hello.tag == (hello_tag | static_cast<std::uint64_t>(l.lane)) &&
+                           equal_in_constant_time(prove(l.peer, "accepts", theirs, l.hello, l.own, answer),
+                                                  all.last(proof_bytes));
         if (!right) return retry(l, EPROTO);
-        l.incarnation = theirs.incarnation;
+        l.incarnation = hello.incarnation;
         l.ready = true;
     }
 

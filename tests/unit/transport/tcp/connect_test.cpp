@@ -10,9 +10,12 @@
 #include "herring/launch.hpp"
 #include "herring/transport/tcp/frame.hpp"
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -69,13 +72,6 @@ descriptor connected_to(endpoint const& to) {
 }
 constexpr std::uint64_t tag_of_lane(std::uint64_t lane) { return 0x68656c6c6f000000u | lane; }
 
-void send_frame(descriptor const& socket, frame const& what) {
-    frame_buffer bytes;
-    detail::encode(what, bytes.data());
-    require(::send(socket.get(), bytes.data(), frame_bytes, MSG_NOSIGNAL) ==
-                static_cast<ssize_t>(frame_bytes),
-            "send");
-}
 /// Nothing if the other end has closed the connection.
 std::optional<frame> receive_frame(descriptor const& socket) {
     frame_buffer bytes;
@@ -83,6 +79,66 @@ std::optional<frame> receive_frame(descriptor const& socket) {
     require(got >= 0, "an answer, or an end");
     frame result;
     if (got != static_cast<ssize_t>(frame_bytes) || !detail::decode(bytes, result)) return {};
+    return result;
+}
+
+using nonce = std::array<std::byte, 32>;
+using proof = herring::detail::sha256_digest;
+
+template <std::size_t Size> bool receive_bytes(descriptor const& socket, std::array<std::byte, Size>& into) {
+    return ::recv(socket.get(), into.data(), Size, MSG_WAITALL) == static_cast<ssize_t>(Size);
+}
+void send_bytes(descriptor const& socket, std::span<std::byte const> bytes) {
+    require(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()),
+            "send");
+}
+frame_buffer bytes_of(frame const& what) {
+    frame_buffer bytes;
+    detail::encode(what, bytes.data());
+    return bytes;
+}
+
+/// The proof of one end, as connect.hpp documents it.
+proof prove(world const& ranks, std::string_view role,
+            std::initializer_list<std::span<std::byte const>> said) {
+    std::array<std::byte, 32> key{};
+    ranks.derive_key(key, "herring tcp connection 1", 1 - ranks.rank(), std::as_bytes(std::span(role)));
+    herring::detail::hmac_sha256 with(key);
+    for (auto const part : said) with.update(part);
+    return with.finish();
+}
+
+/// What a rank that dials by hand has said and heard.
+struct dialed {
+    descriptor socket{};
+    frame_buffer hello{};
+    nonce theirs{}, own{};
+    proof shown{};
+};
+/// Says hello; nothing if it is refused before the nonce.
+std::optional<dialed> say_hello(endpoint const& to, frame const& hello) {
+    dialed made;
+    made.socket = connected_to(to);
+    made.hello = bytes_of(hello);
+    send_bytes(made.socket, made.hello);
+    if (!receive_bytes(made.socket, made.theirs)) return {};
+    return made;
+}
+void show_proof(world const& ranks, dialed& with) {
+    with.own = herring::detail::random_nonce();
+    with.shown = prove(ranks, "dials", {with.theirs, with.hello, with.own});
+    send_bytes(with.socket, with.own);
+    send_bytes(with.socket, with.shown);
+}
+/// The answer, if it comes and is proved.
+std::optional<frame> receive_answer(world const& ranks, dialed const& with) {
+    frame_buffer answer;
+    proof shown;
+    frame result;
+    if (!receive_bytes(with.socket, answer) || !receive_bytes(with.socket, shown)) return {};
+    require(shown == prove(ranks, "accepts", {with.theirs, with.hello, with.own, answer}), "its proof");
+    require(detail::decode(answer, result), "a frame");
     return result;
 }
 
@@ -125,11 +181,7 @@ TEST_CASE("tcp_connector: what is not of this world, or of no lane that is due, 
             endpoint other;
             require(other.read(all[1]), "an address");
             frame const right{.job = ranks.job(), .incarnation = 42, .tag = tag_of_lane(0), .source = 0};
-            auto const refused = [&](frame const& hello) {
-                descriptor const socket = connected_to(other);
-                send_frame(socket, hello);
-                return !receive_frame(socket).has_value();
-            };
+            auto const refused = [&](frame const& hello) { return !say_hello(other, hello).has_value(); };
             auto const with = [&](auto const& change) {
                 frame hello = right;
                 change(hello);
@@ -147,21 +199,61 @@ TEST_CASE("tcp_connector: what is not of this world, or of no lane that is due, 
                 require(::send(scanner.get(), request.data(), frame_bytes, MSG_NOSIGNAL) > 0, "send");
                 require(!receive_frame(scanner).has_value(), "a scanner is refused");
             }
-            descriptor const lane0 = connected_to(other);
-            send_frame(lane0, right);
-            auto const answer = receive_frame(lane0);
+            // Proofs that are none: a bit of one, that of another lane, one for another nonce, and one that was heard.
+            auto const not_proved = [&](auto const& change) {
+                auto again = say_hello(other, right);
+                require(again.has_value(), "a nonce");
+                change(*again);
+                send_bytes(again->socket, again->own);
+                send_bytes(again->socket, again->shown);
+                return !receive_answer(ranks, *again).has_value();
+            };
+            require(not_proved([&](dialed& d) {
+                        d.shown = prove(ranks, "dials", {d.theirs, d.hello, d.own});
+                        d.shown[31] ^= std::byte{1};
+                    }),
+                    "a bit of the proof");
+            require(not_proved([&](dialed& d) {
+                        d.shown = prove(
+                            ranks, "dials",
+                            {d.theirs, bytes_of(with([](frame& f) { f.tag = tag_of_lane(1); })), d.own});
+                    }),
+                    "the proof of another lane");
+            require(not_proved([&](dialed& d) {
+                        d.shown = prove(ranks, "accepts", {d.theirs, d.hello, d.own});
+                    }),
+                    "the proof of the other end");
+            descriptor const silent = connected_to(other);
+            auto lane0 = say_hello(other, right);
+            require(lane0.has_value(), "a nonce");
+            // What lies in front of it goes, and another comes into its place.
+            require(::send(silent.get(), bytes_of(frame{}).data(), frame_bytes, MSG_NOSIGNAL) > 0, "send");
+            require(!receive_frame(silent).has_value(), "no hello is refused");
+            require(say_hello(other, right).has_value(), "a connection in a place that was used is heard");
+            show_proof(ranks, *lane0);
+            auto const answer = receive_answer(ranks, *lane0);
             require(answer.has_value() && answer->job == ranks.job() && answer->source == 1 &&
                         answer->incarnation == 9 && answer->tag == tag_of_lane(0),
                     "a hello is answered by one");
             require(refused(right), "a lane twice is refused");
-            descriptor const lane1 = connected_to(other);
-            send_frame(lane1, with([](frame& f) { f.tag = tag_of_lane(1), f.incarnation = 43; }));
-            require(receive_frame(lane1).has_value(), "the other lane is answered");
+            auto lane1 = say_hello(other, with([](frame& f) { f.tag = tag_of_lane(1), f.incarnation = 43; }));
+            require(lane1.has_value(), "a nonce");
+            { // The recorded proof of lane 0, to a nonce of lane 1.
+                auto again = say_hello(other, with([](frame& f) { f.tag = tag_of_lane(1); }));
+                require(again.has_value(), "a nonce");
+                require(again->theirs != lane1->theirs && again->theirs != lane0->theirs, "nonces differ");
+                send_bytes(again->socket, lane0->own);
+                send_bytes(again->socket, lane0->shown);
+                require(!receive_answer(ranks, *again).has_value(), "a recorded proof is refused");
+            }
+            show_proof(ranks, *lane1);
+            require(receive_answer(ranks, *lane1).has_value(), "the other lane is answered");
             ranks.barrier();
         },
         [](world& ranks) {
             tcp_connector connector(ranks, to_zero, 2, 9, 20s);
-            require(connector.rejected() == 7, "counted: seven, not " + std::to_string(connector.rejected()));
+            require(connector.rejected() == 13,
+                    "counted: thirteen, not " + std::to_string(connector.rejected()));
             auto const lane0 = connector.release(0, 0), lane1 = connector.release(0, 1);
             descriptor const own0(lane0.descriptor), own1(lane1.descriptor);
             require(own0.get() >= 0 && own1.get() >= 0, "both lanes are connected");
@@ -189,25 +281,40 @@ TEST_CASE(
             listener const own;
             (void)ranks.all_gather(own.here.bytes());
             frame const right{.job = ranks.job(), .incarnation = 77, .tag = tag_of_lane(0), .source = 1};
-            { descriptor const closed = own.accept(); }
-            for (int wrong = 0; wrong < 3; ++wrong) {
-                descriptor const socket = own.accept();
+            frame_buffer hello;
+            // Challenges who connects, and answers it.
+            auto const answer = [&](descriptor const& socket, frame const& said, int how) {
                 limit(socket);
-                require(receive_frame(socket).has_value(), "a hello");
-                frame answer = right;
-                if (wrong == 0) answer.job += 1;
-                if (wrong == 1) answer.source = 0;
-                if (wrong == 2) answer.tag = tag_of_lane(1);
-                send_frame(socket, answer);
+                require(receive_bytes(socket, hello), "a hello");
+                nonce const asked = herring::detail::random_nonce();
+                send_bytes(socket, asked);
+                nonce theirs;
+                proof shown;
+                require(receive_bytes(socket, theirs) && receive_bytes(socket, shown), "a proof");
+                require(shown == prove(ranks, "dials", {asked, hello, theirs}), "the right one");
+                frame_buffer const bytes = bytes_of(said);
+                if (how != 3)
+                    shown = prove(ranks, "accepts", {asked, hello, theirs, bytes}); // 3: reflects it
+                if (how == 4) shown[0] ^= std::byte{1};
+                send_bytes(socket, bytes);
+                send_bytes(socket, shown);
+            };
+            { descriptor const closed = own.accept(); }
+            for (int wrong = 0; wrong < 5; ++wrong) {
+                descriptor const socket = own.accept();
+                frame said = right;
+                if (wrong == 0) said.job += 1;
+                if (wrong == 1) said.source = 0;
+                if (wrong == 2) said.tag = tag_of_lane(1);
+                answer(socket, said, wrong);
                 require(!receive_frame(socket).has_value(), "closed after a wrong answer");
             }
             descriptor const socket = own.accept();
-            limit(socket);
-            auto const hello = receive_frame(socket);
-            require(hello.has_value() && hello->job == ranks.job() && hello->source == 0 &&
-                        hello->incarnation == 5 && hello->tag == tag_of_lane(0),
+            answer(socket, right, 9);
+            frame said;
+            require(detail::decode(hello, said) && said.job == ranks.job() && said.source == 0 &&
+                        said.incarnation == 5 && said.tag == tag_of_lane(0),
                     "a hello names the job, the rank and the lane");
-            send_frame(socket, right);
             require(::send(socket.get(), "x", 1, MSG_NOSIGNAL) == 1, "send");
             ranks.barrier();
         });
