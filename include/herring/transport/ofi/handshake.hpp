@@ -5,7 +5,12 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/little_endian.hpp"
 #include "herring/control/failure/stall_detector.hpp"
+#include "herring/crypto/hmac.hpp"
+#include "herring/crypto/random.hpp"
+#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/sha256.hpp"
 #include "herring/error.hpp"
 #include "herring/transport/ofi/channel.hpp"
 #include "herring/transport/ofi/select.hpp"
@@ -14,10 +19,14 @@
 
 #include <rdma/fi_endpoint.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -27,6 +36,8 @@ namespace HERRING_NAMESPACE::detail {
 ///           lower rank sends first: two connections at once would be work for nothing.
 /// Goodbye:  from a rank that leaves, with the number of messages that it has sent. The receiver waits for them, in
 ///           whatever order they come; then that rank is lost to it.
+/// Proof:    each note has an HMAC, under a key of the pair and of this construction: of both ranks' nonces, which came over the
+///           control connections. What was recorded of another transport or job is no note; nor is what comes back.
 /// Cost:     two receives a peer, posted once; one branch a poll while nobody leaves.
 /// Errors:   `unreachable` and `timeout` at construction, naming the peer; later the peer is lost.
 class ofi_handshake {
@@ -50,6 +61,7 @@ class ofi_handshake {
     /// Exchanges hellos with all peers. `look()` reads completions and returns how many there were.
     template <class Look>
     HERRING_SETUP void greet(ofi_facts const& tag, time_point deadline, Look const& look) {
+        agree_on_keys(deadline);
         for (ofi_peer& p : channel_.peers())
             while (!p.is_lost && !expect(p)) wait_for_hellos(tag, deadline, look);
         for (;;) {
@@ -133,11 +145,13 @@ class ofi_handshake {
         std::uint32_t what = nothing; ///< so that a message that is too short is no hello
         std::uint32_t rank = 0;
         std::uint64_t messages = 0; ///< of a goodbye: sent and complete
+        sha256_digest proof{};      ///< of what is before
     };
     struct notes {
         note hello, goodbye, out;
     };
     struct state {
+        secret_key key{};            // of the proofs, both ways
         bool greeted = false;        // its hello is received
         bool greeting = false;       // this rank's hello is posted
         bool leaving = false;        // its goodbye is received
@@ -154,6 +168,34 @@ class ofi_handshake {
     state& of(ofi_peer const& p) noexcept { return states_[channel_.place(p)]; }
     ofi_post& post(ofi_peer const& p, ofi_post::kind what) noexcept {
         return posts_[posts_a_peer * channel_.place(p) + static_cast<std::size_t>(what - ofi_post::hello)];
+    }
+
+    /// Makes the key of each pair, for this construction.
+    HERRING_SETUP void agree_on_keys(time_point deadline) {
+        auto const mine = random_nonce();
+        auto const all = ranks_.all_gather(
+            mine, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()));
+        for (ofi_peer const& p : channel_.peers()) {
+            std::span<std::byte const> const theirs = std::as_const(all)[static_cast<std::size_t>(p.rank)];
+            if (theirs.size() != mine.size())
+                throw error(
+                    errc::mismatch, ranks_.rank(), p.rank, "connect",
+                    "it is in another collective; let every rank make the same calls in the same order");
+            std::array<std::byte, 2 * sizeof mine> both{};
+            bool const lower = ranks_.rank() < p.rank;
+            std::copy(mine.begin(), mine.end(), both.begin() + (lower ? 0 : mine.size()));
+            std::copy(theirs.begin(), theirs.end(), both.begin() + (lower ? mine.size() : 0));
+            ranks_.derive_key(of(p).key.bytes(), "herring ofi notes 1", p.rank, both);
+        }
+    }
+    /// The sender's rank is in the note, so no note of one end is one of the other.
+    HERRING_SETUP static sha256_digest prove(secret_key const& key, note const& said) noexcept {
+        std::array<std::byte, 24> bytes{};
+        put(bytes.data(), said.job);
+        put(bytes.data() + 8, said.what);
+        put(bytes.data() + 12, said.rank);
+        put(bytes.data() + 16, said.messages);
+        return hmac_sha256(key.bytes()).update(bytes).finish();
     }
 
     /// Posts the receives of both notes of a peer. False: not now.
@@ -174,7 +216,8 @@ class ofi_handshake {
     }
     HERRING_SETUP bool say(ofi_peer& p, note::kind what) noexcept {
         note& from = notes_[channel_.place(p)].out;
-        from = {ranks_.job(), what, static_cast<std::uint32_t>(ranks_.rank()), p.sent};
+        from = {ranks_.job(), what, static_cast<std::uint32_t>(ranks_.rank()), p.sent, {}};
+        from.proof = prove(of(p).key, from);
         long const rc = channel_.call([&]() noexcept {
             ofi_endpoint& at = channel_.endpoint();
             return fi_send(at.get(), &from, sizeof from, at.descriptor_of(&from), p.address,
@@ -188,7 +231,8 @@ class ofi_handshake {
         if (p.is_lost) return;
         state& s = of(p);
         if (heard.job != ranks_.job() || heard.rank != static_cast<std::uint32_t>(p.rank) ||
-            heard.what != (s.greeted ? note::goodbye : note::hello)) {
+            heard.what != (s.greeted ? note::goodbye : note::hello) ||
+            !equal_in_constant_time(heard.proof, prove(s.key, heard))) {
             std::snprintf(p.reason, sizeof p.reason, "it sent what is neither its hello nor its goodbye");
             return channel_.lose(p, errc::protocol);
         }
