@@ -118,7 +118,7 @@ class world {
     ///
     /// Shape:   out: up to 8,160 bytes. `label`: without zeroes in it.
     /// Cost:    some microseconds: for set-up.
-    /// Errors:  `bad_argument` for a rank that there is not, or too many bytes.
+    /// Errors:  `bad_argument` for a rank that there is not, or too many bytes; `bad_state` when this world was moved from.
     HERRING_SEPARABLE void derive_key(std::span<std::byte> out, std::string_view label, int peer,
                                       std::span<std::byte const> context = {}) const;
 

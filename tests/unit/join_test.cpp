@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -519,4 +520,63 @@ TEST_CASE("join: failures cross the wire") {
     std::vector<std::byte> unknown(bytes.begin(), bytes.end());
     unknown[0] = std::byte{200};
     CHECK_FALSE(wire::read_failure(unknown, 4, heard));
+}
+
+namespace {
+
+/// What `work` writes to stderr.
+template <class Work> std::string said_by(Work&& work) {
+    std::FILE* const file = std::tmpfile();
+    REQUIRE(file != nullptr);
+    std::fflush(stderr);
+    int const saved = ::dup(2);
+    ::dup2(::fileno(file), 2);
+    work();
+    std::fflush(stderr);
+    ::dup2(saved, 2);
+    ::close(saved);
+    std::rewind(file);
+    std::string said(4096, '\0');
+    said.resize(std::fread(said.data(), 1, said.size(), file));
+    std::fclose(file);
+    return said;
+}
+
+} // namespace
+
+TEST_CASE("join: a text that is no key is warned of once, and not shown; a key is not") {
+    std::optional<herring::detail::secrets> key, text;
+    key.emplace(herring::detail::secrets{herring::detail::secret(first_secret), {}, {}});
+    text.emplace(herring::detail::secrets{herring::detail::secret(weak_secret), {}, {}});
+    CHECK(said_by([&] { herring::detail::check_strength(key, false); }).empty());
+    CHECK(said_by([&] { herring::detail::check_strength({}, false); }).empty());
+    std::string const said = said_by([&] {
+        herring::detail::check_strength(text, false);
+        herring::detail::check_strength(text, false);
+    });
+    if (!said.empty()) { // or another test was the first
+        CHECK(says(said, {"somebody may guess", "openssl rand -hex 32"}));
+        CHECK(said.find(weak_secret) == std::string::npos);
+        CHECK(said.find('\n') == said.size() - 1);
+    }
+}
+
+TEST_CASE("join: rank 0 without a secret says so where others than its machine reach it") {
+    auto const listening = [](std::string const& host) {
+        std::string why;
+        auto const at =
+            herring::detail::resolve(host, 0, herring::clock::now() + std::chrono::seconds(5), why);
+        return at.empty() ? -1 : herring::detail::listen_on(at[0]);
+    };
+    int const near = listening("127.0.0.1");
+    REQUIRE(near >= 0);
+    CHECK(said_by([&] { herring::detail::warn_of_strangers({near}); }).empty());
+    // Every interface stands for one that is not the loopback.
+    int const far = listening("0.0.0.0");
+    REQUIRE(far >= 0);
+    std::string const said = said_by([&] { herring::detail::warn_of_strangers({near, far, far}); });
+    CHECK(says(said, {"WITHOUT A SECRET", "HERRING_SECRET_FILE"}));
+    CHECK(said.find('\n') == said.size() - 1);
+    ::close(near);
+    ::close(far);
 }

@@ -152,6 +152,14 @@ TEST_CASE("world: a key is of a pair, a label and a context, the same on both of
         }
     }
     CHECK_THROWS_AS(derived(ranks[0], std::string_view("a\0b", 3), 1), herring::error);
+    world const moved = std::move(ranks[0]);
+    CHECK(derived(moved, "a", 1) == keys[0]);
+    try {
+        derived(ranks[0], "a", 0);
+        FAIL("it was moved from");
+    } catch (herring::error const& why) {
+        CHECK(why.code() == errc::bad_state);
+    }
 }
 
 TEST_CASE("world: launched processes derive the same keys, and no two launches do") {

@@ -62,6 +62,7 @@ HERRING_SEPARABLE void world::check() const {
 
 HERRING_SEPARABLE void world::derive_key(std::span<std::byte> out, std::string_view label, int peer,
                                          std::span<std::byte const> context) const {
+    usable("derive_key");
     constexpr std::size_t most = 255 * sizeof(detail::sha256_digest);
     if (peer < 0 || peer >= size())
         throw error(errc::bad_argument, rank_, -1, "derive_key",
