@@ -40,6 +40,7 @@ struct small_inproc : transport::inproc {
     static constexpr char const* name = "small_inproc";
     static constexpr transport_facts facts{.keeps_order = true,
                                            .abandons = true,
+                                           .envelope_bytes = inproc::facts.envelope_bytes,
                                            .tuning = {.chunk_bytes = 4096,
                                                       .window_bytes = 12288,
                                                       .one_hop_bytes = 2048,

@@ -27,8 +27,10 @@ namespace {
 struct small_inproc : transport::inproc {
     using inproc::inproc;
     static constexpr char const* name = "small_inproc";
-    static constexpr herring::transport_facts facts{
-        .keeps_order = true, .abandons = true, .tuning = small_chunks};
+    static constexpr herring::transport_facts facts{.keeps_order = true,
+                                                    .abandons = true,
+                                                    .envelope_bytes = inproc::facts.envelope_bytes,
+                                                    .tuning = small_chunks};
 };
 using small_tcp = transport::basic_tcp<transport::tcp_tuning{
     .chunk_bytes = small_chunks.chunk_bytes,

@@ -45,6 +45,7 @@ struct with_small_messages : dear_inproc {
     static constexpr herring::transport_facts facts = [] {
         herring::transport_facts facts = dear_inproc::facts;
         facts.max_message = 8192;
+        facts.envelope_bytes = 0;
         return facts;
     }();
     bool post_send(herring::peer_id to, std::uint64_t tag, std::span<std::byte const> from,

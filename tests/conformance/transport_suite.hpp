@@ -24,6 +24,7 @@ struct needs_of_case {
     std::size_t receives = 64;
     std::size_t sends = 64;
     std::size_t largest = 1 << 16;
+    std::size_t envelope = 0;     ///< of every message
     std::size_t memory = 1 << 20; ///< for all messages of the case, guards included
 };
 
@@ -49,11 +50,13 @@ template <class Transport> class station {
         needs.receives_per_peer = wanted.receives;
         needs.sends_per_peer = wanted.sends;
         needs.largest_message = wanted.largest;
+        needs.envelope_bytes = wanted.envelope;
         needs.timeout = on.patience();
         transport_ = std::make_unique<Transport>(on.ranks, needs);
         transport_->register_memory(memory_);
         posts_.reserve(1 << 12);
         if constexpr (requires { transport_->seed(); }) on.seed(transport_->seed()); // of chaos
+        if constexpr (requires { transport_->inner().seed(); }) on.seed(transport_->inner().seed());
     }
 
     Transport& transport() noexcept { return *transport_; }
@@ -105,6 +108,13 @@ template <class Transport> class station {
         posts_.pop_back();
         return false;
     }
+    bool try_send(int peer, std::uint64_t tag, std::span<std::byte const> envelope,
+                  std::span<std::byte const> from) requires(Transport::facts.envelope_bytes > 0) {
+        ticket const made = add({false, peer, from.size(), from.size(), tag});
+        if (transport_->post_send(id(peer), tag, envelope, from, token_of(made))) return true;
+        posts_.pop_back();
+        return false;
+    }
     bool try_receive(int peer, std::uint64_t tag, std::span<std::byte> into, ticket& made) {
         made = add({true, peer, into.size(), 0, tag});
         if (transport_->post_receive(id(peer), tag, into, token_of(made))) return true;
@@ -116,6 +126,10 @@ template <class Transport> class station {
         ticket made = 0;
         while (!try_send(peer, tag, from, made)) retry("post_send");
         return made;
+    }
+    void send(int peer, std::uint64_t tag, std::span<std::byte const> envelope,
+              std::span<std::byte const> from) requires(Transport::facts.envelope_bytes > 0) {
+        while (!try_send(peer, tag, envelope, from)) retry("post_send with an envelope");
     }
     ticket receive(int peer, std::uint64_t tag, std::span<std::byte> into) {
         ticket made = 0;
@@ -139,6 +153,10 @@ template <class Transport> class station {
         return seen;
     }
     bool done(ticket t) const noexcept { return posts_[t].done; }
+    /// What came beside the payload.
+    std::span<std::byte const> envelope(ticket t) const noexcept {
+        return {posts_[t].envelope.data(), posts_[t].beside};
+    }
     /// The sender's tag.
     std::uint64_t tag_of(ticket t) const noexcept { return posts_[t].tag; }
     std::size_t bytes(ticket t) const noexcept { return posts_[t].bytes; }
@@ -178,6 +196,8 @@ template <class Transport> class station {
         std::size_t bytes;
         std::uint64_t tag = 0;
         bool done = false;
+        std::array<std::byte, 64> envelope{};
+        std::size_t beside = 0; ///< bytes of it
     };
 
     ticket add(post const& made) {
@@ -224,6 +244,8 @@ template <class Transport> class station {
                        "a receive that completes with the tag of another");
             p.bytes = done.bytes;
             p.tag = done.tag;
+            p.beside = std::min(done.envelope.size(), p.envelope.size());
+            std::copy_n(done.envelope.data(), p.beside, p.envelope.data());
         } else
             on_.expect(done.bytes == p.bytes, "a send of " + std::to_string(p.bytes) +
                                                   " bytes that completes with " + std::to_string(done.bytes));
@@ -602,6 +624,53 @@ template <class Transport> struct transport_cases {
                       "the bits that a tag carries did not come");
         }
         on.meet(4, [&] { here.poll(); });
+    }
+
+    /// Every message has an envelope, which is copied at its post and comes with it: before its receive is posted and after,
+    /// with a payload and without, small and large.
+    static void envelopes(stage& on) {
+        if constexpr (Transport::facts.envelope_bytes > 0) {
+            constexpr std::size_t count = 64;
+            for (std::size_t const size :
+                 {Transport::facts.envelope_bytes, std::size_t{12}, std::size_t{1}}) {
+                if (size > Transport::facts.envelope_bytes) continue;
+                at here(on, {.receives = count, .sends = count, .envelope = size, .memory = 4 << 20});
+                int const other = 1 - on.rank();
+                auto const length = [](std::size_t i) { return i % 8 == 7 ? up_to(40'000) : i % 8 * i; };
+                std::vector<std::span<std::byte>> in(count);
+                std::vector<typename at::ticket> tickets(count);
+                for (std::size_t half = 0; half < 2; ++half) { // posted before, posted after
+                    auto const receive = [&] {
+                        for (std::size_t i = half; i < count; i += 2)
+                            tickets[i] = here.receive(other, at::tag(i), in[i] = here.take(length(i)));
+                    };
+                    if (half == 0) receive();
+                    on.meet(static_cast<int>(2 * half), [&] { here.poll(); });
+                    for (std::size_t i = half; i < count; i += 2) {
+                        auto const out = here.take(length(i));
+                        pattern(seed(on.rank(), other, i)).fill(out);
+                        std::array<std::byte, 64> memory{};
+                        std::span<std::byte> const envelope(memory.data(), size);
+                        pattern(seed(on.rank(), other, 1000 + i)).fill(envelope);
+                        here.send(other, at::tag(i), envelope, out);
+                        memory.fill(std::byte{0xdd}); // it was copied
+                    }
+                    on.meet(static_cast<int>(2 * half + 1), [&] { here.poll(); });
+                    if (half == 1) receive();
+                    if (!here.until_all_done("messages with envelopes")) return;
+                }
+                for (std::size_t i = 0; i < count; ++i) {
+                    std::string const what = "message " + std::to_string(i);
+                    right(on, in[i], seed(other, on.rank(), i), what);
+                    auto const beside = here.envelope(tickets[i]);
+                    if (on.expect(beside.size() == size,
+                                  what + ": its envelope has " + std::to_string(beside.size()) + " bytes"))
+                        right(on, beside, seed(other, on.rank(), 1000 + i), what + ", its envelope");
+                }
+                on.expect(here.guards_intact(), "bytes beside a message were written");
+                on.meet(4, [&] { here.poll(); });
+            }
+        }
     }
 
     /// Several messages with one tag: every one comes once, and in order where the transport says so.
@@ -1168,6 +1237,7 @@ template <class Transport> struct transport_cases {
         entry{"everyone", 8, everyone},
         entry{"tags", 3, tags},
         entry{"carried", 2, carried},
+        entry{"envelopes", 2, envelopes},
         entry{"one_tag", 2, one_tag},
         entry{"many", 2, many},
         entry{"functor_posts", 2, functor_posts},

@@ -40,6 +40,8 @@ enum class fault {
     twice,       // reports every 50th completion twice
     miscounts,   // poll returns one too many
     uncarried,   // matches as it should, and loses the bits that are carried along
+    peels,       // loses envelopes
+    confuses,    // envelopes: gives the one that was sent last
     half_token,  // gives back 32 bits of a token
     cuts,        // a message that is too long, in silence
     deaf,        // wait() does not hear messages
@@ -75,6 +77,7 @@ class faulty {
     static constexpr herring::transport_facts facts{.max_message = 250'000,
                                                     .keeps_order = true,
                                                     .abandons = true,
+                                                    .envelope_bytes = 20,
                                                     .tuning = transport::inproc::facts.tuning};
 
     faulty(world& ranks, transport_needs const& needs)
@@ -139,6 +142,15 @@ class faulty {
         if (present == fault::turns) flush(true);
         return posted;
     }
+    bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> envelope,
+                   std::span<std::byte const> from, std::uint64_t token) noexcept {
+        {
+            std::lock_guard const lock(guard_);
+            last_envelope_[rank_].assign(envelope.begin(), envelope.end());
+        }
+        return inner_->post_send(peer, tag, present == fault::peels ? envelope.first(0) : envelope, from,
+                                 token);
+    }
     bool post_receive(peer_id peer, std::uint64_t tag, std::span<std::byte> into,
                       std::uint64_t token) noexcept {
         if (present == fault::one_way && polling_) return true;
@@ -168,6 +180,12 @@ class faulty {
             if (present == fault::early && done.what == completion::sent) return;
             if (present == fault::keeps_quiet && done.what == completion::lost) return;
             if (present == fault::uncarried) done.tag &= ~herring::carried_bits;
+            std::vector<std::byte> confused;
+            if (present == fault::confuses && !done.envelope.empty()) {
+                std::lock_guard const lock(guard_);
+                confused = last_envelope_[rank_of(done.peer)];
+                done.envelope = confused;
+            }
             if (present == fault::half_token && done.what != completion::lost) done.token &= 0xffff'ffffu;
             if (done.what == completion::received)
                 for (auto const& [token, into] : receives_) {
@@ -216,6 +234,7 @@ class faulty {
     static inline std::array<std::vector<left_behind>, 16> left_behind_{};
     static inline std::array<std::array<std::atomic<int>, 16>, 16> awaited_{};
     static inline std::array<std::span<std::byte const>, 16> last_sent_{};
+    static inline std::array<std::vector<std::byte>, 16> last_envelope_{};
     static inline std::mutex guard_;
     static inline std::vector<std::unique_ptr<transport::inproc>> graveyard_;
 
@@ -270,7 +289,8 @@ class faulty {
 /// inproc with facts that are too small for the engine.
 struct narrow : transport::inproc {
     using inproc::inproc;
-    static constexpr herring::transport_facts facts{.tag_bits = 32, .abandons = true};
+    static constexpr herring::transport_facts facts{
+        .tag_bits = 32, .abandons = true, .envelope_bytes = inproc::facts.envelope_bytes};
 };
 using turning = transport::chaos<transport::inproc, transport::chaos_tuning{.flip_per_1000 = 10}>;
 using cutting = transport::chaos<transport::inproc, transport::chaos_tuning{.cut = {0, 1}, .after = 40}>;
@@ -295,6 +315,8 @@ constexpr std::array slips{
     slip{fault::few, "everyone"},
     slip{fault::swaps, "tags"},
     slip{fault::uncarried, "carried"},
+    slip{fault::peels, "envelopes"},
+    slip{fault::confuses, "envelopes"},
     slip{fault::turns, "one_tag"},
     slip{fault::drops, "many"},
     slip{fault::one_way, "functor_posts"},

@@ -50,6 +50,7 @@ struct reaches_devices : transport::inproc {
     static constexpr transport_facts facts{.keeps_order = true,
                                            .device_memory = true,
                                            .abandons = true,
+                                           .envelope_bytes = inproc::facts.envelope_bytes,
                                            .tuning = transport::inproc::facts.tuning};
     void register_device_memory(std::span<std::byte>, int) noexcept {}
 };

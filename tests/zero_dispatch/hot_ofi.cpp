@@ -5,12 +5,12 @@
 // be caught.
 //
 // Libfabric is a table of functions for each of its objects: every fi_* call is one indirect call, in one line of one of
-// its headers, and there is no other. On the hot path those are fi_tsend, fi_trecv and fi_trecvv, fi_cq_read with fi_cq_readerr and
+// its headers, and there is no other. On the hot path those are fi_tsend, fi_tsendv, fi_trecv and fi_trecvv, fi_cq_read with fi_cq_readerr and
 // fi_cq_strerror for errors, and fi_trywait in front of a sleep; fi_close ends what a failed reduction has posted.
 //
 // needs: rdma/fabric.h
 // link: -lfabric
-// walk: --known rdma/fi_tagged.h=3
+// walk: --known rdma/fi_tagged.h=4
 // walk: --known rdma/fi_eq.h=4
 // walk: --known rdma/fabric.h=1
 #include "hot_calls.hpp"

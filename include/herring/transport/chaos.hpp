@@ -28,14 +28,14 @@ namespace HERRING_NAMESPACE::transport {
 ///
 /// Late:     sends are posted, and completions reported, some polls later and in any order; a post may return false.
 ///           The concept allows that, so whatever runs over `Inner` must give the same results over this.
-/// Destroys: on request: flips a bit of a received message; silences a rank; cuts a link. A flipped bit ends in a wrong
+/// Destroys: on request: flips a bit of a received message or of its envelope; silences a rank; cuts a link. A flipped bit ends in a wrong
 ///           result, in silence: Herring checks headers (`tcp`), sizes and fingerprints, not the elements.
 /// Seed:     the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one for all.
 ///           What happens is a function of the seed, the rank and the sequence of its posts, polls and completions; no
 ///           clock is read. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run
 ///           by themselves have the same schedule, and meet it in another order. `seed()` returns it, `trace()` is a
 ///           hash of all that was done.
-/// Facts:    of `Inner`; keeps no order.
+/// Facts:    of `Inner`; keeps no order. Envelopes are those of `Inner`.
 /// Threads:  as `Inner`.
 /// Cost:     O(1) a post and a completion, and a pass over what is late at every poll; no allocation after construction
 ///           that `Inner` does not make. `wait` sleeps only while nothing is late.
@@ -69,25 +69,13 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
 
     bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        peer_link& to = of(peer);
-        ++counts_.posts;
-        if (stopped_) return true; // as a network takes messages that nobody will read
-        if (to.is_cut || from.size() > facts.max_message || refuses()) return note(did::refuse, peer, tag);
-        // A message that is larger than announced, or to a lost peer, is left to Inner.
-        bool const lags = !Tuning.reorder && late_.size() > 0;
-        bool const may = from.size() <= largest_ && !late_.full() && !to.is_lost;
-        if (may && (random_.chance(Tuning.delay_per_1000) || lags)) {
-            late_.push(late_send{peer, tag, from, token, later()});
-            ++counts_.delayed;
-            note(did::delay, peer, tag);
-        } else if (inner_.post_send(peer, tag, from, token)) {
-            note(did::send, peer, tag);
-        } else {
-            return note(did::pass_refusal, peer, tag);
-        }
-        ++to.sends;
-        ++sends_;
-        return true;
+        return send({peer, tag, from, token});
+    }
+    bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> envelope,
+                   std::span<std::byte const> from,
+                   std::uint64_t token) noexcept requires(facts.envelope_bytes > 0) {
+        return envelope.size() <= facts.envelope_bytes &&
+               send({peer, tag, from, token, 0, detail::kept_envelope(envelope)});
     }
 
     bool post_receive(peer_id peer, std::uint64_t tag, std::span<std::byte> into,
@@ -190,10 +178,12 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         std::span<std::byte const> from{};
         std::uint64_t token = 0;
         std::uint64_t due = 0; // poll
+        detail::kept_envelope envelope{};
     };
     struct held_completion {
         completion what{};
         std::uint64_t due = 0;
+        detail::kept_envelope envelope{};
     };
     struct receipt { // a receive that is posted to Inner; its place is the token
         std::uint64_t token = 0;
@@ -225,7 +215,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         for (; free_receipts_ < receives; ++free_receipts_) free_[free_receipts_] = free_receipts_;
         late_ = detail::shuffle_buffer<late_send>(sends);
         held_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
-        due_ = detail::shuffle_buffer<completion>(receives + sends + links_.size());
+        due_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
     }
 
     peer_link& of(peer_id peer) noexcept { return links_[peer.place()]; }
@@ -250,13 +240,42 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         return false;
     }
 
+    bool send(late_send one) noexcept {
+        peer_link& to = of(one.peer);
+        ++counts_.posts;
+        if (stopped_) return true; // as a network takes messages that nobody will read
+        if (to.is_cut || one.from.size() > facts.max_message || refuses())
+            return note(did::refuse, one.peer, one.tag);
+        // A message that is larger than announced, or to a lost peer, is left to Inner.
+        bool const lags = !Tuning.reorder && late_.size() > 0;
+        bool const may = one.from.size() <= largest_ && !late_.full() && !to.is_lost;
+        if (may && (random_.chance(Tuning.delay_per_1000) || lags)) {
+            one.due = later();
+            late_.push(one);
+            ++counts_.delayed;
+            note(did::delay, one.peer, one.tag);
+        } else if (pass_on(one)) {
+            note(did::send, one.peer, one.tag);
+        } else {
+            return note(did::pass_refusal, one.peer, one.tag);
+        }
+        ++to.sends;
+        ++sends_;
+        return true;
+    }
+    bool pass_on(late_send const& one) noexcept {
+        if constexpr (facts.envelope_bytes > 0)
+            if (one.envelope.size > 0)
+                return inner_.post_send(one.peer, one.tag, one.envelope.view(), one.from, one.token);
+        return inner_.post_send(one.peer, one.tag, one.from, one.token);
+    }
+
     /// Posts the sends that are due.
     void set_out() noexcept {
         if (Tuning.reorder) late_.shuffle(random_);
         bool more = true; // without reorder: up to the first that stays
         late_.keep_if([&](late_send const& one) noexcept {
-            bool const goes =
-                more && one.due <= polls_ && inner_.post_send(one.peer, one.tag, one.from, one.token);
+            bool const goes = more && one.due <= polls_ && pass_on(one);
             more = more && (goes || Tuning.reorder);
             if (goes) note(did::set_out, one.peer, one.tag);
             return !goes;
@@ -266,11 +285,12 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     /// Takes a completion of Inner.
     void take(completion done) noexcept {
         peer_link& with = of(done.peer);
+        detail::kept_envelope envelope(done.envelope);
         if (done.what == completion::received) {
             auto const at = static_cast<std::size_t>(done.token);
             receipt const& posted = receipts_[at];
             done.token = posted.token;
-            if (!stopped_ && !with.is_cut) flip(done, posted.into);
+            if (!stopped_ && !with.is_cut) flip(done, posted.into, envelope);
             free_[free_receipts_++] = at;
         }
         if (stopped_ || with.is_cut) return;
@@ -283,17 +303,19 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
             ++with.held;
         }
         bool const holds = random_.chance(Tuning.hold_back_per_1000);
-        held_.push(held_completion{done, holds ? later() : polls_});
+        held_.push(held_completion{done, holds ? later() : polls_, envelope});
         if (!holds) return;
         ++counts_.held_back;
         note(did::hold, done.peer, done.tag);
     }
 
-    void flip(completion const& done, std::span<std::byte> into) noexcept {
+    /// A bit of the payload, or of the envelope.
+    void flip(completion const& done, std::span<std::byte> into, detail::kept_envelope& envelope) noexcept {
         std::size_t const bytes = std::min(done.bytes, into.size());
-        if (bytes == 0 || !random_.chance(Tuning.flip_per_1000)) return;
-        std::uint64_t const bit = random_(std::uint64_t{bytes} * 8);
-        into[static_cast<std::size_t>(bit / 8)] ^= std::byte{1} << bit % 8;
+        if (bytes + envelope.size == 0 || !random_.chance(Tuning.flip_per_1000)) return;
+        std::uint64_t const bit = random_(std::uint64_t{bytes + envelope.size} * 8);
+        auto const at = static_cast<std::size_t>(bit / 8);
+        (at < bytes ? into[at] : envelope.bytes[at - bytes]) ^= std::byte{1} << bit % 8;
         ++counts_.flipped;
         note(did::flip, done.peer, bit);
     }
@@ -305,16 +327,17 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
             // The loss of a peer is reported after all that it has sent.
             bool const due = more && one.due <= polls_ &&
                              (one.what.what != completion::lost || of(one.what.peer).held == 0);
-            if (due) due_.push(one.what);
+            if (due) due_.push(one);
             return !due;
         });
         if (Tuning.reorder) due_.shuffle(random_);
         std::size_t const count = due_.size();
         for (std::size_t i = 0; i < count; ++i) {
-            completion const done = due_[i];
+            completion done = due_[i].what;
+            done.envelope = due_[i].envelope.view();
             if (done.what != completion::lost) --of(done.peer).held;
             note(did::report, done.peer, done.tag ^ done.bytes << 8 ^ done.what);
-            on_completion(done); // it may post
+            on_completion(std::as_const(done)); // it may post
         }
         due_.clear();
         return count;
@@ -363,7 +386,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     std::size_t free_receipts_ = 0;
     detail::shuffle_buffer<late_send> late_; // not posted to Inner yet
     detail::shuffle_buffer<held_completion> held_;
-    detail::shuffle_buffer<completion> due_; // within report
+    detail::shuffle_buffer<held_completion> due_; // within report
     chaos_counts counts_;
 };
 static_assert(transport_policy<chaos<inproc>>);

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <new>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace HERRING_NAMESPACE::transport {
@@ -34,6 +35,7 @@ class inproc {
     static constexpr transport_facts facts{
         .keeps_order = true,
         .abandons = true,
+        .envelope_bytes = detail::most_envelope_bytes,
         .tuning = {.chunk_bytes = 64 << 10, .window_bytes = 256 << 10, .one_hop_bytes = 16 << 10}};
 
     inproc(world& ranks, transport_needs const& needs)
@@ -68,9 +70,15 @@ class inproc {
     /// there is no memory for it now.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
+        return post_send(to, tag, {}, from, token);
+    }
+    /// The same, with an envelope of at most 32 bytes; a larger one is refused.
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
+                   std::span<std::byte const> from, std::uint64_t token) noexcept {
+        if (envelope.size() > facts.envelope_bytes) return false;
         std::lock_guard const lock(fabric_->guard);
         mailbox& receiver = box(peers_[to.place()]);
-        pending_send const send{rank_, to, tag, from, token};
+        pending_send const send{rank_, to, tag, from, token, detail::kept_envelope(envelope)};
         auto const match =
             std::find_if(receiver.receives.begin(), receiver.receives.end(),
                          [&](pending_receive const& r) { return r.source == rank_ && matching(r.tag, tag); });
@@ -104,7 +112,10 @@ class inproc {
         }
         // Outside the lock: the functor may post.
         std::size_t const count = taken_.size();
-        for (completion const& done : taken_) on_completion(done);
+        for (report_entry& entry : taken_) {
+            entry.what.envelope = entry.envelope.view();
+            on_completion(std::as_const(entry.what));
+        }
         taken_.clear();
         return count;
     }
@@ -149,13 +160,18 @@ class inproc {
         std::uint64_t tag;
         std::span<std::byte const> from; // in the sender's memory
         std::uint64_t token;             // the sender's
+        detail::kept_envelope envelope;
+    };
+    struct report_entry {
+        completion what;
+        detail::kept_envelope envelope;
     };
     /// Of one rank: what it waits for, what others send to it, and what its next poll reports.
     struct mailbox {
         std::vector<int> peers; // ranks, ascending
         std::vector<pending_receive> receives;
         std::vector<pending_send> sends;
-        std::vector<completion> done;
+        std::vector<report_entry> done;
         std::condition_variable changed;
         bool open = false;
         bool woken = false;
@@ -229,7 +245,7 @@ class inproc {
                 mailbox& other = box(peer);
                 auto const here = std::lower_bound(other.peers.begin(), other.peers.end(), rank_);
                 peer_id const me = peer_id::at(static_cast<std::size_t>(here - other.peers.begin()));
-                if (other.open) report(other, {0, 0, me, completion::lost, errc::peer_lost});
+                if (other.open) report(other, completion{0, 0, me, completion::lost, errc::peer_lost});
             }
             last = --fabric_->members == 0;
         }
@@ -260,8 +276,9 @@ class inproc {
 
     static bool matching(std::uint64_t a, std::uint64_t b) noexcept { return ((a ^ b) & ~carried_bits) == 0; }
 
-    static void report(mailbox& of, completion const& done) noexcept {
-        of.done.push_back(done);
+    static void report(mailbox& of, completion const& done,
+                       detail::kept_envelope const& envelope = {}) noexcept {
+        of.done.push_back({done, envelope});
         of.changed.notify_all();
     }
 
@@ -271,8 +288,9 @@ class inproc {
         std::size_t const size = send.from.size();
         std::size_t const bytes = std::min(size, to.into.size());
         if (bytes > 0) std::memcpy(to.into.data(), send.from.data(), bytes);
-        report(receiver, {to.token, size, to.from, completion::received, errc::ok, send.tag});
-        report(box(send.source), {send.token, size, send.to, completion::sent, errc::ok});
+        report(receiver, completion{to.token, size, to.from, completion::received, errc::ok, send.tag},
+               send.envelope);
+        report(box(send.source), completion{send.token, size, send.to, completion::sent, errc::ok});
     }
 
     int rank_;
@@ -280,7 +298,7 @@ class inproc {
     static inline std::mutex fabrics_guard_;
     static inline std::vector<fabric*> fabrics_; // of this process, all worlds
     fabric* fabric_ = nullptr;
-    std::vector<completion> taken_;
+    std::vector<report_entry> taken_;
 };
 static_assert(transport_policy<inproc>);
 

@@ -48,6 +48,7 @@ template <class Provider> class ofi : private detail::ofi_messenger {
                                            .device_memory = tag::facts.device_memory,
                                            .withdraws = tag::facts.withdraws,
                                            .abandons = true,
+                                           .envelope_bytes = detail::most_envelope_bytes,
                                            .most_receives = tag::facts.most_receives,
                                            .tuning = tag::facts.tuning};
 

@@ -57,6 +57,7 @@ template <tcp_tuning Tuning> class basic_tcp {
         .max_message = std::size_t{1} << 40,
         .keeps_order = Tuning.connections == 1,
         .runs_handlers = true,
+        .envelope_bytes = detail::most_envelope_bytes,
         .tuning = {.chunk_bytes = Tuning.chunk_bytes,
                    .window_bytes = Tuning.window_bytes,
                    .one_hop_bytes = Tuning.one_hop_bytes,
@@ -92,22 +93,12 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
-        peer_state& peer = of(to);
-        if (peer.is_lost) return false;
-        lane& l = pick(peer, from.size());
-        if (l.link.full() || !l.link.open()) return false;
-        detail::outgoing& message = l.link.push();
-        detail::encode({.job = job_,
-                        .incarnation = incarnation_,
-                        .tag = tag,
-                        .length = from.size(),
-                        .source = static_cast<std::uint32_t>(rank_)},
-                       message.header.data());
-        message.from = from.data();
-        message.length = from.size();
-        message.token = token;
-        flush(peer, l);
-        return true;
+        return send(to, tag, {}, from, token);
+    }
+    /// The envelope follows the header of the frame. A larger one than 32 bytes is refused.
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
+                   std::span<std::byte const> from, std::uint64_t token) noexcept {
+        return envelope.size() <= facts.envelope_bytes && send(to, tag, envelope, from, token);
     }
 
     bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
@@ -119,7 +110,7 @@ template <tcp_tuning Tuning> class basic_tcp {
     }
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
-        std::size_t count = done_.hand_out(on_completion);
+        std::size_t count = inbox_.hand_out(done_, on_completion);
         bool const ask = peers_.size() > Tuning.direct_peers;
         if (ask) ask_for_news();
         for (peer_state& peer : peers_)
@@ -131,7 +122,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                 if (l.link.sending()) flush(peer, l);
                 if ((found & ~POLLOUT) != 0 && l.link.open()) count += read(peer, l, on_completion);
             }
-        return count + done_.hand_out(on_completion);
+        return count + inbox_.hand_out(done_, on_completion);
     }
 
     /// Reads what this peer has sent, in one call; writes to all.
@@ -250,6 +241,30 @@ template <tcp_tuning Tuning> class basic_tcp {
             for (pollfd& p : lanes()) p.revents = POLLIN | POLLOUT;
     }
 
+    HERRING_ALWAYS_INLINE bool send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
+                                    std::span<std::byte const> from, std::uint64_t token) noexcept {
+        peer_state& peer = of(to);
+        if (peer.is_lost) return false;
+        lane& l = pick(peer, from.size());
+        if (l.link.full() || !l.link.open()) return false;
+        detail::outgoing& message = l.link.push();
+        std::byte* const header = message.header.data();
+        detail::encode({.job = job_,
+                        .incarnation = incarnation_,
+                        .tag = tag,
+                        .length = from.size(),
+                        .source = static_cast<std::uint32_t>(rank_),
+                        .envelope = static_cast<std::uint32_t>(envelope.size())},
+                       header);
+        if (!envelope.empty()) std::memcpy(header + detail::frame_bytes, envelope.data(), envelope.size());
+        message.from = from.data();
+        message.length = from.size();
+        message.token = token;
+        message.head = detail::frame_bytes + envelope.size();
+        flush(peer, l);
+        return true;
+    }
+
     static lane& pick(peer_state& peer, std::size_t bytes) noexcept {
         if constexpr (Tuning.connections == 1) return peer.lanes[0];
         if (bytes < 64_KiB) return peer.lanes[0];
@@ -267,12 +282,14 @@ template <tcp_tuning Tuning> class basic_tcp {
     template <class OnCompletion>
     std::size_t read(peer_state& peer, lane& l, OnCompletion& on_completion) noexcept {
         std::size_t count = 0;
-        auto const destination = [&](detail::frame const& header) noexcept {
-            return inbox_.destination(peer, l, header, losing());
+        auto const destination = [&](detail::frame const& header,
+                                     std::span<std::byte const> envelope) noexcept {
+            return inbox_.destination(peer, l, header, envelope, losing());
         };
         auto const received = [&]() noexcept {
             if (l.destination == lane::into_posted) {
-                on_completion(completion{l.token, l.bytes, peer.id, completion::received, errc::ok, l.tag});
+                on_completion(completion{l.token, l.bytes, peer.id, completion::received, errc::ok, l.tag,
+                                         l.envelope.view()});
                 ++count;
             } else if (l.destination == lane::into_unexpected) {
                 inbox_.complete(peer, *l.early, done_, losing());

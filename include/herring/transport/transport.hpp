@@ -7,6 +7,7 @@
 #include "herring/base/ids.hpp"
 #include "herring/plan/exchange_tuning.hpp"
 #include "herring/policy.hpp"
+#include "herring/transport/envelope.hpp"
 #include "herring/transport/transport_facts.hpp"
 #include "herring/world.hpp"
 
@@ -37,6 +38,8 @@ struct completion {
     kind what = sent;
     errc why = errc::ok;   ///< with `lost`
     std::uint64_t tag = 0; ///< with `received`: the sender's tag, with its carried bits
+    /// With `received`: what the sender gave beside the payload. Valid until the functor of `poll` returns.
+    std::span<std::byte const> envelope{};
 };
 
 /// What an engine asks of a transport at construction; all of it is known from the plan.
@@ -45,9 +48,11 @@ struct transport_needs {
     /// the same on both sides. Empty on all ranks or on none: construction may wait for all ranks, and times out where
     /// only some have peers.
     std::span<int const> peers;
-    std::size_t receives_per_peer = 0;                         ///< posted at once, at most
-    std::size_t sends_per_peer = 0;                            ///< posted at once, at most
-    std::size_t largest_message = 0;                           ///< bytes
+    std::size_t receives_per_peer = 0; ///< posted at once, at most
+    std::size_t sends_per_peer = 0;    ///< posted at once, at most
+    std::size_t largest_message = 0;   ///< bytes
+    /// Of the envelope that every message will have, the same on all ranks; 0: none has one.
+    std::size_t envelope_bytes = 0;
     std::chrono::milliseconds timeout = detail::usual_timeout; ///< of construction
 };
 
@@ -79,6 +84,7 @@ concept strays = requires {
 || requires { Transport::device_memory; }
 || requires { Transport::reports_lost; }
 || requires { Transport::withdraws; }
+|| requires { Transport::envelope_bytes; }
 || requires { Transport::most_receives; }
 || requires { Transport::tuning; }
 || requires { Transport::same_host_tuning; };
@@ -148,6 +154,20 @@ concept hands_over_exceptions = requires(Transport& t, Transport const& c) {
 template <class Transport>
 concept runs_handlers = facts<Transport> && Transport::facts.runs_handlers == has_handlers<Transport> &&
                         (!has_handlers<Transport> || hands_over_exceptions<Transport>);
+// Asked of the function, not of a call: a transport that is derived from another has what that one has.
+template <class Transport>
+concept has_envelopes = requires(Transport& t, peer_id peer, std::span<std::byte const> bytes) {
+    t.post_send(peer, std::uint64_t{}, bytes, bytes, std::uint64_t{});
+};
+template <class Transport>
+concept carries_envelopes = requires(Transport& t, peer_id peer, std::span<std::byte const> bytes) {
+    { t.post_send(peer, std::uint64_t{}, bytes, bytes, std::uint64_t{}) }
+    noexcept->std::same_as<bool>;
+}
+&&Transport::facts.envelope_bytes <= detail::most_envelope_bytes;
+template <class Transport>
+concept envelopes = facts<Transport> &&(Transport::facts.envelope_bytes > 0) == has_envelopes<Transport> &&
+                    (!has_envelopes<Transport> || carries_envelopes<Transport>);
 template <class Transport>
 concept describes = requires(Transport const& t, peer_id peer) {
     { t.describe(peer) } -> std::convertible_to<char const*>;
@@ -174,6 +194,9 @@ concept describes = requires(Transport const& t, peer_id peer) {
 ///   - `abandons`: `abandon()`, called when a reduction has failed, before the caller hears of it. From then on nothing
 ///     that was posted is read or written, for its memory may be freed; nothing is posted or polled any more. A
 ///     transport that touches posted memory in `poll` alone needs none.
+///   - `envelope_bytes`: `post_send(peer, tag, envelope, bytes, token)`, for decorators that check or seal what another
+///     transport carries. The envelope is copied at the post. `transport_needs::envelope_bytes` says how large those of
+///     all messages will be.
 ///   - `runs_handlers`: `wait` may run handlers of the program. `runs_handlers()` says whether it does;
 ///     `has_exception()` and `take_exception()` hand over the first exception that one has thrown.
 template <class Transport>
@@ -184,16 +207,16 @@ concept transport_policy =
     clauses::transport::receives<Transport> && clauses::transport::polls<Transport> &&
     clauses::transport::sleeps<Transport> && clauses::transport::registers<Transport> &&
     clauses::transport::describes<Transport> && clauses::transport::abandons<Transport> &&
-    clauses::transport::runs_handlers<Transport>;
+    clauses::transport::runs_handlers<Transport> && clauses::transport::envelopes<Transport>;
 
 template <class Transport> struct check<axes::transport, Transport> {
-    static constexpr int broken =
-        first_broken({clauses::transport::facts<Transport>, !clauses::transport::strays<Transport>,
-                      clauses::transport::sends<Transport>, clauses::transport::receives<Transport>,
-                      clauses::transport::polls<Transport>, clauses::transport::sleeps<Transport>,
-                      clauses::transport::registers<Transport>, clauses::transport::describes<Transport>,
-                      clauses::transport::abandons<Transport>, clauses::transport::runs_handlers<Transport>,
-                      clauses::transport::constructible<Transport>});
+    static constexpr int broken = first_broken(
+        {clauses::transport::facts<Transport>, !clauses::transport::strays<Transport>,
+         clauses::transport::sends<Transport>, clauses::transport::receives<Transport>,
+         clauses::transport::polls<Transport>, clauses::transport::sleeps<Transport>,
+         clauses::transport::registers<Transport>, clauses::transport::describes<Transport>,
+         clauses::transport::abandons<Transport>, clauses::transport::runs_handlers<Transport>,
+         clauses::transport::envelopes<Transport>, clauses::transport::constructible<Transport>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-T01] transport: needs 'static constexpr char const* name' and 'static constexpr "
@@ -231,6 +254,11 @@ template <class Transport> struct check<axes::transport, Transport> {
                   "noexcept' and 'take_exception() noexcept', which returns a std::exception_ptr, where "
                   "facts.runs_handlers is true, and only there; a common slip is to leave one out");
     static_assert(broken != 10,
+                  "[HRG-T17] transport: needs 'post_send(peer_id, tag, envelope, span, token) noexcept' that "
+                  "returns bool where facts.envelope_bytes is above zero, and only there, and at most 32 of "
+                  "them; a common slip is facts of one's own in a class derived from inproc or tcp; add "
+                  "'.envelope_bytes = inproc::facts.envelope_bytes' to them");
+    static_assert(broken != 11,
                   "[HRG-T09] transport: needs a constructor from (world&, transport_needs const&); a "
                   "common slip is to take world by value");
 };

@@ -33,6 +33,9 @@ struct transport_facts {
     bool abandons = false;
     /// `wait` may run handlers of the program: there are `runs_handlers()`, `has_exception()` and `take_exception()`.
     bool runs_handlers = false;
+    /// Bytes that a message can carry beside its payload, at most 32: there is a `post_send` with an envelope, which comes
+    /// with `completion::envelope`.
+    std::size_t envelope_bytes = 0;
     /// Receives that can be posted at once, of all peers.
     std::size_t most_receives = static_cast<std::size_t>(-1);
     /// The sizes that suit it.

@@ -29,6 +29,7 @@ struct with_loopback : inproc {
     using inproc::inproc;
     static constexpr char const* name = "with_loopback";
     static constexpr transport_facts facts{.abandons = true,
+                                           .envelope_bytes = inproc::facts.envelope_bytes,
                                            .tuning = inproc::facts.tuning,
                                            .same_host_tuning = {.chunk_bytes = 4096, .window_bytes = 8192}};
     using needs = herring::needs<>;

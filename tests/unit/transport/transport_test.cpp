@@ -65,6 +65,26 @@ struct hands_over_exceptions : promises_handlers {
     bool has_exception() const noexcept { return false; }
     std::exception_ptr take_exception() noexcept { return nullptr; }
 };
+struct promises_envelopes : model {
+    using model::model;
+    static constexpr transport_facts facts{.envelope_bytes = 12};
+};
+struct carries_envelopes : promises_envelopes {
+    using model::post_send;
+    using promises_envelopes::promises_envelopes;
+    bool post_send(peer_id, std::uint64_t, std::span<std::byte const>, std::span<std::byte const>,
+                   std::uint64_t) noexcept {
+        return false;
+    }
+};
+struct carries_envelopes_unasked : carries_envelopes {
+    using carries_envelopes::carries_envelopes;
+    static constexpr transport_facts facts{};
+};
+struct carries_too_large_ones : carries_envelopes {
+    using carries_envelopes::carries_envelopes;
+    static constexpr transport_facts facts{.envelope_bytes = 33};
+};
 struct receives_into_const : model {
     using model::model;
     bool post_receive(peer_id, std::uint64_t, std::span<int>, std::uint64_t) noexcept { return false; }
@@ -88,6 +108,10 @@ TEST_CASE("transport: what the facts promise is there, and nothing else is") {
     CHECK_FALSE(transport_policy<abandons_unasked>);
     CHECK_FALSE(transport_policy<promises_handlers>);
     CHECK(transport_policy<hands_over_exceptions>);
+    CHECK_FALSE(transport_policy<promises_envelopes>);
+    CHECK(transport_policy<carries_envelopes>);
+    CHECK_FALSE(transport_policy<carries_envelopes_unasked>);
+    CHECK_FALSE(transport_policy<carries_too_large_ones>);
 }
 
 TEST_CASE("transport: carried bits are 32, below the kind and above the number") {

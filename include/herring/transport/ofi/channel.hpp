@@ -42,6 +42,7 @@ struct ofi_post {
     kind what = send;
     std::byte* into = nullptr; // of a receive
     std::uint64_t tag = 0;
+    std::size_t beside = 0; ///< bytes of the envelope, once it is there
 };
 
 /// The endpoint of a rank, its peers, and the completions for the next poll.

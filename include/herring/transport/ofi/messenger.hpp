@@ -23,8 +23,10 @@
 #include <cstdio>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -36,6 +38,7 @@ class ofi_messenger {
   public:
     HERRING_SETUP ofi_messenger(world& ranks, transport_needs const& wanted, ofi_facts const& tag)
         : ranks_(ranks), sleep_(ranks.rank()), largest_(wanted.largest_message),
+          envelope_(wanted.peers.empty() ? 0 : wanted.envelope_bytes),
           overflow_(tag.tells_truncation || wanted.peers.empty() ? 0 : wanted.largest_message),
           channel_(ranks, wanted.peers, posts_of(wanted), tag), handshake_(ranks, channel_, sleep_) {
         if (wanted.peers.empty()) return;
@@ -75,19 +78,32 @@ class ofi_messenger {
         channel_.end();
     }
 
-    /// False for «not now»: the provider has no room, makes its connection, or the peer is lost.
+    /// False for «not now»: the provider has no room, makes its connection, or the peer is lost. Always where envelopes were
+    /// announced.
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
                    std::uint64_t token) noexcept {
+        return post_send(to, tag, {}, from, token);
+    }
+    /// The same with an envelope, of the size that was announced: it goes in front of the payload, as a part of its own.
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> envelope,
+                   std::span<std::byte const> from, std::uint64_t token) noexcept {
         ofi_peer& p = channel_.of(to);
-        if (p.is_lost) return false;
+        if (p.is_lost || envelope.size() != envelope_) return false;
         if (from.size() > largest_) return channel_.refused(p, -FI_EMSGSIZE, from.size());
         void const* const data = from.empty() ? &nothing_ : from.data();
         void* const memory = channel_.endpoint().descriptor_of(data);
         // A full queue has room again after completions are read: one more try.
         for (bool again = true; !p.is_lost && free_ != nullptr; again = false) {
             ofi_post& o = *free_;
-            long const rc = channel_.call([&]() noexcept {
-                return fi_tsend(channel_.endpoint().get(), data, from.size(), memory, p.address, tag, &o);
+            std::byte* const place = envelope_of(o);
+            if (place != nullptr) std::memcpy(place, envelope.data(), envelope_);
+            long const rc = channel_.call([&]() noexcept -> long {
+                if (place == nullptr) [[likely]]
+                    return fi_tsend(channel_.endpoint().get(), data, from.size(), memory, p.address, tag, &o);
+                iovec const both[] = {{place, envelope_}, {const_cast<void*>(data), from.size()}};
+                void* memories[] = {channel_.endpoint().descriptor_of(place), memory};
+                return fi_tsendv(channel_.endpoint().get(), both, memories, from.empty() ? 1 : 2, p.address,
+                                 tag, &o);
             });
             if (rc == 0) {
                 ++p.sending;
@@ -120,27 +136,29 @@ class ofi_messenger {
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
         if (!channel_.is_open()) return 0;
-        std::size_t count = channel_.found().hand_out(on_completion);
+        std::size_t count = hand_out_landed(on_completion) + channel_.found().hand_out(on_completion);
         fi_cq_tagged_entry entries[batch];
         for (int round = 0; round < rounds; ++round) {
             std::size_t const got = read(entries);
             if (got == 0) break;
             for (std::size_t i = 0; i < got; ++i) {
                 completion done;
-                if (!complete(entries[i], done)) continue;
+                ofi_post* kept = nullptr;
+                if (!complete(entries[i], done, kept)) continue;
                 on_completion(done);
+                if (kept != nullptr) release(*kept);
                 ++count;
             }
         }
         if (queued_ != nullptr) post_queued();
         if (handshake_.has_departures()) handshake_.retire_departed();
-        count += channel_.found().hand_out(on_completion);
+        count += hand_out_landed(on_completion) + channel_.found().hand_out(on_completion);
         if (count > 0) sleep_.news();
         return count;
     }
 
     void wait(time_point until) noexcept {
-        while (channel_.found().empty()) {
+        while (channel_.found().empty() && landed_ == nullptr) {
             if (channel_.is_open() && drain_completions() > 0) break;
             bool const open = channel_.is_open(); // drain_completions may have closed it
             if (!sleep_.doze(until, open ? channel_.endpoint().fabric() : nullptr,
@@ -175,11 +193,21 @@ class ofi_messenger {
     }
     HERRING_SETUP void set_up(transport_needs const& wanted, ofi_facts const& tag, ofi_place const& at) {
         std::size_t const posts = posts_of(wanted);
-        channel_.open(tag, ofi_select(tag, at, wanted.largest_message, ranks_.rank()),
-                      posts + ofi_handshake::posts_a_peer * wanted.peers.size(), ranks_.rank());
-        posts_ = fixed_array<ofi_post>(posts);
-        for (std::size_t i = posts; i-- > 0;) release(posts_[i]);
+        ofi_info granted = ofi_select(tag, at, wanted.largest_message + envelope_, ranks_.rank());
+        if (envelope_ > 0 && (granted->tx_attr->iov_limit < 2 ||
+                              granted->rx_attr->iov_limit < (overflow_.size() > 0 ? 3u : 2u)))
+            throw error(errc::unsupported, ranks_.rank(), -1, "libfabric",
+                        {"provider '", tag.libfabric,
+                         "' takes messages of one part only, and an envelope is a part of its own: use the "
+                         "transport without checked"});
+        channel_.open(tag, std::move(granted), posts + ofi_handshake::posts_a_peer * wanted.peers.size(),
+                      ranks_.rank());
+        // With envelopes one more: a post is in use until its completion was reported.
+        posts_ = fixed_array<ofi_post>(posts + (envelope_ > 0 ? 1 : 0));
+        for (std::size_t i = posts_.size(); i-- > 0;) release(posts_[i]);
+        envelopes_ = fixed_array<std::byte>(posts_.size() * envelope_);
         handshake_.register_memory();
+        channel_.register_memory({envelopes_.data(), envelopes_.size()}, -1);
         channel_.register_memory({overflow_.data(), overflow_.size()}, -1);
         channel_.connect(ranks_, wanted, tag);
         handshake_.greet(tag, deadline_in(wanted.timeout), [this]() noexcept { return drain_completions(); });
@@ -211,6 +239,17 @@ class ofi_messenger {
     [[gnu::noinline]] long post(ofi_post& o) noexcept {
         fi_addr_t const from = channel_.peers()[o.peer].address;
         void* const memory = channel_.endpoint().descriptor_of(o.into);
+        if (std::byte* const place = envelope_of(o); place != nullptr) {
+            iovec const parts[] = {
+                {place, envelope_}, {o.into, o.bytes}, {overflow_.data(), overflow_.size()}};
+            void* memories[] = {channel_.endpoint().descriptor_of(place), memory,
+                                channel_.endpoint().descriptor_of(overflow_.data())};
+            std::size_t const count = o.bytes < overflow_.size() ? 3 : o.bytes > 0 ? 2 : 1;
+            return channel_.call([&]() noexcept {
+                return fi_trecvv(channel_.endpoint().get(), parts, memories, count, from, o.tag, carried_bits,
+                                 &o);
+            });
+        }
         if (o.bytes >= overflow_.size()) [[likely]]
             return channel_.call([&]() noexcept {
                 return fi_trecv(channel_.endpoint().get(), o.into, o.bytes, memory, from, o.tag, carried_bits,
@@ -257,8 +296,15 @@ class ofi_messenger {
         }
     }
 
-    /// Translates a completion; false: there is nothing to report.
-    bool complete(fi_cq_tagged_entry const& entry, completion& done) noexcept {
+    /// Where the envelope of a post lies; nullptr: none was announced.
+    std::byte* envelope_of(ofi_post const& o) noexcept {
+        return envelope_ == 0 ? nullptr
+                              : envelopes_.data() + static_cast<std::size_t>(&o - posts_.data()) * envelope_;
+    }
+
+    /// Translates a completion; false: there is nothing to report. `kept`: a post with the envelope of what is reported, for the
+    /// caller to release.
+    bool complete(fi_cq_tagged_entry const& entry, completion& done, ofi_post*& kept) noexcept {
         if (entry.op_context == nullptr) [[unlikely]]
             return false; // belongs to no post
         ofi_post& o = *static_cast<ofi_post*>(entry.op_context);
@@ -269,12 +315,18 @@ class ofi_messenger {
             ++p.sent;
             done = {o.token, o.bytes, peer_id::at(o.peer), completion::sent, errc::ok};
             break;
-        case ofi_post::receive:
+        case ofi_post::receive: {
             ++p.received;
-            if (entry.len > o.bytes) [[unlikely]]
-                report_truncation(p, o.bytes, entry.len - o.bytes);
-            done = {o.token, entry.len, peer_id::at(o.peer), completion::received, errc::ok, entry.tag};
-            break;
+            std::size_t const beside = std::min(envelope_, entry.len), bytes = entry.len - beside;
+            if (bytes > o.bytes) [[unlikely]]
+                report_truncation(p, o.bytes, bytes - o.bytes);
+            done = {o.token, bytes, peer_id::at(o.peer), completion::received, errc::ok, entry.tag};
+            if (envelope_ == 0 || p.is_lost) [[likely]]
+                break;
+            done.envelope = {envelope_of(o), beside};
+            kept = &o;
+            return true;
+        }
         case ofi_post::hello:
         case ofi_post::goodbye:
         case ofi_post::note_out:
@@ -295,12 +347,38 @@ class ofi_messenger {
             found += got;
             for (std::size_t i = 0; i < got; ++i) {
                 completion done;
-                if (complete(entries[i], done)) channel_.found().push(done);
+                ofi_post* kept = nullptr;
+                if (!complete(entries[i], done, kept)) continue;
+                if (kept == nullptr)
+                    channel_.found().push(done);
+                else
+                    land(*kept, done);
             }
         }
         if (queued_ != nullptr) post_queued();
         if (handshake_.has_departures()) handshake_.retire_departed();
         return found;
+    }
+
+    /// Keeps a received message, with its envelope, for the next poll.
+    void land(ofi_post& o, completion const& done) noexcept {
+        o.next = nullptr;
+        o.bytes = done.bytes;
+        o.tag = done.tag;
+        o.beside = done.envelope.size();
+        (landed_ == nullptr ? landed_ : last_landed_->next) = &o;
+        last_landed_ = &o;
+    }
+    template <class OnCompletion> std::size_t hand_out_landed(OnCompletion& on_completion) noexcept {
+        std::size_t count = 0;
+        for (ofi_post* next = std::exchange(landed_, nullptr); next != nullptr; ++count) {
+            ofi_post& o = *std::exchange(next, next->next);
+            completion done{o.token, o.bytes, peer_id::at(o.peer), completion::received, errc::ok, o.tag};
+            done.envelope = {envelope_of(o), o.beside};
+            on_completion(std::as_const(done));
+            release(o);
+        }
+        return count;
     }
 
     // ---- errors ---------------------------------------------------------------------------------------------------
@@ -358,11 +436,15 @@ class ofi_messenger {
 
     world& ranks_;
     ofi_sleep sleep_;
-    std::size_t largest_; // message that was announced
+    std::size_t largest_;  // message that was announced
+    std::size_t envelope_; // bytes, of every message
     /// The rest of a message that is longer than its receive, where the provider reports no truncation.
     fixed_array<std::byte> overflow_;
     fixed_array<ofi_post> posts_;
+    fixed_array<std::byte> envelopes_; // a place a post
     ofi_post* free_ = nullptr;
+    ofi_post* landed_ = nullptr; // received with an envelope, and not reported yet; the oldest first
+    ofi_post* last_landed_ = nullptr;
     ofi_post* queued_ = nullptr; // receives that the provider has no room for, the oldest first
     ofi_post* last_queued_ = nullptr;
     std::byte nothing_{};

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/base/little_endian.hpp"
+#include "herring/transport/envelope.hpp"
 
 #include <array>
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a frame says of its message. The payload follows the header directly.
+/// What a frame says of its message. The envelope follows the header, and the payload the envelope.
 struct frame {
     std::uint64_t job = 0;         ///< the world's; another job's frames are dropped
     std::uint32_t epoch = 0;       ///< of the membership; 0
@@ -22,6 +23,7 @@ struct frame {
     std::uint64_t tag = 0;         ///< which chunk of which step
     std::uint64_t length = 0;      ///< payload bytes
     std::uint32_t source = 0;      ///< sender's rank
+    std::uint32_t envelope = 0;    ///< bytes of the envelope
 };
 
 inline constexpr std::size_t frame_bytes = 48;
@@ -29,7 +31,7 @@ inline constexpr std::uint32_t frame_magic = 0x31475248; // "HRG1": the protocol
 
 using frame_buffer = std::array<std::byte, frame_bytes>;
 
-// Layout: magic 0, crc 4 (over bytes 8..47), job 8, epoch 16, incarnation 20, tag 24, length 32, source 40, zero 44.
+// Layout: magic 0, crc 4 (over bytes 8..47), job 8, epoch 16, incarnation 20, tag 24, length 32, source 40, envelope 44.
 inline void encode(frame const& f, std::byte* to) noexcept {
     put(to, frame_magic);
     put(to + 8, f.job);
@@ -38,15 +40,16 @@ inline void encode(frame const& f, std::byte* to) noexcept {
     put(to + 24, f.tag);
     put(to + 32, f.length);
     put(to + 40, f.source);
-    put(to + 44, std::uint32_t{0});
+    put(to + 44, f.envelope);
     put(to + 4, crc32c(std::span<std::byte const>(to + 8, frame_bytes - 8)));
 }
 
-/// False when the magic, the reserved bytes or the checksum are not what they must be: not a frame of ours.
+/// False when the magic, the checksum or the size of the envelope are not what they must be: not a frame of ours.
 // The bounds are in the type: no check is made for a message.
 inline bool decode(std::span<std::byte const, frame_bytes> bytes, frame& f) noexcept {
     std::byte const* const from = bytes.data();
-    if (get<std::uint32_t>(from) != frame_magic || get<std::uint32_t>(from + 44) != 0) return false;
+    f.envelope = get<std::uint32_t>(from + 44);
+    if (get<std::uint32_t>(from) != frame_magic || f.envelope > most_envelope_bytes) return false;
     if (get<std::uint32_t>(from + 4) != crc32c(bytes.subspan<8>())) return false;
     f.job = get<std::uint64_t>(from + 8);
     f.epoch = get<std::uint32_t>(from + 16);

@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <list>
 #include <new>
 #include <span>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -35,9 +37,11 @@ class tcp_inbox {
 
     /// Where the payload of a frame goes; nullptr: it stays in the socket for now, or the peer is lost.
     template <class Lose>
-    std::byte* destination(tcp_peer& peer, tcp_lane& l, frame const& header, Lose const& lose) noexcept {
+    std::byte* destination(tcp_peer& peer, tcp_lane& l, frame const& header,
+                           std::span<std::byte const> envelope, Lose const& lose) noexcept {
         l.bytes = static_cast<std::size_t>(header.length);
         l.tag = header.tag;
+        l.envelope.keep(envelope);
         if (header.length > largest_) {
             std::snprintf(
                 peer.reason, sizeof peer.reason,
@@ -82,6 +86,7 @@ class tcp_inbox {
         l.destination = tcp_lane::into_unexpected;
         l.early->tag = header.tag;
         l.early->bytes = std::move(bytes);
+        l.early->envelope = l.envelope;
         return l.bytes > 0 ? l.early->bytes.data() : &nothing_;
     }
 
@@ -110,15 +115,36 @@ class tcp_inbox {
             return true;
         }
         if (bytes > 0) std::memcpy(to.into.data(), found->bytes.data(), bytes);
-        done.push(completion{to.token, bytes, peer.id, completion::received, errc::ok, found->tag});
         buffered_ -= bytes + cost;
-        peer.unexpected.erase(found);
+        completion const what{
+            to.token, bytes, peer.id, completion::received, errc::ok, found->tag, found->envelope.view()};
+        if (found->envelope.size == 0) {
+            peer.unexpected.erase(found);
+        } else { // its envelope stays until it is reported
+            found->bytes = {};
+            taken_.splice(taken_.end(), peer.unexpected, found);
+        }
+        done.push(what);
         return true;
+    }
+
+    /// Hands out what is done, and lets go of the envelopes with it.
+    template <class Take> std::size_t hand_out(drain_buffer<completion>& done, Take& take) noexcept {
+        if (taken_.empty()) [[likely]]
+            return done.hand_out(take);
+        return hand_out_early(done, take);
     }
 
   private:
     // Bytes of a buffered message beside its payload, so that empty ones are bounded, too.
     static constexpr std::size_t cost = 128;
+
+    template <class Take>
+    [[gnu::noinline]] std::size_t hand_out_early(drain_buffer<completion>& done, Take& take) noexcept {
+        std::list<tcp_unexpected> reported; // until the end of this; the functor may post: more is taken
+        reported.swap(taken_);
+        return done.hand_out(take);
+    }
 
     template <class Lose>
     HERRING_SETUP bool allocate(tcp_peer& peer, fixed_array<std::byte>& to, std::size_t bytes,
@@ -146,6 +172,7 @@ class tcp_inbox {
     std::size_t limit_;
     std::size_t buffered_ = 0;
     std::uint64_t dropped_ = 0;
+    std::list<tcp_unexpected> taken_; // by receives whose completions are not handed out yet
     std::byte nothing_{};
 };
 

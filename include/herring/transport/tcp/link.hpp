@@ -8,6 +8,7 @@
 #include "herring/transport/tcp/frame.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -20,12 +21,13 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A message that is queued or being written.
+/// A message that is queued or being written. What a message without an envelope needs lies together.
 struct outgoing {
-    frame_buffer header;
     std::byte const* from = nullptr;
     std::size_t length = 0;
     std::uint64_t token = 0;
+    std::size_t head = frame_bytes; ///< bytes of header and envelope
+    std::array<std::byte, frame_bytes + most_envelope_bytes> header;
 };
 
 /// How a link's last read or write ended.
@@ -68,7 +70,7 @@ class tcp_link {
             std::size_t skip = head_sent_;
             for (std::size_t at = head_; at != tail_ && count + 2 <= max_parts; at = (at + 1) & queue_mask_) {
                 outgoing& message = queue_[at];
-                offered += add(parts, count, message.header.data(), frame_bytes, skip);
+                offered += add(parts, count, message.header.data(), message.head, skip);
                 offered += add(parts, count, const_cast<std::byte*>(message.from), message.length, skip);
             }
             msghdr call{};
@@ -82,9 +84,9 @@ class tcp_link {
                 return link_state::failed;
             }
             head_sent_ += static_cast<std::size_t>(sent);
-            while (head_ != tail_ && head_sent_ >= frame_bytes + queue_[head_].length) {
+            while (head_ != tail_ && head_sent_ >= queue_[head_].head + queue_[head_].length) {
                 outgoing const& done = queue_[head_];
-                head_sent_ -= frame_bytes + done.length;
+                head_sent_ -= done.head + done.length;
                 std::uint64_t const token = done.token;
                 std::size_t const length = done.length;
                 head_ = (head_ + 1) & queue_mask_;
@@ -96,8 +98,8 @@ class tcp_link {
         return link_state::ok;
     }
 
-    /// Reads until the socket is drained or `calls` reads were made. For each header `place(frame)` returns where the payload
-    /// goes (nullptr: not now; asked again at the next read); `on_received()` is called when that payload is complete.
+    /// Reads until the socket is drained or `calls` reads were made. For each header `place(frame, envelope)` returns where the
+    /// payload goes (nullptr: not now; asked again at the next read); `on_received()` is called when that payload is complete.
     template <class Place, class OnReceived>
     link_state read(int calls, Place&& place, OnReceived&& on_received) noexcept {
         if (link_state const parsed = parse(place, on_received); parsed != link_state::ok) return parsed;
@@ -106,7 +108,7 @@ class tcp_link {
             std::size_t count = 0;
             if (stash_begin_ == stash_end_) stash_begin_ = stash_end_ = 0;
             if (left_ > 0) parts[count++] = {into_, left_};
-            if (stash_begin_ > 0 && stash_bytes - stash_end_ < frame_bytes) compact();
+            if (stash_begin_ > 0 && stash_bytes - stash_end_ < most_head) compact();
             parts[count++] = {stash_.data() + stash_end_, stash_bytes - stash_end_};
             std::size_t const wanted = left_ + (stash_bytes - stash_end_);
             msghdr call{};
@@ -145,7 +147,8 @@ class tcp_link {
     bool blocked() const noexcept { return blocked_; }
 
   private:
-    static constexpr std::size_t stash_bytes = frame_bytes + inline_bytes;
+    static constexpr std::size_t most_head = frame_bytes + most_envelope_bytes;
+    static constexpr std::size_t stash_bytes = most_head + inline_bytes;
     static constexpr std::size_t max_parts = 16;
 
     static std::size_t add(iovec* parts, std::size_t& count, std::byte* from, std::size_t length,
@@ -169,15 +172,18 @@ class tcp_link {
         blocked_ = false;
         while (left_ == 0 && stash_end_ - stash_begin_ >= frame_bytes) {
             frame header;
-            if (!decode(std::span<std::byte const, frame_bytes>(stash_.data() + stash_begin_, frame_bytes),
-                        header))
+            std::byte const* const from = stash_.data() + stash_begin_;
+            if (!decode(std::span<std::byte const, frame_bytes>(from, frame_bytes), header))
                 return link_state::junk;
-            std::byte* const into = place(header);
+            std::size_t const head = frame_bytes + header.envelope;
+            if (stash_end_ - stash_begin_ < head) break; // the rest of the envelope is to come
+            std::byte* const into =
+                place(header, std::span<std::byte const>(from + frame_bytes, header.envelope));
             if (into == nullptr) {
                 blocked_ = true;
                 return link_state::ok;
             }
-            stash_begin_ += frame_bytes;
+            stash_begin_ += head;
             std::size_t const here = std::min<std::size_t>(header.length, stash_end_ - stash_begin_);
             if (here > 0) std::memcpy(into, stash_.data() + stash_begin_, here);
             stash_begin_ += here;
@@ -195,7 +201,7 @@ class tcp_link {
     std::size_t queue_mask_ = 0;
     std::size_t head_ = 0;
     std::size_t tail_ = 0;
-    std::size_t head_sent_ = 0; // bytes of the first message, header included, that are written
+    std::size_t head_sent_ = 0; // bytes of the first message, head included, that are written
     fixed_array<outgoing> queue_;
     // in
     std::byte* into_ = nullptr; // where the current payload goes on

@@ -7,6 +7,7 @@
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/ids.hpp"
+#include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/match_table.hpp"
 
@@ -20,6 +21,7 @@ namespace HERRING_NAMESPACE::detail {
 struct tcp_unexpected {
     std::uint64_t tag = 0;
     fixed_array<std::byte> bytes;
+    kept_envelope envelope;
     bool complete = false; ///< all of its payload is read
 };
 
@@ -32,6 +34,7 @@ struct tcp_lane {
     std::uint64_t token = 0; ///< of the posted receive
     std::uint64_t tag = 0;
     std::size_t bytes = 0;
+    kept_envelope envelope;
     enum { into_posted, into_unexpected, into_nowhere } destination = into_nowhere;
     tcp_unexpected* early = nullptr;
     fixed_array<std::byte> discarded; ///< payload of frames that are dropped

@@ -17,16 +17,20 @@ using herring::detail::frame_bytes;
 namespace {
 bool same(frame const& a, frame const& b) {
     return a.job == b.job && a.epoch == b.epoch && a.incarnation == b.incarnation && a.tag == b.tag &&
-           a.length == b.length && a.source == b.source;
+           a.length == b.length && a.source == b.source && a.envelope == b.envelope;
 }
 } // namespace
 
 TEST_CASE("frame: what is encoded is decoded") {
     std::mt19937_64 random(1);
     for (int i = 0; i < 1000; ++i) {
-        frame const out{
-            random(), static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(random()), random(),
-            random(), static_cast<std::uint32_t>(random())};
+        frame const out{random(),
+                        static_cast<std::uint32_t>(random()),
+                        static_cast<std::uint32_t>(random()),
+                        random(),
+                        random(),
+                        static_cast<std::uint32_t>(random()),
+                        static_cast<std::uint32_t>(random() % 33)};
         frame_buffer bytes;
         encode(out, bytes.data());
         frame in;
@@ -58,6 +62,17 @@ TEST_CASE("frame: the bytes on the wire do not depend on the host, nor do they c
         if (i < 4 || i >= 8) CHECK(std::to_integer<unsigned char>(bytes[i]) == expected[i]);
     CHECK(herring::detail::get<std::uint32_t>(bytes.data() + 4) ==
           herring::detail::crc32c(std::span<std::byte const>(bytes).subspan(8)));
+}
+
+TEST_CASE("frame: an envelope is announced where zeroes are without one; more than 32 bytes are no frame") {
+    frame_buffer bytes;
+    encode({.tag = 1, .length = 5, .envelope = 32}, bytes.data());
+    CHECK(std::to_integer<int>(bytes[44]) == 32);
+    frame in;
+    CHECK(decode(bytes, in));
+    CHECK(in.envelope == 32);
+    encode({.tag = 1, .length = 5, .envelope = 33}, bytes.data());
+    CHECK_FALSE(decode(bytes, in));
 }
 
 TEST_CASE("frame: any changed bit is seen") {

@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 
 using namespace herring;
 
@@ -33,15 +35,16 @@ struct pair {
     auto losing() {
         return [this](detail::tcp_peer&, int number) noexcept { lost = number; };
     }
-    std::byte* comes(std::uint64_t tag, std::size_t length, std::uint64_t of_job = job) {
+    std::byte* comes(std::uint64_t tag, std::size_t length, std::uint64_t of_job = job,
+                     std::string_view envelope = {}) {
         return inbox.destination(peer, lane,
                                  {.job = of_job, .incarnation = 9, .tag = tag, .length = length, .source = 3},
-                                 losing());
+                                 std::as_bytes(std::span(envelope)), losing());
     }
     completion reported() {
         completion seen{};
         auto const note = [&](completion const& c) noexcept { seen = c; };
-        CHECK(done.hand_out(note) == 1);
+        CHECK(inbox.hand_out(done, note) == 1);
         return seen;
     }
 };
@@ -75,6 +78,31 @@ TEST_CASE("tcp_inbox: a message that comes early is kept until its receive, whic
     CHECK(seen.bytes == 4);
     CHECK(seen.peer == p.peer.id);
     CHECK(std::memcmp(into.data(), "abcd", 4) == 0);
+    CHECK(p.peer.unexpected.empty());
+}
+
+TEST_CASE(
+    "tcp_inbox: the envelope of an early message stays until it is reported, also where more is taken then") {
+    pair p;
+    for (char const* const text : {"first", "second", "third"}) {
+        std::byte* const at = p.comes(5, 4, job, text);
+        REQUIRE(at != nullptr);
+        std::memset(at, text[0], 4);
+        p.inbox.complete(p.peer, *p.lane.early, p.done, p.losing());
+    }
+    std::array<std::byte, 4> into{};
+    detail::posted_receive const receive{5, 11, into};
+    REQUIRE(p.inbox.take(p.peer, receive, p.done, p.losing()));
+    REQUIRE(p.inbox.take(p.peer, receive, p.done, p.losing()));
+    std::string all;
+    auto const note = [&](completion const& c) noexcept {
+        if (all.empty()) CHECK(p.inbox.take(p.peer, receive, p.done, p.losing())); // as from a functor
+        all += std::string(reinterpret_cast<char const*>(c.envelope.data()), c.envelope.size()) + " ";
+    };
+    CHECK(p.inbox.hand_out(p.done, note) == 2);
+    CHECK(all == "first second ");
+    CHECK(p.inbox.hand_out(p.done, note) == 1);
+    CHECK(all == "first second third ");
     CHECK(p.peer.unexpected.empty());
 }
 

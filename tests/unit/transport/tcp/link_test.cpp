@@ -50,10 +50,17 @@ std::vector<std::byte> payload(std::uint64_t tag, std::size_t length) {
     return made;
 }
 
+/// The envelope of a message.
+std::vector<std::byte> envelope(std::uint64_t tag, std::size_t length) { return payload(tag + 100, length); }
+
 /// A message as it lies on the wire.
-std::vector<std::byte> wire(std::uint64_t tag, std::size_t length) {
+std::vector<std::byte> wire(std::uint64_t tag, std::size_t length, std::size_t beside = 0) {
     std::vector<std::byte> made(frame_bytes);
-    herring::detail::encode({.job = 5, .tag = tag, .length = length, .source = 1}, made.data());
+    herring::detail::encode(
+        {.job = 5, .tag = tag, .length = length, .source = 1, .envelope = static_cast<std::uint32_t>(beside)},
+        made.data());
+    auto const head = envelope(tag, beside);
+    made.insert(made.end(), head.begin(), head.end());
     auto const body = payload(tag, length);
     made.insert(made.end(), body.begin(), body.end());
     return made;
@@ -64,6 +71,7 @@ struct taker {
     std::vector<std::uint64_t> tags;
     std::vector<std::unique_ptr<std::byte[]>> memory;
     std::vector<std::size_t> lengths;
+    std::vector<std::vector<std::byte>> envelopes;
     std::size_t complete = 0;
     bool refuse = false;
     int asked = 0;
@@ -71,12 +79,13 @@ struct taker {
     link_state read(tcp_link& link, int calls = 4) {
         return link.read(
             calls,
-            [&](frame const& header) noexcept -> std::byte* {
+            [&](frame const& header, std::span<std::byte const> beside) noexcept -> std::byte* {
                 ++asked;
                 if (refuse) return nullptr;
                 CHECK(complete == tags.size()); // the one before is whole
                 tags.push_back(header.tag);
                 lengths.push_back(header.length);
+                envelopes.emplace_back(beside.begin(), beside.end());
                 memory.push_back(std::make_unique<std::byte[]>(header.length));
                 return memory.back().get();
             },
@@ -98,6 +107,7 @@ void push(tcp_link& link, std::uint64_t tag, std::span<std::byte const> bytes) {
     message.from = bytes.data();
     message.length = bytes.size();
     message.token = tag;
+    message.head = frame_bytes;
 }
 
 void put_all(int socket, std::span<std::byte const> bytes) {
@@ -259,6 +269,65 @@ TEST_CASE("tcp_link: junk is junk, at the first header and at a later one") {
     CHECK(got.asked == 0);
 }
 
+TEST_CASE("tcp_link: envelopes, cut at every byte into two reads") {
+    std::vector<std::byte> all;
+    struct message {
+        std::size_t length, beside;
+    };
+    std::vector<message> const messages{{5, 12}, {0, 32}, {100, 0}, {0, 1}, {5000, 24}};
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        auto const one = wire(i + 1, messages[i].length, messages[i].beside);
+        all.insert(all.end(), one.begin(), one.end());
+    }
+    for (std::size_t cut = 0; cut <= all.size(); cut += cut < 420 ? 1 : 97) {
+        pair s;
+        tcp_link link(s.b, 4);
+        taker got;
+        put_all(s.a, std::span(all).first(cut));
+        for (int i = 0; i < 5; ++i) REQUIRE(got.read(link) == link_state::ok);
+        put_all(s.a, std::span(all).subspan(cut));
+        for (int i = 0; i < 5; ++i) REQUIRE(got.read(link) == link_state::ok);
+        REQUIRE(got.complete == messages.size());
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            CHECK(got.right(i, i + 1, messages[i].length));
+            CHECK(got.envelopes[i] == envelope(i + 1, messages[i].beside));
+        }
+    }
+}
+
+TEST_CASE("tcp_link: envelopes are written behind their headers, in short writes too") {
+    pair s(4096);
+    tcp_link out(s.a, 8), in(s.b, 8);
+    std::vector<std::vector<std::byte>> sent;
+    for (std::uint64_t tag = 1; tag <= 8; ++tag) {
+        std::size_t const beside = tag * 4 % 36;
+        sent.push_back(payload(tag, tag * 3000));
+        outgoing& message = out.push();
+        auto const head = envelope(tag, beside);
+        herring::detail::encode({.job = 5,
+                                 .tag = tag,
+                                 .length = sent.back().size(),
+                                 .source = 1,
+                                 .envelope = static_cast<std::uint32_t>(beside)},
+                                message.header.data());
+        if (beside > 0) std::memcpy(message.header.data() + frame_bytes, head.data(), beside);
+        message.from = sent.back().data();
+        message.length = sent.back().size();
+        message.head = frame_bytes + beside;
+    }
+    taker got;
+    for (int i = 0; i < 1000 && got.complete < 8; ++i) {
+        REQUIRE(out.write([](std::uint64_t, std::size_t) {}) == link_state::ok);
+        REQUIRE(got.read(in) == link_state::ok);
+    }
+    REQUIRE(got.complete == 8);
+    CHECK_FALSE(out.sending());
+    for (std::size_t i = 0; i < 8; ++i) {
+        CHECK(got.right(i, i + 1, (i + 1) * 3000));
+        CHECK(got.envelopes[i] == envelope(i + 1, (i + 1) * 4 % 36));
+    }
+}
+
 TEST_CASE("tcp_link: an impossible length is for the owner to refuse, before anything is allocated or read") {
     pair s;
     tcp_link link(s.b, 4);
@@ -268,7 +337,7 @@ TEST_CASE("tcp_link: an impossible length is for the owner to refuse, before any
     std::uint64_t seen = 0;
     CHECK(link.read(
               4,
-              [&](frame const& f) noexcept -> std::byte* {
+              [&](frame const& f, std::span<std::byte const>) noexcept -> std::byte* {
                   seen = f.length;
                   return nullptr;
               },
