@@ -4,7 +4,7 @@
 //   herring_bench --ranks 4 ...   forks local ranks; without --ranks it joins by HERRING_RANK, _SIZE and _ADDR
 //     --node shared_memory|none   how ranks of one machine reduce: through memory, or over TCP like strangers
 //     --memory in_place|callers   where the gradients lie
-//     --links fast|slow           transport::tcp, or its preset for links of 1 Gbit/s
+//     --links fast|slow|checked   transport::tcp, its preset for links of 1 Gbit/s, or checked<tcp>: all-reduces
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
 //     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
@@ -18,6 +18,7 @@
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
 #include <herring/launch.hpp>
+#include <herring/transport/checked.hpp>
 #include <herring/transport/tcp.hpp>
 #ifdef BENCH_WITH_OFI
 #include <herring/transport/ofi.hpp>
@@ -149,6 +150,7 @@ void late(herring::world& world, bench::options const& opt, double seconds, char
     ranks.barrier();
 }
 
+using herring::transport::checked;
 using herring::transport::tcp;
 using herring::transport::tcp_over_slow_links;
 using herring::update::average;
@@ -211,6 +213,8 @@ int run(herring::world& world, bench::options const& opt) {
             sweep<by_slow_tcp>(world, opt, kind);
         else
             sweep<by_tcp>(world, opt, kind);
+    } else if (opt.text("links", "fast") == "checked") {
+        sweep<herring::reducer<float, checked<tcp>, average>>(world, opt, "Herring, checked<tcp>");
     } else {
         if (shared)
             sweep<by_memory>(world, opt);

@@ -124,6 +124,8 @@ def bounds(lines, rows):
 def target(row):
     """What a Herring row is to reach: ("ratio" to the best peer | "row" ratio to the best peer, one call behind the other | "mpi row" that to Open MPI | "mpi" ratio to Open MPI | "tcp" ratio to Herring's own TCP | "bound" share, at least), or None."""
     suite, ranks, size, in_place = row["suite"], row["ranks"], row["bytes"], "in place" in row["what"]
+    if "checked<" in row["what"]:
+        return ("tcp", 1 / 1.5) if size >= 64 * KIB else None
     if "ofi<tcp>" in row["what"]:
         return ("tcp", 1 / 1.3) if size >= 64 * KIB else None
     if "ofi<shm>" in row["what"]:

@@ -33,6 +33,7 @@ enum class errc : int {
     unreachable,  ///< an address or an interface that does not resolve, bind or answer
     no_resources, ///< memory, shared memory, ports, descriptors
     unsupported,  ///< the machine, kernel or library cannot do what the policy needs
+    corrupted,    ///< a message came otherwise than it was sent
     device,       ///< an accelerator or a NIC reported an error
     internal      ///< a defect in Herring
 };
@@ -64,6 +65,8 @@ constexpr char const* to_string(errc c) noexcept {
         return "no resources";
     case errc::unsupported:
         return "unsupported";
+    case errc::corrupted:
+        return "corrupted";
     case errc::device:
         return "device error";
     case errc::internal:

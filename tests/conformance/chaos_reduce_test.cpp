@@ -9,6 +9,7 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/chaos.hpp"
+#include "herring/transport/checked.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <algorithm>
@@ -55,6 +56,13 @@ using small_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 4096
 inline constexpr chaos_tuning fierce{
     .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25};
 using rough = chaos<small_inproc, fierce>;
+// The same, and every twentieth message comes twice.
+inline constexpr chaos_tuning repeating{.not_now_per_1000 = 250,
+                                        .delay_per_1000 = 500,
+                                        .hold_back_per_1000 = 400,
+                                        .longest = 25,
+                                        .duplicate_per_1000 = 50};
+using rough_and_checked = transport::checked<chaos<small_inproc, repeating>>;
 
 std::vector<std::size_t> const sizes{1000, 0, 3, 6001, 17, 200, 2049, 1};
 
@@ -224,18 +232,22 @@ template <class... Policies> void integers(int ranks, std::vector<std::string> c
 }
 
 /// Floating-point numbers against the same reduction without chaos.
-template <class T, class... Policies>
-void floats(int ranks, std::vector<std::string> const& nodes, int count) {
+template <class Rough, class T, class... Policies>
+void same_floats(int ranks, std::vector<std::string> const& nodes, int count) {
     outcome const plain = crew<reducer<T, small_inproc, Policies...>>(ranks, nodes).run(1, 2);
     CHECK(plain.same);
     for (std::uint64_t const seed : seeds(count)) {
         outcome const seen =
-            crew<reducer<T, rough, Policies...>>(ranks, nodes, chaos_seed{seed}).run(seed, 2);
+            crew<reducer<T, Rough, Policies...>>(ranks, nodes, chaos_seed{seed}).run(seed, 2);
         INFO(ranks << " ranks; again: " << replay(seed, by_name));
         CHECK_FALSE(seen.stuck);
         CHECK(seen.same);
         CHECK(seen.bits == plain.bits);
     }
+}
+template <class T, class... Policies>
+void floats(int ranks, std::vector<std::string> const& nodes, int count) {
+    same_floats<rough, T, Policies...>(ranks, nodes, count);
 }
 
 } // namespace
@@ -259,6 +271,12 @@ TEST_CASE("chaos: one thread drives all ranks: the bits of floating-point sums a
     floats<float, update::sum, fusion::per_tensor, intra_node::shared_memory>(5, {"a", "a", "b", "b", "c"},
                                                                               times(12));
     floats<bfloat16, fusion::balanced_buffer<8192, 512>>(3, {}, times(12));
+}
+
+TEST_CASE("chaos: one thread drives all ranks: messages come twice, and are checked") {
+    same_floats<rough_and_checked, float, fusion::per_tensor>(3, {}, times(24));
+    same_floats<rough_and_checked, float, update::sum, fusion::per_tensor, intra_node::shared_memory>(
+        5, {"a", "a", "b", "b", "c"}, times(8));
 }
 
 namespace {
@@ -388,6 +406,8 @@ TEST_CASE("chaos: every rank a process, two reducers at once, over tcp") {
     for (int const ranks : {2, 3})
         CHECK(in_processes(ranks, times(60), "chaos: every rank a process*",
                            work<chaos<small_tcp, fierce>>) == 0);
+    CHECK(in_processes(3, times(40), "chaos: every rank a process*",
+                       work<transport::checked<chaos<small_tcp, repeating>>>) == 0);
 }
 
 namespace {
@@ -469,7 +489,7 @@ TEST_CASE("chaos: a link that is cut ends all ranks, with a named error") {
         }
 }
 
-// As documented: nothing looks at elements on their way. Should that change, this is where it shows.
+// As documented: nothing looks at elements on their way, where the transport is not checked.
 TEST_CASE("chaos: a turned bit is a wrong result, in silence") {
     using turns = chaos<small_inproc, chaos_tuning{.flip_per_1000 = 1000}>;
     std::atomic<std::uint64_t> turned{0}, wrong{0};

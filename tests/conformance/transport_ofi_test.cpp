@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/transport/checked.hpp"
 #include "herring/transport/ofi.hpp"
 
 using namespace herring::conformance;
@@ -36,4 +37,12 @@ TEST_CASE("transport: ofi over tcp without a descriptor, between processes") {
 
 TEST_CASE("transport: ofi over shm, between processes") {
     CHECK(text(transport_suite<transport::ofi<provider::shm>>({.start = ranks_as::processes})) == "");
+}
+
+TEST_CASE("transport: ofi with checked messages, over tcp and shm") {
+    using transport::checked;
+    CHECK(text(transport_suite<checked<transport::ofi<provider::tcp>>>({.start = ranks_as::processes})) ==
+          "");
+    CHECK(text(transport_suite<checked<transport::ofi<provider::shm>>>({.start = ranks_as::processes})) ==
+          "");
 }

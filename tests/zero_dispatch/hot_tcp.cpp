@@ -1,4 +1,4 @@
-// herring: the hot functions of transport::tcp, and of a reducer over it with shared memory, for the walk to look at.
+// herring: the hot functions of transport::tcp, bare and checked, and of a reducer over it with shared memory, for the walk to look at.
 // SPDX-License-Identifier: Apache-2.0
 //
 // With HOT_CONTROL the transport hands every completion to a virtual function, and the trace policy calls one: both must
@@ -15,6 +15,7 @@
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
 #include <herring/launch.hpp>
+#include <herring/transport/checked.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <cstddef>
@@ -22,6 +23,7 @@
 #include <span>
 
 using tcp = herring::transport::tcp;
+using checked = herring::transport::checked<tcp>;
 using both =
     herring::reducer<float, tcp, herring::intra_node::shared_memory, herring::update::average, tracing>;
 
@@ -37,6 +39,18 @@ bool hot_tcp_post_receive(tcp& t, herring::peer_id from, std::uint64_t tag,
 std::size_t hot_tcp_poll(tcp& t) { return t.poll(counting{}); }
 void hot_tcp_wait(tcp& t, herring::time_point until) { t.wait(until); }
 void hot_tcp_wake(tcp& t) { t.wake(); }
+
+bool hot_checked_post_send(checked& t, herring::peer_id to, std::uint64_t tag,
+                           std::span<std::byte const> const* from) {
+    return t.post_send(to, tag, *from, 1);
+}
+bool hot_checked_post_receive(checked& t, herring::peer_id from, std::uint64_t tag,
+                              std::span<std::byte> const* into) {
+    return t.post_receive(from, tag, *into, 2);
+}
+std::size_t hot_checked_poll(checked& t) { return t.poll(counting{}); }
+void hot_checked_wait(checked& t, herring::time_point until) { t.wait(until); }
+void hot_checked_wake(checked& t) { t.wake(); }
 
 void hot_both_ready(both& reduce, std::size_t i) { reduce.ready(i); }
 void hot_both_ready_callers(both& reduce, std::size_t i, std::span<float> const* inout) {
@@ -65,6 +79,13 @@ void ranks(herring::world& world) {
                             .poll = hot_tcp_poll,
                             .wait = hot_tcp_wait,
                             .wake = hot_tcp_wake}
+        .run(world, (world.rank() + 2) % 4);
+    bytes_seen = 0;
+    calls_of_transport<checked>{.post_send = hot_checked_post_send,
+                                .post_receive = hot_checked_post_receive,
+                                .poll = hot_checked_poll,
+                                .wait = hot_checked_wait,
+                                .wake = hot_checked_wake}
         .run(world, (world.rank() + 2) % 4);
 }
 } // namespace

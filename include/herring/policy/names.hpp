@@ -24,6 +24,7 @@ using tcp = basic_tcp<>;
 class inproc;
 template <class Provider> class ofi;
 using efa = ofi<herring::provider::efa>;
+template <class Inner> class checked;
 } // namespace HERRING_NAMESPACE::transport
 
 namespace HERRING_NAMESPACE::gpu {
@@ -70,6 +71,7 @@ template <class Runtime, gpu::staging_tuning Tuning>
 inline constexpr int declared_name<gpu::basic_pcie_staging<Runtime, Tuning>> = 4;
 template <class Runtime, gpu::peer_sums_tuning Tuning>
 inline constexpr int declared_name<gpu::basic_nvlink<Runtime, Tuning>> = 5;
+template <class Inner> inline constexpr int declared_name<transport::checked<Inner>> = 6;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

@@ -81,6 +81,7 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(3, "intra_node::shared_memory", "intra_node/shared_memory.hpp");
     HERRING_HEADER(4, "intra_node::pcie_staging", "intra_node/pcie_staging.cuh");
     HERRING_HEADER(5, "intra_node::nvlink", "intra_node/nvlink.cuh");
+    HERRING_HEADER(6, "transport::checked", "transport/checked.hpp");
 #undef HERRING_HEADER
 };
 

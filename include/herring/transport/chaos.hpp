@@ -5,19 +5,21 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/transport/chaos/decorated.hpp"
 #include "herring/transport/chaos/random.hpp"
 #include "herring/transport/chaos/schedule.hpp"
 #include "herring/transport/chaos/tuning.hpp"
+#include "herring/transport/decorated.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <sched.h>
 #include <span>
 #include <utility>
@@ -30,6 +32,9 @@ namespace HERRING_NAMESPACE::transport {
 ///           The concept allows that, so whatever runs over `Inner` must give the same results over this.
 /// Destroys: on request: flips a bit of a received message or of its envelope; silences a rank; cuts a link. A flipped bit ends in a wrong
 ///           result, in silence: Herring checks headers (`tcp`), sizes and fingerprints, not the elements.
+/// Repeats:  on request: sends a message once more, from a copy of its own, some polls later. What is above has to drop it, as
+///           `checked` does; it may take a receive that was posted for a later message with its tag. One that no receive asks
+///           for stays where early messages do.
 /// Seed:     the constructor's argument, else `Tuning.seed`, else HERRING_CHAOS_SEED, else rank 0 draws one for all.
 ///           What happens is a function of the seed, the rank and the sequence of its posts, polls and completions; no
 ///           clock is read. So one thread that drives all ranks over `inproc` repeats a run exactly; ranks that run
@@ -43,8 +48,8 @@ namespace HERRING_NAMESPACE::transport {
 template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class chaos {
   public:
     using axis = axes::transport;
-    using needs = typename detail::needs_and<Inner, detail::chaos_numbers<Tuning>>::type;
-    static constexpr char const* name = detail::chaos_name<Inner>.data();
+    using needs = typename detail::needs_and<Inner, detail::chaos_numbers<Inner, Tuning>>::type;
+    static constexpr char const* name = detail::decorated_name<detail::chaos_word, Inner>.data();
     static constexpr transport_facts facts = [] {
         transport_facts changed = Inner::facts;
         changed.keeps_order = false;
@@ -60,7 +65,9 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         : chaos(ranks, wanted, chaos_seed{}, std::forward<Arguments>(arguments)...) {}
     template <class... Arguments>
     chaos(world& ranks, transport_needs const& wanted, chaos_seed seed, Arguments&&... arguments)
-        : inner_(ranks, wanted, std::forward<Arguments>(arguments)...), largest_(wanted.largest_message) {
+        : copies_(wanted.peers.empty() ? 0 : most_copies * wanted.largest_message),
+          inner_(ranks, with_copies(wanted), std::forward<Arguments>(arguments)...),
+          largest_(wanted.largest_message) {
         if (wanted.peers.empty()) return;
         prepare(ranks, wanted, seed.value);
     }
@@ -72,8 +79,8 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         return send({peer, tag, from, token});
     }
     bool post_send(peer_id peer, std::uint64_t tag, std::span<std::byte const> envelope,
-                   std::span<std::byte const> from,
-                   std::uint64_t token) noexcept requires(facts.envelope_bytes > 0) {
+                   std::span<std::byte const> from, std::uint64_t token) noexcept
+        requires(facts.envelope_bytes > 0) {
         return envelope.size() <= facts.envelope_bytes &&
                send({peer, tag, from, token, 0, detail::kept_envelope(envelope)});
     }
@@ -156,6 +163,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         delay,
         receive,
         set_out,
+        duplicate,
         hold,
         report,
         flip,
@@ -179,12 +187,16 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         std::uint64_t token = 0;
         std::uint64_t due = 0; // poll
         detail::kept_envelope envelope{};
+        bool is_copy = false;
     };
     struct held_completion {
         completion what{};
         std::uint64_t due = 0;
         detail::kept_envelope envelope{};
     };
+    static constexpr bool repeats = Tuning.duplicate_per_1000 > 0;
+    static constexpr std::size_t most_copies = repeats ? 8 : 0;
+
     struct receipt { // a receive that is posted to Inner; its place is the token
         std::uint64_t token = 0;
         std::span<std::byte> into{};
@@ -213,9 +225,15 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         receipts_ = detail::fixed_array<receipt>(receives);
         free_ = detail::fixed_array<std::size_t>(receives);
         for (; free_receipts_ < receives; ++free_receipts_) free_[free_receipts_] = free_receipts_;
-        late_ = detail::shuffle_buffer<late_send>(sends);
+        late_ = detail::shuffle_buffer<late_send>(sends + most_copies);
         held_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
         due_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
+        if constexpr (repeats) {
+            inner_.register_memory({copies_.data(), copies_.size()});
+            sends_ = detail::fixed_array<late_send>(sends);
+            places_ = detail::fixed_array<std::size_t>(sends);
+            for (; free_places_ < sends; ++free_places_) places_[free_places_] = free_places_;
+        }
     }
 
     peer_link& of(peer_id peer) noexcept { return links_[peer.place()]; }
@@ -260,14 +278,66 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
             return note(did::pass_refusal, one.peer, one.tag);
         }
         ++to.sends;
-        ++sends_;
+        ++sent_;
         return true;
     }
     bool pass_on(late_send const& one) noexcept {
+        if constexpr (repeats) {
+            // By a place, so that no token of the program looks like that of a copy.
+            if (one.is_copy) return post(one, one.token);
+            if (free_places_ == 0) return false;
+            std::size_t const at = places_[free_places_ - 1];
+            sends_[at] = one;
+            if (!post(one, most_copies + at)) return false;
+            --free_places_;
+            return true;
+        }
+        return post(one, one.token);
+    }
+    bool post(late_send const& one, std::uint64_t token) noexcept {
         if constexpr (facts.envelope_bytes > 0)
             if (one.envelope.size > 0)
-                return inner_.post_send(one.peer, one.tag, one.envelope.view(), one.from, one.token);
-        return inner_.post_send(one.peer, one.tag, one.from, one.token);
+                return inner_.post_send(one.peer, one.tag, one.envelope.view(), one.from, token);
+        return inner_.post_send(one.peer, one.tag, one.from, token);
+    }
+    /// Has a message that Inner has sent posted once more, from a copy: its own memory is the program's after this.
+    void repeat(late_send one) noexcept {
+        peer_link const& to = of(one.peer);
+        if (stopped_ || to.is_cut || to.is_lost || one.from.size() > largest_ || late_.full()) return;
+        if (!random_.chance(Tuning.duplicate_per_1000)) return;
+        std::size_t const at = static_cast<std::size_t>(std::countr_one(copies_taken_));
+        if (at >= most_copies) return;
+        copies_taken_ |= 1u << at;
+        std::byte* const copy = copies_.data() + at * largest_;
+        if (!one.from.empty()) std::memcpy(copy, one.from.data(), one.from.size());
+        one.from = {copy, one.from.size()};
+        one.token = at;
+        one.is_copy = true;
+        one.due = later();
+        late_.push(one);
+        ++counts_.duplicated;
+        note(did::duplicate, one.peer, one.tag);
+    }
+    /// Whether a send was the program's, which gets its token back.
+    bool take_sent(completion& done) noexcept {
+        auto const at = static_cast<std::size_t>(done.token);
+        if (at < most_copies) return copies_taken_ &= ~(1u << at), false;
+        late_send const& one = sends_[at - most_copies];
+        done.token = one.token;
+        places_[free_places_++] = at - most_copies;
+        repeat(one);
+        return true;
+    }
+    void drop_late(peer_id peer) noexcept {
+        late_.keep_if([&](late_send const& one) noexcept {
+            if (one.peer != peer) return true;
+            if (one.is_copy) copies_taken_ &= ~(1u << one.token);
+            return false;
+        });
+    }
+    static transport_needs with_copies(transport_needs wanted) noexcept {
+        wanted.sends_per_peer += most_copies;
+        return wanted;
     }
 
     /// Posts the sends that are due.
@@ -293,10 +363,12 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
             if (!stopped_ && !with.is_cut) flip(done, posted.into, envelope);
             free_[free_receipts_++] = at;
         }
+        if constexpr (repeats)
+            if (done.what == completion::sent && !take_sent(done)) return;
         if (stopped_ || with.is_cut) return;
         if (done.what == completion::lost) {
             with.is_lost = true;
-            late_.keep_if([&](late_send const& one) noexcept { return one.peer != done.peer; });
+            drop_late(done.peer);
             std::snprintf(with.reason, sizeof with.reason, "%.180s (chaos, seed %llu)",
                           inner_.describe(done.peer), static_cast<unsigned long long>(seed_));
         } else {
@@ -344,11 +416,11 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     }
 
     void destroy() noexcept {
-        if (!stopped_ && sends_ >= stop_at_) {
+        if (!stopped_ && sent_ >= stop_at_) {
             stopped_ = true;
             late_.clear();
             held_.clear();
-            note(did::stop, peer_id{}, sends_);
+            note(did::stop, peer_id{}, sent_);
         }
         if (Tuning.cut.a != chaos_tuning::nobody && !stopped_) cut_links();
     }
@@ -359,7 +431,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     HERRING_SETUP void cut(peer_link& one) noexcept {
         one.is_cut = true;
         one.held = 0;
-        late_.keep_if([&](late_send const& s) noexcept { return s.peer != one.peer; });
+        drop_late(one.peer);
         held_.keep_if([&](held_completion const& h) noexcept { return h.what.peer != one.peer; });
         std::snprintf(one.reason, sizeof one.reason,
                       "chaos cut the link after %llu sends, as was asked (seed %llu)",
@@ -369,6 +441,8 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         note(did::cut, one.peer, one.sends);
     }
 
+    detail::fixed_array<std::byte> copies_; // outlive inner_, which may read them
+    std::uint32_t copies_taken_ = 0;        // bit i: the i-th is in use
     Inner inner_;
     std::size_t largest_;
     detail::fixed_array<peer_link> links_;
@@ -376,7 +450,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     detail::draws random_;
     std::uint64_t trace_ = 0;
     std::uint64_t polls_ = 0;
-    std::uint64_t sends_ = 0;
+    std::uint64_t sent_ = 0;
     std::uint64_t stop_at_ = detail::chaos_schedule::never; // sends
     bool stopped_ = false;
     bool refused_ = false; // something since the last poll
@@ -384,6 +458,9 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     detail::fixed_array<receipt> receipts_;
     detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
     std::size_t free_receipts_ = 0;
+    detail::fixed_array<late_send> sends_;    // that Inner has, where some are repeated
+    detail::fixed_array<std::size_t> places_; // the first free_places_: places without a send
+    std::size_t free_places_ = 0;
     detail::shuffle_buffer<late_send> late_; // not posted to Inner yet
     detail::shuffle_buffer<held_completion> held_;
     detail::shuffle_buffer<held_completion> due_; // within report

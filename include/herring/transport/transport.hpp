@@ -85,6 +85,7 @@ concept strays = requires {
 || requires { Transport::reports_lost; }
 || requires { Transport::withdraws; }
 || requires { Transport::envelope_bytes; }
+|| requires { Transport::verifies; }
 || requires { Transport::most_receives; }
 || requires { Transport::tuning; }
 || requires { Transport::same_host_tuning; };

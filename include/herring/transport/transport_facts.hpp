@@ -36,6 +36,8 @@ struct transport_facts {
     /// Bytes that a message can carry beside its payload, at most 32: there is a `post_send` with an envelope, which comes
     /// with `completion::envelope`.
     std::size_t envelope_bytes = 0;
+    /// A received message is what was sent, and is reported once: a decorator compares each with its envelope.
+    bool verifies = false;
     /// Receives that can be posted at once, of all peers.
     std::size_t most_receives = static_cast<std::size_t>(-1);
     /// The sizes that suit it.

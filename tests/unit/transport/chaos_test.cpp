@@ -113,7 +113,8 @@ TEST_CASE("chaos: facts are those of the transport that it decorates, but for or
     using looped = chaos<with_loopback>;
     CHECK(looped::facts.same_host_tuning.chunk_bytes == 4096);
     CHECK(std::string(looped::name) == "chaos<with_loopback>");
-    CHECK(std::is_same_v<looped::needs, plain::needs>); // its own, after those of the inner one
+    CHECK(
+        std::is_same_v<looped::needs, herring::needs<detail::chaos_numbers<with_loopback, chaos_tuning{}>>>);
 }
 
 TEST_CASE("chaos: messages come late and in another order, and all of them come") {

@@ -28,7 +28,10 @@ struct chaos_tuning {
     bool reorder = true;                    ///< late sends and completions are shuffled
 
     // Destructive.
-    std::uint32_t flip_per_1000 = 0; ///< received messages with one bit flipped
+    std::uint32_t flip_per_1000 =
+        0; ///< received messages with one bit flipped, of the payload or the envelope
+    /// Messages that are sent once more, later: only below a transport that drops them, such as `checked`.
+    std::uint32_t duplicate_per_1000 = 0;
     int stop = nobody; ///< this rank falls silent: nothing moves to or from it any more, and nobody is told
     chaos_link cut{};  ///< this link breaks: each end finds the other `lost`; a = drawn: any link
     std::uint32_t after = 100; ///< the stop or the cut comes after so many sends at most; the seed chooses
@@ -47,22 +50,43 @@ struct chaos_counts {
     std::uint64_t delayed = 0;
     std::uint64_t held_back = 0;
     std::uint64_t flipped = 0;
+    std::uint64_t duplicated = 0;
 };
 
 } // namespace HERRING_NAMESPACE::transport
 
 namespace HERRING_NAMESPACE::detail {
 
+struct chaos_word {
+    static constexpr char const* word = "chaos";
+};
+
 /// As a need of the transport, so that a pack says it once.
-template <transport::chaos_tuning Tuning> struct chaos_numbers {
+template <class Inner, transport::chaos_tuning Tuning> struct chaos_numbers {
     template <class Pack> struct check {
-        static constexpr bool value = Tuning.not_now_per_1000 < 1000 && Tuning.delay_per_1000 <= 1000 &&
+        static constexpr bool moves = Tuning.not_now_per_1000 < 1000 && Tuning.delay_per_1000 <= 1000 &&
                                       Tuning.hold_back_per_1000 <= 1000 && Tuning.flip_per_1000 <= 1000 &&
-                                      Tuning.longest >= 1;
+                                      Tuning.duplicate_per_1000 <= 1000 && Tuning.longest >= 1;
+        static constexpr bool inside = !Inner::facts.verifies;
+        static constexpr bool dropped = [] {
+            if constexpr (Tuning.duplicate_per_1000 > 0)
+                return Pack::transport::facts.verifies;
+            else
+                return true;
+        }();
+        static constexpr bool value = moves && inside && dropped;
         static_assert(
-            value, "[HRG-T20] transport: chaos needs shares of 0 to 1000 in 1000, refusals below 1000, and "
+            moves, "[HRG-T20] transport: chaos needs shares of 0 to 1000 in 1000, refusals below 1000, and "
                    "a delay of at least one poll; a common slip is to refuse every post, so that nothing "
                    "ever moves; lower the share");
+        static_assert(!moves || inside,
+                      "[HRG-T23] transport: chaos stands around a transport that verifies messages (its "
+                      "facts.verifies is true), so that nothing would see what it breaks; a common slip is "
+                      "chaos<checked<tcp>>; write checked<chaos<tcp>>");
+        static_assert(!(moves && inside) || dropped,
+                      "[HRG-T24] transport: chaos is to send messages twice, and nothing above drops the "
+                      "second one; a common slip is duplicate_per_1000 over bare tcp or inproc; write "
+                      "checked<chaos<...>>, or leave it at 0");
     };
 };
 

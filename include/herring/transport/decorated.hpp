@@ -1,7 +1,7 @@
 // herring: needs and name of a transport that is decorated.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_TRANSPORT_CHAOS_DECORATED_HPP
-#define HERRING_TRANSPORT_CHAOS_DECORATED_HPP
+#ifndef HERRING_TRANSPORT_DECORATED_HPP
+#define HERRING_TRANSPORT_DECORATED_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/policy.hpp"
@@ -22,16 +22,19 @@ template <class Inner, class Need>
 requires requires { typename Inner::needs; }
 struct needs_and<Inner, Need> : appended<Need, typename Inner::needs> {};
 
-/// "chaos<tcp>"
-template <class Inner>
-inline constexpr auto chaos_name = [] {
-    constexpr std::string_view inner = Inner::name;
-    std::array<char, inner.size() + 8> result{'c', 'h', 'a', 'o', 's', '<'};
-    for (std::size_t i = 0; i < inner.size(); ++i) result[6 + i] = inner[i];
-    result[6 + inner.size()] = '>';
+/// "chaos<tcp>", of a decorator that has `word`.
+template <class Decorator, class Inner>
+inline constexpr auto decorated_name = [] {
+    constexpr std::string_view word = Decorator::word, inner = Inner::name;
+    std::array<char, word.size() + inner.size() + 3> result{};
+    std::size_t at = 0;
+    for (char const c : word) result[at++] = c;
+    result[at++] = '<';
+    for (char const c : inner) result[at++] = c;
+    result[at] = '>';
     return result;
 }();
 
 } // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_TRANSPORT_CHAOS_DECORATED_HPP
+#endif // HERRING_TRANSPORT_DECORATED_HPP
