@@ -63,7 +63,7 @@ TEST_CASE("all_or_none: all have succeeded, and everyone has what each gave") {
 
 TEST_CASE("all_or_none: the failure of the lowest rank is thrown, in this rank's words") {
     failure const theirs =
-        failure::make(errc::unreachable, 7, -1, "elsewhere", "on purpose"); // it says rank 7
+        failure::make(errc::unreachable, 0, -1, "elsewhere", "on purpose"); // it says rank 0
     failure seen = thrown_at(message_of(theirs));
     CHECK(seen.what == errc::peer_failed);
     CHECK(seen.peer == 1); // who sent it
@@ -72,6 +72,9 @@ TEST_CASE("all_or_none: the failure of the lowest rank is thrown, in this rank's
     CHECK(seen.what == errc::no_resources);
     CHECK(std::string(seen.text) == "mine");
     CHECK(thrown_at({std::byte{0}}).what == errc::ok);
+    // A rank that is none of the two.
+    failure const nobodys = failure::make(errc::unreachable, 7, -1, "elsewhere", "on purpose");
+    CHECK(thrown_at(message_of(nobodys)).what == errc::mismatch);
 }
 
 TEST_CASE("all_or_none: bytes that no rank would send are a mismatch, whatever they are") {
