@@ -567,8 +567,8 @@ inline double cpu_seconds(int pid) {
 /// What was seen.
 struct tally {
     std::uint64_t lives[endings] = {}, disturbed[nuisances] = {}, made[calls] = {}, elements = 0, junk = 0;
-    std::uint64_t wrong_sums = 0, hangs = 0, wrong_blame = 0, false_deaths = 0, late_errors = 0, untold = 0,
-                  failed_joins = 0, crashes = 0, other = 0;
+    std::uint64_t wrong_sums = 0, hangs = 0, wrong_blame = 0, false_deaths = 0, behind_outages = 0,
+                  late_errors = 0, untold = 0, failed_joins = 0, crashes = 0, other = 0;
     std::uint64_t of_flavour[flavours] = {};
     std::vector<double> after_ms[endings]; // from the fault to the last survivor's error
     std::int64_t latest_ns = 0;
@@ -817,7 +817,10 @@ class troupe {
         }
         if (false_death) {
             ++t.false_deaths;
-            say("ended although nothing was done that ends it:" + all);
+            bool const behind = monotonic_ns() < outage_ns_ + ns(8);
+            t.behind_outages += behind ? 1 : 0;
+            say(std::string("ended although nothing was done that ends it") +
+                (behind ? ", less than 8 s after an outage:" : ":") + all);
         }
         if (last >= 0) {
             t.after_ms[static_cast<std::size_t>(end_)].push_back(last);
@@ -830,6 +833,7 @@ class troupe {
 
   public:
     void other_end(int rank) { other_ = rank; }
+    void outage(std::int64_t at_ns) { outage_ns_ = at_ns; } // one is under way, or has ended
 
   private:
     char const* name_;
@@ -843,7 +847,7 @@ class troupe {
     bool alive_ = false, done_by_stage_ = false;
     ending end_ = ending::clean;
     int other_ = -1;
-    std::int64_t begun_ns_ = 0, all_joined_ns_ = 0;
+    std::int64_t begun_ns_ = 0, all_joined_ns_ = 0, outage_ns_ = -ns(60);
 };
 
 /// A child that does something, and goes.
@@ -963,6 +967,7 @@ inline void print(tally const& t, options const& o, double seconds, double cores
     line("calls that did not end (deadline + 6 s)", t.hangs);
     line("errors that blame the wrong rank", t.wrong_blame);
     line("worlds that ended without a reason", t.false_deaths);
+    if (t.behind_outages != 0) line("  of them less than 8 s after an outage", t.behind_outages);
     line("errors that came late", t.late_errors);
     line("survivors that were not told", t.untold);
     line("joins that failed", t.failed_joins);
@@ -1189,6 +1194,9 @@ inline int run(options const& o) {
                 helpers.erase(helpers.begin() + static_cast<std::ptrdiff_t>(i));
             else
                 ++i;
+
+        if (is_on(nuisance::outage) || now == quiet_since)
+            for (troupe* const one : {&eventful, &steady}) one->outage(now);
 
         // The steady world goes on until the end; one that ends before is begun again, and counted.
         if (o.steady && steady.look(t) && !finishing) begin_steady();
