@@ -18,6 +18,7 @@
 #include "herring/impl/construction.hpp"
 #include "herring/impl/control.hpp"
 #include "herring/impl/cores.hpp"
+#include "herring/impl/data_sockets.hpp"
 #include "herring/impl/dissemination.hpp"
 #include "herring/impl/engine_state.hpp"
 #include "herring/impl/gather_result.hpp"

@@ -90,12 +90,16 @@ void wire_corpus() {
           joined({7, 2}, wire::welcome{7, resolve({}), {0, 2, 1}, {0, 0, 0}}.write()));
     both("challenge", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true}.write());
     both("admit", 9, 2, wire::admit{{std::byte{1}}, {std::byte{2}}}.write());
-    both("gathered", 10, 2, pending.take());
+    wire::signs_of_life signs;
+    signs.cut_off = 1;
+    signs.add(8, 9);
+    both("signs", 10, 8, signs.write());
+    both("gathered", 11, 2, pending.take());
     byte_buffer wraps;
     for (std::uint64_t const size : {~std::uint64_t{0} - 7, std::uint64_t{16}})
         append<std::uint64_t>(wraps, size);
     append<std::uint64_t>(wraps, 0);
-    write("wire", "gathered-wraps", joined({10, 1}, wraps));
+    write("wire", "gathered-wraps", joined({11, 1}, wraps));
 }
 
 void rendezvous_corpus() {

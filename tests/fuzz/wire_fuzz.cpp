@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     std::size_t const ranks = 1 + in.number(1);
     std::span<std::byte const> const body = in.rest;
     fuzz::memory::begin();
-    switch (which % 11) {
+    switch (which % 12) {
     case 0:
         read_head(body);
         break;
@@ -143,6 +143,17 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         wire::proof shown{};
         if (wire::split_proof(body, before, shown))
             require(before.size() + shown.size() == body.size(), "a proof is at the end");
+        break;
+    }
+    case 10: {
+        wire::signs_of_life read;
+        if (!read.read(body, ranks)) break;
+        require(read.cut_off >= -1 && read.cut_off < static_cast<int>(ranks),
+                "who is cut off is a rank of the world");
+        for (std::size_t r = ranks; r < ranks + 9; ++r)
+            require(!read.has(r), "who was heard is a rank of the world");
+        if (read.cut_off >= 0 || !read.bits.empty())
+            require(same(read.write(), body), "signs of life come back as they were");
         break;
     }
     default:

@@ -9,6 +9,7 @@
 #include "herring/base/identity.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/failure_detector.hpp"
@@ -100,6 +101,7 @@ class world_state {
   public:
     membership const info;
     failure_detector detector{info.control, info.times.detector};
+    data_sockets* const data = data_sockets::make(); ///< nullptr without memory
 
     /// Held once. Takes the backend over, whatever happens.
     ///
@@ -134,7 +136,9 @@ class world_state {
     friend class reducer_entry;
 
     explicit world_state(membership&& from) noexcept : info(std::move(from)) {}
-    ~world_state() = default;
+    ~world_state() {
+        if (data != nullptr) data->release();
+    }
 
     std::atomic<int> holders_{1};
     std::atomic<bool> ended_{false};

@@ -197,13 +197,14 @@ template <tcp_tuning Tuning> class basic_tcp {
         detail::tcp_connections connections =
             detail::connect_all(ranks, wanted.peers, Tuning.connections, incarnation_, wanted.timeout);
         rejected_ = connections.rejected;
-        take_over(connections, wanted);
+        take_over(ranks, connections, wanted);
         std::size_t const most = peers_.size() * (wanted.sends_per_peer + wanted.receives_per_peer + 1);
         done_ = detail::drain_buffer<completion>(most);
         ranks.barrier(wanted.timeout);
     }
 
-    HERRING_SETUP void take_over(detail::tcp_connections& connections, transport_needs const& wanted) {
+    HERRING_SETUP void take_over(world& ranks, detail::tcp_connections& connections,
+                                 transport_needs const& wanted) {
         peers_ = detail::fixed_array<peer_state>(wanted.peers.size());
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peer_state& peer = peers_[i];
@@ -220,6 +221,7 @@ template <tcp_tuning Tuning> class basic_tcp {
                 peer.incarnation = connections.all[l.at].incarnation;
                 detail::set_data_socket_options(socket, Tuning.control, wanted.timeout, rank_);
                 l.link = detail::tcp_link(socket, wanted.sends_per_peer);
+                l.watched = detail::data_socket(ranks.state().data, peer.rank, socket);
             }
         }
     }
@@ -319,6 +321,7 @@ template <tcp_tuning Tuning> class basic_tcp {
     HERRING_SETUP void end(lane& ended) noexcept {
         ended.link.forget();
         if (loop_ && ended.socket.get() >= 0) loop_->forget(*loop_, ended.at);
+        ended.watched.reset();
         ended.socket = detail::descriptor();
     }
 

@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/departure.hpp"
 #include "herring/control/failure/probe_round.hpp"
@@ -270,8 +271,11 @@ class coordinator final : public control_endpoint<coordinator> {
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
         byte_buffer const body = wire::welcome{job_, settings_.times, node_ids_, machine_ids_}.write();
         stage_ = stage::joined;
-        for (connection* const place : connections_.places())
-            if (place != nullptr) place->heard = clock::now(); // no heartbeat was expected until now
+        for (connection* const place : connections_.places()) {
+            if (place == nullptr) continue;
+            place->heard = clock::now(); // no heartbeat was expected until now
+            leave_to_detector(place->socket, settings_.times.detector.peer_timeout);
+        }
         connections_.send_all(message_kind::welcome, 0, body);
         lock_.notify_all();
     }
@@ -320,8 +324,12 @@ class coordinator final : public control_endpoint<coordinator> {
             if (!pending_.empty() && !pending_.has(rank))
                 set_failure(departure(0, rank, operation_or_control(), "its world was destroyed"));
             return;
-        case message_kind::heartbeat:
-            return;
+        case message_kind::heartbeat: {
+            signs_of_life said;
+            if (!said.read(body, at(settings_.size)))
+                return protocol_error(from, "signs of life that cannot be read");
+            return on_signs(rank, said);
+        }
         case message_kind::suspicion: {
             failure why;
             if (h.sequence > 1 || !read_failure(body, at(settings_.size), why))
@@ -386,6 +394,42 @@ class coordinator final : public control_endpoint<coordinator> {
         if (reports_.size() == 0) reports_ = fixed_array<blocked_report>(at(settings_.size));
         unread_ = true;
         return reports_;
+    }
+
+    HERRING_SETUP void send_heartbeat(signs_of_life const& signs) {
+        connections_.send_all(message_kind::heartbeat, 0, {});
+        if (signs.cut_off >= 0) on_cut(0, signs.cut_off);
+    }
+
+    /// Whose data has come to `by` since its last heartbeat was alive then.
+    HERRING_SETUP void on_signs(int by, signs_of_life const& said) {
+        if (stage_ != stage::joined || failed()) return;
+        time_point const then = clock::now() - settings_.times.detector.heartbeat;
+        for (int r = 1; r < settings_.size; ++r)
+            if (r != by && said.has(at(r))) vouch(r, then);
+        if (said.cut_off >= 0) on_cut(by, said.cut_off);
+    }
+
+    /// `by` hears nothing of `rank` over their data connection. It is the way between them if both have long spoken here without
+    /// a pause: where one is lost, or a link slow, there is one, and it is not what this says.
+    HERRING_SETUP void on_cut(int by, int rank) {
+        using namespace std::chrono_literals;
+        time_point const now = clock::now();
+        failure_detector_options const& times = settings_.times.detector;
+        for (int const r : {by, rank}) {
+            connection const* const place = connections_.places()[at(r)];
+            if (r == 0) continue;
+            if (left_[at(r)] || place == nullptr || now - place->spoke >= hopeless_after(times) / 2 ||
+                now - place->regular < times.peer_timeout)
+                return;
+            if (socket_report found; !found.read(place->socket) || found.queueing >= 250ms) return;
+        }
+        set_failure(failure::make(errc::unreachable, by, rank, "control",
+                                  {"nothing comes from it to rank ", by, " over their data connection, for ",
+                                   duration_text(times.peer_timeout + times.reply_timeout),
+                                   " and more, though both give signs of life to rank 0: the network between "
+                                   "these two drops their packets: "
+                                   "see firewalls, routes and the MTU between their hosts"}));
     }
 
     /// With a heartbeat: what this rank waits for.

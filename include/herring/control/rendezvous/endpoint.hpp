@@ -6,9 +6,11 @@
 #include "herring/base/config.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/stall_detector.hpp"
 #include "herring/control/failure/wait_graph.hpp"
+#include "herring/control/queue_estimate.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/endpoint_base.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
@@ -21,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -32,7 +35,7 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 /// other rank.
 ///
 /// Role:     has on_start, on_join_timeout, run_collective, suspect, report_blocked, run_due, on_own_stall, on_event,
-///           on_connected, on_message, on_unidentified, on_expired and on_closed, called with the lock held (on_start:
+///           send_heartbeat, on_connected, on_message, on_unidentified, on_expired and on_closed, called with the lock held (on_start:
 ///           before there is a thread). Its destructor calls `stop`, so that the thread does not outlive its state.
 /// Threads:  sends are tried where they are made, so that a collective costs rank 0 no wake-up of its thread.
 /// Cost:     a collective is one message from each rank to rank 0 and one back to each.
@@ -112,6 +115,8 @@ template <class Role> class control_endpoint : public endpoint_base {
             ssize_t const n = c.read({buffer, room});
             if (n < 0) return;
             c.heard = clock::now();
+            if (c.heard - c.spoke >= hopeless_after(settings_.times.detector) / 2) c.regular = c.heard;
+            c.spoke = c.heard;
             if (n == 0) {
                 role().on_closed(c, c.error);
                 return;
@@ -229,24 +234,72 @@ template <class Role> class control_endpoint : public endpoint_base {
 
     /// Sends a sign of life, and looks whose is overdue. Returns when to do so again.
     HERRING_SETUP time_point heartbeat(time_point now) {
-        if (now < heartbeat_at_) return heartbeat_at_;
-        heartbeat_at_ = now + settings_.times.detector.heartbeat;
-        connections_.send_all(message_kind::heartbeat, 0, {});
-        if (blocked_report mine; world_ != nullptr && world_->blocked(mine) && !(mine == last_report_)) {
-            last_report_ = mine;
-            role().report_blocked(mine);
+        if (now < heartbeat_at_ && now < check_at_) return std::min(heartbeat_at_, check_at_);
+        look_at_data(now, now >= heartbeat_at_);
+        if (now >= heartbeat_at_) {
+            heartbeat_at_ = now + settings_.times.detector.heartbeat;
+            role().send_heartbeat(signs_);
+            signs_ = {};
+            signs_since_ = now;
+            if (blocked_report mine; world_ != nullptr && world_->blocked(mine) && !(mine == last_report_)) {
+                last_report_ = mine;
+                role().report_blocked(mine);
+            }
         }
-        for (connection const* const place : connections_.places()) {
-            if (place == nullptr || left_[at(place->rank)] ||
-                silence(*place, now) < settings_.times.detector.peer_timeout)
+        check_at_ = heartbeat_at_;
+        for (connection* const place : connections_.places()) {
+            if (place == nullptr || left_[at(place->rank)]) continue;
+            clock::duration const nothing = silence(*place, now);
+            clock::duration bound = settings_.times.detector.peer_timeout;
+            if (nothing >= bound / 4) bound += delay_of(*place, now);
+            if (nothing < bound) {
+                check_at_ = std::min(check_at_, now + (bound - nothing));
                 continue;
-            set_failure(failure::make(
-                errc::peer_lost, -1, place->rank, "control",
-                {"it has given no sign of life for ", duration_text(settings_.times.detector.peer_timeout),
-                 ": its process is stopped or starved, or its host cannot be reached"}));
+            }
+            set_failure(
+                failure::make(errc::peer_lost, -1, place->rank, "control",
+                              {"it has given no sign of life for ", bound_text(bound),
+                               ": its process is stopped or starved, or its host cannot be reached"}));
             break;
         }
-        return heartbeat_at_;
+        return std::min(heartbeat_at_, check_at_);
+    }
+
+    /// By how much later a sign of life may come from there than over an idle network: what waits in queues before it, and where
+    /// the network has been away meanwhile, the time until the next retransmission.
+    HERRING_SETUP clock::duration delay_of(connection& c, time_point now) const noexcept {
+        using namespace std::chrono_literals;
+        clock::duration const patience = settings_.times.detector.peer_timeout;
+        socket_report found;
+        if (!found.read(c.socket)) return {};
+        if (found.unanswered != 0) c.unanswered = now;
+        clock::duration const queue = std::max<clock::duration>(found.queueing, queue_.delay(c.heard));
+        clock::duration const again =
+            c.unanswered < c.heard ? clock::duration(0) : std::min<clock::duration>(patience / 5, 1s);
+        return (queue < 250ms ? clock::duration(0) : std::min(queue, 3 * patience)) + again;
+    }
+
+    HERRING_SETUP std::string bound_text(clock::duration bound) const {
+        std::chrono::milliseconds const patience = settings_.times.detector.peer_timeout;
+        if (bound == patience) return duration_text(bound);
+        return text({duration_text(bound), " (peer_timeout, ", duration_text(patience), ", and ",
+                     duration_text(bound - patience), " that the network takes)"});
+    }
+
+    /// Data that has come in from a rank is a sign of its life.
+    HERRING_SETUP void look_at_data(time_point now, bool at_heartbeat) {
+        if (world_ == nullptr || world_->data == nullptr) return;
+        failure_detector_options const& times = settings_.times.detector;
+        world_->data->look([&](socket_report const& found) {
+            time_point const heard = now - found.since_data;
+            vouch(found.rank, heard);
+            if (at_heartbeat) queue_.add(found);
+            if (heard > signs_since_) signs_.add(found.rank, at(settings_.size));
+            // Signs of life of that rank come by other ways: then it is the way between these two that is cut.
+            if (found.unanswered >= 5 && found.since_packet >= times.peer_timeout + times.reply_timeout)
+                signs_.cut_off = found.rank;
+        });
+        if (at_heartbeat) queue_.end_look(now);
     }
 
     HERRING_SETUP void on_epoll(std::uint64_t key, std::uint32_t what) {
@@ -285,7 +338,10 @@ template <class Role> class control_endpoint : public endpoint_base {
     blocked_report last_report_{};
     bool stop_ = false;
     bool handler_called_ = false; // of the program
-    time_point heartbeat_at_{};
+    time_point heartbeat_at_{}, check_at_{};
+    signs_of_life signs_{}; // since the last heartbeat
+    time_point signs_since_{};
+    queue_estimate queue_;
     stall_detector stall_;
 };
 

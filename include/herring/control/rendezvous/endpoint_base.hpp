@@ -20,6 +20,7 @@
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -204,6 +205,12 @@ class endpoint_base {
 
     /// For how long nothing has come from there.
     static clock::duration silence(connection const& c, time_point now) noexcept { return now - c.heard; }
+
+    /// `rank` was alive at that time.
+    HERRING_SETUP void vouch(int rank, time_point heard) noexcept {
+        connection* const place = connections_.places()[at(rank)];
+        if (place != nullptr) place->heard = std::max(place->heard, heard);
+    }
 
     std::string_view operation_or_control() const noexcept {
         return operation_.empty() ? std::string_view("control") : operation_;

@@ -344,6 +344,7 @@ class participant final : public control_endpoint<participant> {
         node_ids_ = std::move(told.nodes);
         machine_ids_ = std::move(told.machines);
         tune(from.socket, settings_.times.detector.peer_timeout);
+        leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
         stage_ = stage::joined;
         lock_.notify_all();
     }
@@ -379,6 +380,10 @@ class participant final : public control_endpoint<participant> {
         if (rank_0() == nullptr || left_[0] || why.peer < 0) return set_failure(why); // nobody could say more
         connections_.send_all(message_kind::suspicion, certain ? 1 : 0, write_failure(why));
         expect_verdict(why);
+    }
+
+    HERRING_SETUP void send_heartbeat(signs_of_life const& signs) {
+        connections_.send_all(message_kind::heartbeat, 0, signs.write());
     }
 
     HERRING_SETUP void report_blocked(blocked_report const& mine) {

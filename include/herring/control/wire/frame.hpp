@@ -30,7 +30,7 @@ enum class message_kind : std::uint16_t {
     deadline_passed = 8,   // rank → 0: my deadline for `sequence` has passed: name who is missing
     fail = 9,              // either way: a failure
     leave = 10,            // either way: I leave in order
-    heartbeat = 11,        // either way: a sign of life
+    heartbeat = 11,        // either way: a sign of life; to rank 0: from whom data has come (signs_of_life)
     suspicion = 12,   // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
     probe = 13,       // 0 → rank: whom do you wait for? (probe `sequence`)
     probe_reply = 14, // rank → 0: for that rank (to probe `sequence`)

@@ -54,6 +54,8 @@ constexpr std::size_t most_body(message_kind type, sender const& by) noexcept {
     case message_kind::fail:
     case message_kind::suspicion:
         return words_limit;
+    case message_kind::heartbeat:
+        return by.is_rank_0 ? 0 : 4 + (by.ranks + 7) / 8;
     case message_kind::deadline_passed:
         return 8;
     case message_kind::probe_reply:

@@ -72,6 +72,42 @@ struct waiting_for {
     }
 };
 
+/// What a rank tells rank 0 with a heartbeat of the others: nothing, or bits.
+struct signs_of_life {
+    int cut_off = -1; ///< a rank through whose data connection nothing comes, though it was asked; −1: none
+    byte_buffer bits{}; ///< rank r: bit r mod 8 of byte r / 8: data of it has come; empty: of nobody
+
+    HERRING_SETUP void add(int rank, std::size_t ranks) {
+        auto const r = static_cast<std::size_t>(rank);
+        while (bits.size() < (ranks + 7) / 8) append<std::uint8_t>(bits, 0);
+        bits.data()[r / 8] |= std::byte{1} << (r % 8);
+    }
+    bool has(std::size_t rank) const noexcept {
+        return rank / 8 < bits.size() && (bits.data()[rank / 8] >> (rank % 8) & std::byte{1}) != std::byte{0};
+    }
+
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
+        if (cut_off < 0 && bits.empty()) return out;
+        append<std::uint32_t>(out, static_cast<std::uint32_t>(cut_off + 1));
+        out.append(bits);
+        return out;
+    }
+    /// False: no rank of a world of `ranks` says that.
+    HERRING_SETUP bool read(std::span<std::byte const> from, std::size_t ranks) {
+        *this = {};
+        if (from.empty()) return true;
+        reader in{from};
+        auto const cut = in.number<std::uint32_t>();
+        if (!in.ok || cut > ranks || (!in.rest.empty() && in.rest.size() != (ranks + 7) / 8)) return false;
+        cut_off = static_cast<int>(cut) - 1;
+        bits.append(in.rest);
+        for (std::size_t r = ranks; r < 8 * bits.size(); ++r)
+            if (has(r)) return false;
+        return true;
+    }
+};
+
 /// What rank 0 tells all ranks once everyone is here.
 struct welcome {
     std::uint64_t job = 0;

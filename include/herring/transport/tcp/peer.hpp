@@ -7,6 +7,7 @@
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/ids.hpp"
+#include "herring/control/data_sockets.hpp"
 #include "herring/transport/envelope.hpp"
 #include "herring/transport/tcp/link.hpp"
 #include "herring/transport/tcp/match_table.hpp"
@@ -27,7 +28,8 @@ struct tcp_unexpected {
 
 /// One connection to a peer, and the payload that is being read from it.
 struct tcp_lane {
-    descriptor socket; ///< bytes go by `link`
+    descriptor socket;   ///< bytes go by `link`
+    data_socket watched; ///< the same, while it is open
     tcp_link link;
     std::size_t at = 0; ///< among the lanes of all peers
 

@@ -158,3 +158,23 @@ TEST_CASE("wire: a value is read from exactly its bytes") {
     std::uint64_t longer = 0;
     CHECK_FALSE(wire::read_value(bytes, longer));
 }
+
+TEST_CASE("wire: signs of life name ranks of the world, and nobody where nothing is said") {
+    wire::signs_of_life none, said, read;
+    CHECK(none.write().empty());
+    REQUIRE(read.read({}, 9));
+    CHECK((read.cut_off == -1 && !read.has(0) && !read.has(8)));
+    said.add(0, 9);
+    said.add(8, 9);
+    said.cut_off = 3;
+    byte_buffer const bytes = said.write();
+    CHECK(bytes.size() == wire::most_body(message_kind::heartbeat, {9, false, true}));
+    REQUIRE(read.read(bytes, 9));
+    CHECK(read.cut_off == 3);
+    for (std::size_t r = 0; r < 20; ++r) CHECK(read.has(r) == (r == 0 || r == 8));
+    CHECK_FALSE(read.read(bytes, 8));                  // a rank that there is not
+    CHECK_FALSE(read.read(bytes, 17));                 // too few bits
+    CHECK_FALSE(read.read(first(bytes, 3), 9));        // cut short
+    CHECK_FALSE(wire::signs_of_life().read(bytes, 2)); // cut off from a rank that there is not
+    CHECK(wire::most_body(message_kind::heartbeat, {9, true, true}) == 0);
+}

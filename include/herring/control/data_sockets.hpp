@@ -1,0 +1,125 @@
+// herring: the sockets by which a rank exchanges data: from what the kernel counts there follows who lives, and which link is slow.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_DATA_SOCKETS_HPP
+#define HERRING_CONTROL_DATA_SOCKETS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/monitor.hpp"
+#include "herring/base/time.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What the kernel says of a TCP connection (TCP_INFO).
+struct socket_report {
+    int rank = -1;                          ///< at the other end
+    std::chrono::milliseconds since_data{}; ///< for how long no data has come in that continues what had come
+    std::chrono::milliseconds since_packet{}; ///< for how long nothing at all has come in
+    std::chrono::microseconds queueing{};     ///< by how much a round trip takes longer than the shortest one
+    std::chrono::microseconds round_trip{};   ///< smoothed
+    std::size_t in_flight = 0;                ///< bytes that are sent and not acknowledged, in whole packets
+    unsigned unanswered = 0;    ///< retransmissions and probes in a row that nothing has answered
+    std::uint64_t received = 0; ///< bytes, since the connection was made
+
+    /// False: it is no such connection.
+    ///
+    /// Cost: one system call.
+    HERRING_SEPARABLE bool read(int socket) noexcept;
+};
+
+/// How many bytes of a connection may be written and not acknowledged: half a second of what the link carries, at least two
+/// packets; 0: any number, because the link carries 100 Mbit/s or more, or nothing waits in its queues. Pure.
+// The rate is what is in flight by the time of a round trip (Little's law): that of one connection's share of the link, so
+// that the bounds of all who share it come to half a second in all.
+constexpr std::size_t flight_bound(socket_report const& of) noexcept {
+    using namespace std::chrono_literals;
+    constexpr std::size_t two_packets = 3'000, fast = 12'500'000;
+    if (of.queueing < 100ms || of.in_flight == 0) return 0;
+    auto const rate = of.in_flight * 1'000'000 / static_cast<std::size_t>(of.round_trip.count());
+    return rate >= fast ? 0 : rate / 2 < two_packets ? two_packets : rate / 2;
+}
+
+/// The data connections of a rank in one world, over which transports lie.
+///
+/// The thread of the control connections looks at them with each heartbeat. Data that comes in is a sign of life of the rank that
+/// sent it: over a slow link heartbeats queue behind it. Acknowledgements are not: they come from a host. What a connection
+/// may have in flight is bounded while its link is slow, so that little waits in queues before the next heartbeat.
+/// Threads:  any. A socket is taken out before it is closed.
+/// Lifetime: held by the world and by each `data_socket`; the last one frees it.
+/// Cost:     a look is one system call a connection.
+class data_sockets {
+  public:
+    /// Held once; nullptr without memory.
+    HERRING_SEPARABLE static data_sockets* make() noexcept;
+    void hold() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
+    HERRING_SEPARABLE void release() noexcept;
+
+    /// Errors: `std::bad_alloc`.
+    HERRING_SEPARABLE void add(int rank, int socket);
+    HERRING_SEPARABLE void remove(int socket) noexcept;
+
+    /// Calls `report(socket_report const&)` for each connection, and bounds what those over slow links have in flight.
+    template <class Report> HERRING_SETUP void look(Report&& report) {
+        monitor::guard const held(lock_);
+        for (entry* e = first_; e != nullptr; e = e->next) {
+            socket_report found;
+            found.rank = e->rank;
+            if (!found.read(e->socket)) continue;
+            adapt(*e, found);
+            report(std::as_const(found));
+        }
+    }
+
+  private:
+    struct entry {
+        int rank;
+        int socket;
+        entry* next;
+        bool bounded = false;
+        bool prompt = false; // sends again after a second at most
+    };
+
+    data_sockets() = default;
+    ~data_sockets() = default;
+    HERRING_SEPARABLE static void adapt(entry& e, socket_report const& found) noexcept;
+
+    std::atomic<int> uses_{1};
+    monitor lock_;
+    entry* first_ = nullptr;
+};
+
+/// A socket's place among the data connections of its world, while it is open.
+class data_socket {
+  public:
+    data_socket() = default;
+    /// Errors: `std::bad_alloc`, also where `of` is nullptr.
+    HERRING_SEPARABLE data_socket(data_sockets* of, int rank, int socket);
+    data_socket(data_socket&& other) noexcept
+        : of_(std::exchange(other.of_, nullptr)), socket_(other.socket_) {}
+    data_socket& operator=(data_socket&& other) noexcept {
+        std::swap(of_, other.of_);
+        std::swap(socket_, other.socket_);
+        return *this;
+    }
+    ~data_socket() { reset(); }
+
+    /// Before the socket is closed.
+    HERRING_SEPARABLE void reset() noexcept;
+
+  private:
+    data_sockets* of_ = nullptr;
+    int socket_ = -1;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/data_sockets.hpp"
+#endif
+
+#endif // HERRING_CONTROL_DATA_SOCKETS_HPP

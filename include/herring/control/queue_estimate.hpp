@@ -1,0 +1,70 @@
+// herring: how long what a rank is sent waits in queues while a link of it is slow: an estimate. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CONTROL_QUEUE_ESTIMATE_HPP
+#define HERRING_CONTROL_QUEUE_ESTIMATE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
+#include "herring/control/data_sockets.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// How long a sign of life may wait in queues before it, while a rank's links are slow: an estimate. Pure.
+///
+/// A link that becomes slow shows no longer round trip before the first acknowledgement has passed its queues. But then packets
+/// are sent again and again without an answer while data comes in, so nothing is cut. What waits is as much as this rank has
+/// in flight, for the engine's windows are alike in both directions; it drains at the rate at which data comes in.
+class queue_estimate {
+  public:
+    /// One connection, in a look at all of them.
+    constexpr void add(socket_report const& found) noexcept {
+        using namespace std::chrono_literals;
+        received_ += found.received;
+        in_flight_ += found.in_flight;
+        slow_ = slow_ || (found.unanswered >= 2 && found.since_data < 300ms) || found.queueing >= 500ms;
+    }
+    /// All have been added.
+    constexpr void end_look(time_point now) noexcept {
+        using namespace std::chrono;
+        mark const oldest = marks_[next_];
+        if (oldest.at != time_point{} && now > oldest.at) {
+            std::uint64_t const came = received_ > oldest.received ? received_ - oldest.received : 1;
+            if (slow_) {
+                double const seconds = duration<double>(now - oldest.at).count();
+                double const delay = static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
+                delay_ = duration_cast<clock::duration>(duration<double>(delay < 3600 ? delay : 3600.0));
+                slow_at_ = now;
+            }
+        }
+        marks_[next_] = {now, received_};
+        next_ = (next_ + 1) % looks;
+        received_ = in_flight_ = 0;
+        slow_ = false;
+    }
+    /// As it was found since that time; zero: nothing was slow.
+    constexpr clock::duration delay(time_point since) const noexcept {
+        return slow_at_ > since ? delay_ : clock::duration(0);
+    }
+
+  private:
+    static constexpr std::size_t looks = 4; // heartbeats
+    struct mark {
+        time_point at{};
+        std::uint64_t received = 0;
+    };
+    mark marks_[looks]{};
+    std::size_t next_ = 0;
+    std::uint64_t received_ = 0;
+    std::size_t in_flight_ = 0;
+    bool slow_ = false;
+    time_point slow_at_{};
+    clock::duration delay_{};
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_CONTROL_QUEUE_ESTIMATE_HPP
