@@ -2,10 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network.hpp"
 
+#include "herring/transport/checked.hpp"
+
 using namespace fault;
 namespace detail = herring::detail;
 
 namespace {
+
+using checked_flat = herring::reducer<float, herring::transport::checked<herring::transport::tcp>,
+                                      herring::update::sum, herring::fusion::per_tensor>;
 
 enum class rudeness { silent, scan, text, zeroes, other_job, far_rank };
 constexpr rudeness all_kinds[] = {rudeness::silent, rudeness::scan,      rudeness::text,
@@ -380,6 +385,53 @@ TEST_CASE("strangers: a man in the middle changes what ranks say") {
         std::printf("[strangers] %-48s %s after %.0f ms, %ld KiB more memory\n", t.name,
                     to_string(seen.ranks[0].how).c_str(), seen.ranks[0].after_ms, seen.ranks[0].value);
     }
+}
+
+namespace {
+
+template <class Reducer> report with_swapped_words(char const* name) {
+    setup s;
+    s.ranks = 2;
+    s.name = name;
+    return play(s, [&](world& real, board&) {
+        std::optional<proxy> middle;
+        layout const tensors{{"large", 900'000}};
+        auto const body = [&](world& w) {
+            Reducer reduce(w, tensors);
+            for (int n = 0; n < 3; ++n) step(reduce, w, n);
+        };
+        if (real.rank() == 1) {
+            body(real);
+            return;
+        }
+        middle.emplace([](bool, int, detail::frame_buffer&, int) { return pass; });
+        middle->swaps_from = when;
+        world misled = misled_world::make(real, [&](int rank, std::string text) {
+            if (rank != 1 || port_said(text) < 0) return text;
+            middle->lead_to(port_said(text));
+            return with_port(text, middle->port());
+        });
+        body(misled);
+    });
+}
+
+} // namespace
+
+// What TCP's checksum does not see, and no frame's header: words of a payload that changed places behind it.
+TEST_CASE("strangers: two words of a payload change places: a wrong result over tcp, an error where it is "
+          "checked") {
+    report const bare = with_swapped_words<flat>("swapped words, tcp");
+    INFO(bare.text());
+    CHECK(bare.ranks[0].how == state::other);
+    CHECK(bare.ranks[0].note.find("not so: tensor 0") != std::string::npos);
+    report const seen = with_swapped_words<checked_flat>("swapped words, checked<tcp>");
+    INFO(seen.text());
+    for (auto const& one : seen.ranks) {
+        CHECK(one.how == state::error);
+        CHECK(one.why.what == errc::corrupted);
+        CHECK(std::string(one.why.text).find("to rank 0 otherwise than rank 1 sent it") != std::string::npos);
+    }
+    CHECK(seen.ranks[0].why.peer == 1);
 }
 
 TEST_CASE("strangers: bytes that come one by one, and frames cut anywhere, are the same frames") {

@@ -155,7 +155,7 @@ concept hands_over_exceptions = requires(Transport& t, Transport const& c) {
 template <class Transport>
 concept runs_handlers = facts<Transport> && Transport::facts.runs_handlers == has_handlers<Transport> &&
                         (!has_handlers<Transport> || hands_over_exceptions<Transport>);
-// Asked of the function, not of a call: a transport that is derived from another has what that one has.
+// A class that is derived from a transport has the function of that one, and facts of its own.
 template <class Transport>
 concept has_envelopes = requires(Transport& t, peer_id peer, std::span<std::byte const> bytes) {
     t.post_send(peer, std::uint64_t{}, bytes, bytes, std::uint64_t{});
