@@ -19,17 +19,24 @@ int main(int count, char** words) {
             o.cores = number(i++);
         } else if (std::strcmp(words[i], "--life") == 0) {
             o.longest_life = number(i++);
+        } else if (std::strcmp(words[i], "--only") == 0 && i + 1 < count) {
+            o.disturbances = 0;
+            for (int k = 0; k < fault::soak::nuisances; ++k)
+                if (std::strstr(words[i + 1], fault::soak::words_of_nuisances[k]) != nullptr)
+                    o.disturbances |= 1u << k;
+            ++i;
         } else if (std::strcmp(words[i], "--no-network") == 0) {
             o.network = false;
         } else if (std::strcmp(words[i], "--no-steady") == 0) {
             o.steady = false;
         } else {
-            std::puts(
-                "soak [--seconds 60] [--seed 1] [--cores 0.7] [--life 20] [--no-network] [--no-steady]\n"
-                "  --cores       of the machine, on average; ranks pause between calls\n"
-                "  --life        of a world, at most, in seconds\n"
-                "  --no-network  one host, without network namespaces\n"
-                "  --no-steady   without the world that lives all the time");
+            std::puts("soak [--seconds 60] [--seed 1] [--cores 0.7] [--life 20] [--only stop,junk,...] "
+                      "[--no-network] [--no-steady]\n"
+                      "  --cores       of the machine, on average; ranks pause between calls\n"
+                      "  --life        of a world, at most, in seconds\n"
+                      "  --only        what disturbs: stop,junk,hogs,loss,outage,slow; all\n"
+                      "  --no-network  one host, without network namespaces\n"
+                      "  --no-steady   without the world that lives all the time");
             return 2;
         }
     }

@@ -12,13 +12,8 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join.hpp"
 #include "herring/transport/chaos.hpp"
-#include "herring/transport/tcp.hpp"
-#if __has_include("herring/transport/checked.hpp")
 #include "herring/transport/checked.hpp"
-#define HERRING_SOAK_CHECKED 1
-#else
-#define HERRING_SOAK_CHECKED 0
-#endif
+#include "herring/transport/tcp.hpp"
 
 #include <algorithm>
 #include <array>
@@ -63,16 +58,17 @@ using std::chrono::milliseconds;
 struct options {
     double seconds = 60;
     std::uint64_t seed = 1;
-    double cores = 0.7;        ///< of the machine, on average: ranks pause between calls
-    double longest_life = 20;  ///< seconds from joined to the end
-    double longest_outage = 3; ///< seconds
-    bool network = true;       ///< hosts of their own, if that can be
-    bool steady = true;        ///< beside worlds that end, one that lives all the time
-    bool memory = true;        ///< growth of memory is a failure, in runs of 5 minutes and more
+    double cores = 0.7;          ///< of the machine, on average: ranks pause between calls
+    double longest_life = 20;    ///< seconds from joined to the end
+    double longest_outage = 3;   ///< seconds
+    bool network = true;         ///< hosts of their own, if that can be
+    unsigned disturbances = ~0u; ///< a bit for each nuisance
+    bool steady = true;          ///< beside worlds that end, one that lives all the time
+    bool memory = true;          ///< growth of memory is a failure, in runs of 5 minutes and more
 };
 
 /// How a life ends.
-enum class ending { clean, kill, silence, reset, late, leave, quit, misuse };
+enum class ending { clean, kill, silence, reset, late, leave, quit, misuse, flip };
 inline constexpr char const* names_of_endings[] = {"all leave",
                                                    "a rank is killed",
                                                    "a rank is stopped for good",
@@ -80,8 +76,9 @@ inline constexpr char const* names_of_endings[] = {"all leave",
                                                    "a deadline passes",
                                                    "a rank leaves in a step",
                                                    "a process exits",
-                                                   "a rank calls with another size"};
-inline constexpr int endings = 8;
+                                                   "a rank calls with another size",
+                                                   "a bit turns below checked"};
+inline constexpr int endings = 9;
 
 /// What disturbs, and has to be survived.
 enum class nuisance { stop, junk, hogs, loss, outage, slow };
@@ -92,6 +89,7 @@ inline constexpr char const* names_of_nuisances[] = {"a rank is stopped for 0.1 
                                                      "a host cut off for 1 to 3 s",
                                                      "a host's link at 5 to 50 Mbit/s, 2 to 8 s"};
 inline constexpr int nuisances = 6;
+inline constexpr char const* words_of_nuisances[] = {"stop", "junk", "hogs", "loss", "outage", "slow"};
 
 enum class call : int {
     join,
@@ -433,16 +431,18 @@ template <class T, class Oracle, class Reducer> class worker {
 using herring::transport::tcp;
 using disturbed_tcp = herring::transport::chaos<tcp>;
 namespace update = herring::update;
+template <herring::transport::chaos_tuning Tuning>
+using checked_tcp = herring::transport::checked<herring::transport::chaos<tcp, Tuning>>;
 
 inline constexpr char const* names_of_flavours[] = {
     "chaos<tcp>, int64, sum",
     "chaos<tcp> + shared_memory, float, sum",
     "chaos<tcp> + shared_memory + progress::thread, int64, sum",
     "tcp, per_tensor, float, max",
-#if HERRING_SOAK_CHECKED
-    "checked<chaos<tcp>>, float, sum",
-#endif
+    "checked<chaos<tcp>> with repeated messages, float, sum",
+    "checked<chaos<tcp>> with turned bits, int64, sum",
 };
+inline constexpr int flavour_of_flips = 5;
 inline constexpr int flavours = static_cast<int>(std::size(names_of_flavours));
 constexpr bool shares_memory(int flavour) { return flavour == 1 || flavour == 2; }
 
@@ -469,13 +469,16 @@ inline void work(world& w, board& b, slot& mine, int number) {
                       herring::reducer<float, tcp, update::max, herring::fusion::per_tensor>>(w, b, mine,
                                                                                               number)
             .run();
-#if HERRING_SOAK_CHECKED
     case 4:
         return worker<float, sums,
-                      herring::reducer<float, herring::transport::checked<disturbed_tcp>, update::sum>>(
+                      herring::reducer<float, checked_tcp<{.duplicate_per_1000 = 50}>, update::sum>>(
                    w, b, mine, number)
             .run();
-#endif
+    case flavour_of_flips:
+        return worker<std::int64_t, sums,
+                      herring::reducer<std::int64_t, checked_tcp<{.flip_per_1000 = 2}>, update::sum>>(
+                   w, b, mine, number)
+            .run();
     default:
         throw std::logic_error("a flavour");
     }
@@ -567,10 +570,11 @@ inline double cpu_seconds(int pid) {
 /// What was seen.
 struct tally {
     std::uint64_t lives[endings] = {}, disturbed[nuisances] = {}, made[calls] = {}, elements = 0, junk = 0;
-    std::uint64_t wrong_sums = 0, hangs = 0, wrong_blame = 0, false_deaths = 0, behind_outages = 0,
-                  late_errors = 0, untold = 0, failed_joins = 0, crashes = 0, other = 0;
+    std::uint64_t wrong_sums = 0, hangs = 0, wrong_blame = 0, false_deaths = 0, late_errors = 0, untold = 0,
+                  failed_joins = 0, crashes = 0, other = 0;
     std::uint64_t of_flavour[flavours] = {};
-    std::vector<double> after_ms[endings]; // from the fault to the last survivor's error
+    std::uint64_t before_death[nuisances] = {}; // of false deaths: what was on in the 8 s before
+    std::vector<double> after_ms[endings];      // from the fault to the last survivor's error
     std::int64_t latest_ns = 0;
     struct sample {
         int quarter;
@@ -619,7 +623,7 @@ class troupe {
                           shares_memory(next.flavour) ? host(s) : s);
         b_.now = next;
         b_.ask.store(0);
-        b_.struck_ns.store(0);
+        b_.struck_ns.store(end == ending::flip ? monotonic_ns() : 0); // from the first message on
         end_ = end;
         done_by_stage_ = false;
         std::fill(hung_, hung_ + most_slots, false);
@@ -755,6 +759,8 @@ class troupe {
             return why.what == errc::mismatch;
         case ending::reset: // either end of a connection may be named
             return why.what == errc::peer_lost && (why.peer == victim || why.peer == other_);
+        case ending::flip: // whoever sent, or got, the message
+            return why.what == errc::corrupted && why.peer >= 0 && why.peer < b_.now.size;
         case ending::clean:
             break;
         }
@@ -772,7 +778,7 @@ class troupe {
             if (b_.now.rank[s] < 0) continue;
             slot const& one = b_.slots[s];
             bool const victim = s == b_.now.victim && end_ != ending::clean && end_ != ending::reset &&
-                                end_ != ending::misuse;
+                                end_ != ending::misuse && end_ != ending::flip;
             bool const through = one.ended.load() >= number();
             if (!through) continue; // killed
             all += "\n    rank " + std::to_string(b_.now.rank[s]) + ": " +
@@ -808,7 +814,8 @@ class troupe {
                 break;
             case outcome::done:
                 if (end_ == ending::clean || victim) break;
-                if (end_ == ending::reset) break; // a connection that nobody used
+                if (end_ == ending::reset || end_ == ending::flip)
+                    break; // nobody used the connection; nothing turned
                 ++t.untold;
                 say("slot " + std::to_string(s) + " was not told of «" +
                     names_of_endings[static_cast<int>(end_)] + "»");
@@ -817,12 +824,16 @@ class troupe {
         }
         if (false_death) {
             ++t.false_deaths;
-            bool const behind = monotonic_ns() < outage_ns_ + ns(8);
-            t.behind_outages += behind ? 1 : 0;
-            say(std::string("ended although nothing was done that ends it") +
-                (behind ? ", less than 8 s after an outage:" : ":") + all);
+            std::string lately;
+            for (int i = 0; i < nuisances; ++i)
+                if (monotonic_ns() < last_on_[i] + ns(8)) {
+                    ++t.before_death[i];
+                    lately +=
+                        std::string(lately.empty() ? "; in the 8 s before: " : ", ") + words_of_nuisances[i];
+                }
+            say("ended although nothing was done that ends it" + lately + all);
         }
-        if (last >= 0) {
+        if (last >= 0 && end_ != ending::flip) { // whose moment nobody knows
             t.after_ms[static_cast<std::size_t>(end_)].push_back(last);
             if (last > (end_ == ending::silence ? 11'000 : 8'000)) {
                 ++t.late_errors;
@@ -833,7 +844,7 @@ class troupe {
 
   public:
     void other_end(int rank) { other_ = rank; }
-    void outage(std::int64_t at_ns) { outage_ns_ = at_ns; } // one is under way, or has ended
+    void disturbed(nuisance what, std::int64_t at_ns) { last_on_[static_cast<int>(what)] = at_ns; }
 
   private:
     char const* name_;
@@ -847,7 +858,8 @@ class troupe {
     bool alive_ = false, done_by_stage_ = false;
     ending end_ = ending::clean;
     int other_ = -1;
-    std::int64_t begun_ns_ = 0, all_joined_ns_ = 0, outage_ns_ = -ns(60);
+    std::int64_t begun_ns_ = 0, all_joined_ns_ = 0;
+    std::int64_t last_on_[nuisances] = {};
 };
 
 /// A child that does something, and goes.
@@ -967,7 +979,10 @@ inline void print(tally const& t, options const& o, double seconds, double cores
     line("calls that did not end (deadline + 6 s)", t.hangs);
     line("errors that blame the wrong rank", t.wrong_blame);
     line("worlds that ended without a reason", t.false_deaths);
-    if (t.behind_outages != 0) line("  of them less than 8 s after an outage", t.behind_outages);
+    for (int i = 0; i < nuisances; ++i)
+        if (t.before_death[i] != 0)
+            line((std::string("  of them, in the 8 s before: ") + words_of_nuisances[i]).c_str(),
+                 t.before_death[i]);
     line("errors that came late", t.late_errors);
     line("survivors that were not told", t.untold);
     line("joins that failed", t.failed_joins);
@@ -1044,7 +1059,7 @@ inline int run(options const& o) {
     std::int64_t ends_at = 0;
     auto const begin_eventful = [&] {
         plan next;
-        next.flavour = static_cast<int>(random() % flavours);
+        next.flavour = static_cast<int>(random() % flavour_of_flips);
         next.seed = random();
         std::fill(next.rank, next.rank + most_slots, -1);
         std::vector<int> part = {0, 1, 2, 3, 4};
@@ -1063,10 +1078,12 @@ inline int run(options const& o) {
                      : lot < 68 ? ending::reset
                      : lot < 76 ? ending::late
                      : lot < 84 ? ending::leave
-                     : lot < 92 ? ending::quit
-                                : ending::misuse;
+                     : lot < 90 ? ending::quit
+                     : lot < 96 ? ending::misuse
+                                : ending::flip;
         bool const dies = end == ending::kill || end == ending::quit;
         if (dies && mortal.empty()) end = ending::clean;
+        if (end == ending::flip) next.flavour = flavour_of_flips;
         if (end == ending::reset && at == nullptr) end = ending::clean;
         next.victim =
             dies && !mortal.empty() ? mortal[random() % mortal.size()] : part[random() % part.size()];
@@ -1103,6 +1120,7 @@ inline int run(options const& o) {
     };
     auto const disturb = [&] {
         disturbance d{static_cast<nuisance>(random() % (at != nullptr ? nuisances : 3))};
+        if ((o.disturbances >> static_cast<unsigned>(d.what) & 1) == 0) return;
         d.begun = monotonic_ns();
         d.host = static_cast<int>(random() % 3);
         auto const lasts = [&](double least, double most) { d.until = d.begun + ns(draw(least, most)); };
@@ -1195,14 +1213,17 @@ inline int run(options const& o) {
             else
                 ++i;
 
-        if (is_on(nuisance::outage) || now == quiet_since)
-            for (troupe* const one : {&eventful, &steady}) one->outage(now);
+        for (disturbance const& d : going_on)
+            for (troupe* const one : {&eventful, &steady}) one->disturbed(d.what, now);
 
         // The steady world goes on until the end; one that ends before is begun again, and counted.
         if (o.steady && steady.look(t) && !finishing) begin_steady();
 
         // The eventful one ends as drawn.
         bool const ended = eventful.look(t);
+        if (eventful.alive() && eventful.end() == ending::flip && zombie_until == 0 &&
+            eventful.joined_since() != 0)
+            zombie_until = now + ns(20); // where none turns
         if (ended) {
             zombie_until = 0;
             next_life = now + ns(draw(0, 0.3));
