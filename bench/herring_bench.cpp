@@ -4,7 +4,8 @@
 //   herring_bench --ranks 4 ...   forks local ranks; without --ranks it joins by HERRING_RANK, _SIZE and _ADDR
 //     --node shared_memory|none   how ranks of one machine reduce: through memory, or over TCP like strangers
 //     --memory in_place|callers   where the gradients lie
-//     --links fast|slow|checked   transport::tcp, its preset for links of 1 Gbit/s, or checked<tcp>: all-reduces
+//     --links fast|slow|checked|sealed     transport::tcp, its preset for links of 1 Gbit/s, checked<tcp>, or, if built with
+//                                 BENCH_WITH_SEALED, sealed<tcp>: all-reduces
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
 //     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
@@ -20,6 +21,9 @@
 #include <herring/launch.hpp>
 #include <herring/transport/checked.hpp>
 #include <herring/transport/tcp.hpp>
+#ifdef BENCH_WITH_SEALED
+#include <herring/transport/sealed.hpp>
+#endif
 #ifdef BENCH_WITH_OFI
 #include <herring/transport/ofi.hpp>
 #endif
@@ -215,6 +219,11 @@ int run(herring::world& world, bench::options const& opt) {
             sweep<by_tcp>(world, opt, kind);
     } else if (opt.text("links", "fast") == "checked") {
         sweep<herring::reducer<float, checked<tcp>, average>>(world, opt, "Herring, checked<tcp>");
+#ifdef BENCH_WITH_SEALED
+    } else if (opt.text("links", "fast") == "sealed") {
+        sweep<herring::reducer<float, herring::transport::sealed<tcp>, average>>(world, opt,
+                                                                                 "Herring, sealed<tcp>");
+#endif
     } else {
         if (shared)
             sweep<by_memory>(world, opt);

@@ -58,6 +58,20 @@ packages() {
     else
         failed "the refusal of herring::asio does not name Boost"
     fi
+    if at no-sealed "$minor" sealed sealed -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON; then
+        failed "herring::sealed must be refused without OpenSSL"
+    elif tr -s '\n ' ' ' <"$log" | grep -q "sealed: OpenSSL's libcrypto"; then
+        echo "consumer: herring::sealed without OpenSSL: refused by name"
+    else
+        failed "the refusal of herring::sealed does not name OpenSSL"
+    fi
+    if ! echo '#include <openssl/evp.h>' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1; then
+        echo "SKIPPED: consumer: herring::sealed: no libcrypto (apt-get install libssl-dev)"
+    elif at sealed "$minor" sealed sealed; then
+        runs "find_package(herring $minor COMPONENTS sealed)" "$work/sealed"
+    else
+        failed "find_package(herring $minor COMPONENTS sealed)"
+    fi
     if ! command -v nvcc >/dev/null; then
         echo "SKIPPED: consumer: herring::cuda: no CUDA toolkit"
     elif at cuda "$minor" cuda cuda; then
@@ -137,7 +151,7 @@ refused_versions() {
     done
     if at no-such "$minor" "carrier_pigeon" ""; then
         failed "a component that does not exist must be refused"
-    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi and cuda, not 'carrier_pigeon'"; then
+    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi, sealed and cuda, not 'carrier_pigeon'"; then
         echo "consumer: a component that does not exist: refused by name"
     else
         failed "the refusal of a component does not name it"

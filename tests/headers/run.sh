@@ -8,7 +8,7 @@
 # --short: a header that a unit test includes first has been compiled alone with that test; the macros of one letter come
 # before all headers in one file, and before each alone where that file does not compile.
 #
-# Headers that need MPI or libfabric are left out where that is not installed, with a line that says so; headers of
+# Headers that need MPI, libfabric or libcrypto are left out where that is not installed, with a line that says so; headers of
 # language CUDA (.cuh) are compiled by nvcc where there is one, unless compilers are named, and nvcc is not among them.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,8 +19,8 @@ flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -
 export mpi_flags
 mpi_flags=$(mpicxx --showme:compile 2>/dev/null || mpicxx -compile_info 2>/dev/null | grep -oE -- '-I[^ ]+' | tr '\n' ' ')
 
-# twice HEADER ...: a source that includes each twice, after macros of one letter.
-twice() { printf '#define %s 1(\n' {A..Z}; for name in "$@"; do printf '#include "%s"\n#include "%s"\n' "$name" "$name"; done; }
+# twice HEADER ...: a source that includes each twice, after macros of one letter. Libcrypto's own headers have names of one letter.
+twice() { [[ "$*" != */sealed* ]] || echo "#include <openssl/evp.h>"; printf '#define %s 1(\n' {A..Z}; for name in "$@"; do printf '#include "%s"\n#include "%s"\n' "$name" "$name"; done; }
 if [ "${1-}" = --one ] && [ "$2" = nvcc ]; then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
@@ -60,6 +60,7 @@ for header in "${all[@]}"; do
     case $header in
     */mpi.hpp | */mpi/*.hpp) needs=mpi.h ;;
     */ofi.hpp | */ofi_*.hpp) needs=rdma/fabric.h ;;
+    */sealed.hpp | */sealed/*.hpp) needs=openssl/evp.h ;;
     */tcp_asio.hpp | */asio.hpp) needs=boost/asio/io_context.hpp ;;
     esac
     if [ -n "$needs" ] && ! has "$needs"; then
@@ -167,10 +168,10 @@ else
     echo "SKIPPED: headers: no nvcc for the headers of language CUDA (.cuh)"
 fi
 
-# What is paid for: the umbrella, the core and tcp reach no library, and only tcp_asio.hpp reaches Asio.
+# What is paid for: the umbrella, the core and tcp reach no library, only tcp_asio.hpp reaches Asio, and only sealed.hpp libcrypto.
 reaches() { printf '#include "%s"\n' "$1" | "${compilers[0]}" -std=c++20 $mpi_flags -Iinclude -M -x c++ - | tr -d '\\' | tr ' ' '\n'; }
 for header in herring/herring.hpp herring/reducer.hpp herring/launch.hpp herring/transport/inproc.hpp herring/transport/tcp.hpp herring/intra_node/shared_memory.hpp herring/provider.hpp; do
-    bad=$(reaches $header | grep -E 'boost/|/mpi\.h|rdma/|cuda|/(iostream|regex|functional|ranges)$' | head -n 3)
+    bad=$(reaches $header | grep -E 'boost/|/mpi\.h|rdma/|openssl/|cuda|/(iostream|regex|functional|ranges)$' | head -n 3)
     if [ -n "$bad" ]; then echo "FAILED: $header reaches" $bad; result=1; fi
 done
 

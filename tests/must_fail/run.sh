@@ -113,18 +113,23 @@ if [ ${#cases[@]} = 0 ]; then
     for file in "$here"/*.cpp; do cases+=("$(basename "$file" .cpp)"); done
 fi
 
-# What needs libfabric is left out where that is not installed.
-if ! echo '#include <rdma/fabric.h>' | "${compilers[0]}" -E -x c++ - >/dev/null 2>&1; then
-    kept=()
-    for case in "${cases[@]}"; do
-        if grep -q '^#include "herring/transport/ofi.hpp"' "$here/$case.cpp"; then
-            echo "SKIPPED: must_fail: $case: <rdma/fabric.h> is not installed"
-        else
-            kept+=("$case")
-        fi
-    done
-    cases=("${kept[@]}")
-fi
+# What needs libfabric or libcrypto is left out where that is not installed.
+while read -r ours theirs; do
+    if ! echo "#include <$theirs>" | "${compilers[0]}" -E -x c++ - >/dev/null 2>&1; then
+        kept=()
+        for case in "${cases[@]}"; do
+            if grep -q "^#include \"herring/transport/$ours\"" "$here/$case.cpp"; then
+                echo "SKIPPED: must_fail: $case: <$theirs> is not installed"
+            else
+                kept+=("$case")
+            fi
+        done
+        cases=("${kept[@]}")
+    fi
+done <<'TEXT'
+ofi.hpp rdma/fabric.h
+sealed.hpp openssl/evp.h
+TEXT
 
 PRELUDE=$(mktemp -d)
 export PRELUDE

@@ -25,6 +25,7 @@ class inproc;
 template <class Provider> class ofi;
 using efa = ofi<herring::provider::efa>;
 template <class Inner> class checked;
+template <class Inner> class sealed;
 } // namespace HERRING_NAMESPACE::transport
 
 namespace HERRING_NAMESPACE::gpu {
@@ -72,6 +73,7 @@ inline constexpr int declared_name<gpu::basic_pcie_staging<Runtime, Tuning>> = 4
 template <class Runtime, gpu::peer_sums_tuning Tuning>
 inline constexpr int declared_name<gpu::basic_nvlink<Runtime, Tuning>> = 5;
 template <class Inner> inline constexpr int declared_name<transport::checked<Inner>> = 6;
+template <class Inner> inline constexpr int declared_name<transport::sealed<Inner>> = 7;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

@@ -82,6 +82,7 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(4, "intra_node::pcie_staging", "intra_node/pcie_staging.cuh");
     HERRING_HEADER(5, "intra_node::nvlink", "intra_node/nvlink.cuh");
     HERRING_HEADER(6, "transport::checked", "transport/checked.hpp");
+    HERRING_HEADER(7, "transport::sealed", "transport/sealed.hpp");
 #undef HERRING_HEADER
 };
 

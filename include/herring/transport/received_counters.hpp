@@ -29,7 +29,12 @@ class received_counters {
     received_counters() = default;
     /// `least`: bits of the bitmap, at least 64; a receiver may take early messages in an order of its own.
     explicit received_counters(std::size_t receives, std::size_t least = 512)
-        : window_(std::bit_ceil(std::max(4 * receives, least))), bits_(window_ / 64), missing_(window_) {}
+        : window_(window_for(receives, least)), bits_(window_ / 64), missing_(window_) {}
+
+    /// Bits of the bitmap.
+    static constexpr std::size_t window_for(std::size_t receives, std::size_t least = 512) noexcept {
+        return std::bit_ceil(std::max(4 * receives, least));
+    }
 
     /// Notes that a counter has come.
     counter_is take(std::uint64_t counter) noexcept {
@@ -43,6 +48,15 @@ class received_counters {
         word(next_) |= bit(next_);
         ++next_;
         return counter_is::fresh;
+    }
+
+    /// Whether a counter has come.
+    bool seen(std::uint64_t counter) const noexcept {
+        if (counter >= next_) return false;
+        if (next_ - counter <= window_)
+            return (bits_[static_cast<std::size_t>(counter / 64) & (bits_.size() - 1)] & bit(counter)) != 0;
+        std::uint64_t const* const end = missing_.begin() + listed_;
+        return std::find(missing_.begin(), end, counter) == end;
     }
 
   private:

@@ -27,7 +27,11 @@ TEST_CASE("received_counters: a message that is later than the bitmap is long is
     received_counters seen(4, 64); // a bitmap of 64
     for (std::uint64_t i = 0; i < 5000; ++i)
         if (i % 100 != 7 && i != 0) REQUIRE(seen.take(i) == counter_is::fresh);
+    CHECK_FALSE(seen.seen(0));
+    CHECK_FALSE(seen.seen(5000));
+    CHECK(seen.seen(1));
     CHECK(seen.take(0) == counter_is::fresh);
+    CHECK(seen.seen(0));
     for (std::uint64_t i = 7; i < 5000; i += 100) {
         REQUIRE(seen.take(i) == counter_is::fresh);
         REQUIRE(seen.take(i) == counter_is::repeated);
@@ -54,6 +58,7 @@ TEST_CASE("received_counters: any order, with repeated ones, against a set") {
             }
             std::erase(under_way, counter);
             bool const fresh = model.insert(counter).second;
+            REQUIRE(seen.seen(counter) == !fresh);
             REQUIRE(seen.take(counter) == (fresh ? counter_is::fresh : counter_is::repeated));
         }
     }

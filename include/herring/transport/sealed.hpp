@@ -1,0 +1,361 @@
+// herring: decorates a transport with authenticated encryption of every message: AES-256-GCM of libcrypto.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_SEALED_HPP
+#define HERRING_TRANSPORT_SEALED_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/policy/names.hpp"
+#include "herring/transport/decorated.hpp"
+#include "herring/transport/sealed/channel.hpp"
+#include "herring/transport/sealed/ciphertexts.hpp"
+#include "herring/transport/sealed/envelope.hpp"
+#include "herring/transport/sealed/keys.hpp"
+#include "herring/transport/sealed/needs.hpp"
+#include "herring/transport/sealed/set_up.hpp"
+#include "herring/transport/transport.hpp"
+#include "herring/units.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE::transport {
+
+/// How often `sealed` has acted, on this rank.
+struct sealed_counts {
+    std::uint64_t sealed = 0;   ///< messages
+    std::uint64_t opened = 0;   ///< messages that are as they were sealed
+    std::uint64_t repeated = 0; ///< messages that came once more, and were dropped
+    std::uint64_t refused = 0;  ///< messages that are not what was sealed; each has ended its sender
+};
+
+/// For tests, as the argument after the layout: a key seals 2^bits messages, in place of as many as it may; more, where more
+/// can be under way.
+struct sealed_generations {
+    int bits = 0;
+};
+
+/// Decorates another transport: what leaves this rank is sealed by AES-256-GCM, and what comes is opened before it is reported.
+/// Who listens learns sizes, tags and numbers of messages; who changes, forges, repeats or swaps them ends the reduction in an
+/// error, or is ignored. Needs libcrypto (CMake: `herring::sealed`).
+///
+/// Keys:     one a pair of ranks, direction and transport: by HKDF from the world's key (`world::derive_key`) and 32 random
+///           bytes of both ends, drawn for this transport. After at most 2^32 blocks the next key follows from the last, and
+///           cannot be followed back; a receiver holds two. Every rank of the world could make the keys of every pair.
+/// Seal:     covers payload, tag with its carried bits, length, number, sender and receiver. No number is used twice: a post that
+///           `Inner` refuses is kept as it was sealed, and made at a later poll.
+/// Facts:    of `Inner`, of host memory only; messages of at most 64 MiB; `verifies`. A message that comes twice is dropped.
+/// Order:    it is the outermost: `sealed<chaos<tcp>>`. It sees all that `checked` sees, and does not go with it.
+/// Memory:   peers · sends_per_peer · largest_message, in lines of 64 bytes, for what is under way, because the engine's memory
+///           must not change; of a reducer sends_per_peer = 2 · window / chunk + 12 and largest_message = the chunk as it is summed
+///           (`docs/design.md`: memory). Some 9 KiB a peer beside, and 152 bytes a post.
+/// Threads:  as `Inner`.
+/// Cost:     sealing at the post and opening, in place, at the arrival: each at the rate of AES-GCM of one core, and 0.5 us a message;
+///           no allocation after construction that `Inner` does not make. Calls into libcrypto go through pointers of its own.
+/// Errors:   of `Inner`; construction: `bad_state`, where the world has no secret, `no_resources`, `unsupported`. A message that is not
+///           what was sealed: its sender is `lost`, `errc::corrupted`, and nothing more of that sender is reported.
+template <class Inner> class sealed {
+  public:
+    using axis = axes::transport;
+    using needs = typename detail::needs_and<Inner, detail::sealed_needs<Inner>>::type;
+    static constexpr char const* name = detail::decorated_name<detail::sealed_word, Inner>.data();
+    static constexpr transport_facts facts = [] {
+        transport_facts changed = Inner::facts;
+        changed.max_message = std::min<std::size_t>(changed.max_message, 64_MiB);
+        changed.device_memory = false;
+        changed.envelope_bytes = 0;
+        changed.verifies = true;
+        return changed;
+    }();
+
+    /// Further arguments are those of `Inner`.
+    template <class... Arguments>
+    requires std::constructible_from<Inner, world&, transport_needs const&, Arguments...>
+    sealed(world& ranks, transport_needs const& wanted, Arguments&&... arguments)
+        : sealed(ranks, wanted, sealed_generations{}, std::forward<Arguments>(arguments)...) {}
+    template <class... Arguments>
+    sealed(world& ranks, transport_needs const& wanted, sealed_generations generations,
+           Arguments&&... arguments)
+        : sealed(detail::sealed_set_up(ranks, wanted), ranks, wanted, generations,
+                 std::forward<Arguments>(arguments)...) {}
+    sealed(sealed const&) = delete;
+    sealed& operator=(sealed const&) = delete;
+
+    bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
+        peer_state& peer = of(to);
+        if (peer.is_lost || from.size() > largest_ || peer.under_way == sends_) return false;
+        std::size_t const place = ciphertexts_.take();
+        detail::sealed_send& one = ciphertexts_[place];
+        one.tag = tag;
+        one.token = token;
+        one.length = from.size();
+        if (!peer.seals.seal(tag, from, ciphertexts_.at(place), one.envelope.data())) [[unlikely]] {
+            ciphertexts_.give_back(place);
+            give_up(peer, errc::internal);
+            return false;
+        }
+        ++counts_.sealed;
+        ++peer.under_way;
+        if (peer.waiting.empty() && pass_on(to, place)) return true;
+        peer.waiting.push(place);
+        ++waiting_;
+        return true;
+    }
+
+    bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
+                      std::uint64_t token) noexcept {
+        if (of(from).is_closed || free_receipts_ == 0) return false;
+        std::size_t const at = free_[free_receipts_ - 1];
+        receipts_[at] = {tag, into, token, from};
+        if (!inner_.post_receive(from, tag, into, at)) return false;
+        --free_receipts_;
+        return true;
+    }
+
+    template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
+        std::size_t count = 0;
+        inner_.poll([&](completion const& done) noexcept { count += take(done, on_completion); });
+        if (waiting_ > 0) [[unlikely]]
+            post_waiting();
+        if (posted_again_ > 0) [[unlikely]]
+            post_again();
+        if (failed_ > 0) [[unlikely]]
+            count += report_failed(on_completion);
+        return count;
+    }
+
+    void wait(time_point until) noexcept {
+        if (failed_ > 0) return;
+        // What Inner did not take is tried again by poll.
+        if (waiting_ > 0 || posted_again_ > 0)
+            until = std::min(until, clock::now() + std::chrono::milliseconds(1));
+        inner_.wait(until);
+    }
+
+    void wake() noexcept { inner_.wake(); }
+
+    bool has_exception() const noexcept requires(facts.runs_handlers) { return inner_.has_exception(); }
+    auto take_exception() noexcept requires(facts.runs_handlers) { return inner_.take_exception(); }
+    bool runs_handlers() const noexcept requires(facts.runs_handlers) { return inner_.runs_handlers(); }
+
+    void abandon() noexcept requires(facts.abandons) { inner_.abandon(); }
+
+    void register_memory(std::span<std::byte> memory) { inner_.register_memory(memory); }
+
+    char const* describe(peer_id peer) const noexcept {
+        char const* const mine = peers_[peer.place()].reason;
+        return mine[0] != 0 ? mine : inner_.describe(peer);
+    }
+
+    sealed_counts const& counts() const noexcept { return counts_; }
+    /// Messages that one key seals, as a power of two.
+    int generation_bits() const noexcept { return generation_bits_; }
+    Inner& inner() noexcept { return inner_; }
+
+  private:
+    struct peer_state {
+        int rank = -1;
+        bool is_lost = false;
+        bool is_closed = false; // by this side: nothing of it is taken any more
+        bool is_told = false;
+        std::size_t under_way = 0; // places of ciphertexts
+        detail::sealer seals;
+        detail::opener opens;
+        detail::waiting_places waiting;
+        errc why = errc::ok;
+        char reason[400] = "";
+    };
+    struct receipt { // a receive that is posted to Inner; its place is the token
+        std::uint64_t tag = 0;
+        std::span<std::byte> into{};
+        std::uint64_t token = 0;
+        peer_id from{};
+    };
+
+    template <class... Arguments>
+    HERRING_SETUP sealed(detail::sealed_set_up const& keys, world& ranks, transport_needs const& wanted,
+                         sealed_generations generations, Arguments&&... arguments)
+        : rank_(ranks.rank()), sends_(wanted.sends_per_peer), largest_(wanted.largest_message),
+          ciphertexts_(wanted.peers.size() * wanted.sends_per_peer, wanted.largest_message, ranks.rank()),
+          inner_(ranks, with_envelopes(wanted), std::forward<Arguments>(arguments)...),
+          peers_(wanted.peers.size()), receipts_(wanted.peers.size() * wanted.receives_per_peer),
+          free_(receipts_.size()), again_(receipts_.size()) {
+        std::size_t const window = detail::received_counters::window_for(wanted.receives_per_peer);
+        generation_bits_ = detail::sealed_generation_bits(largest_, window);
+        if (generations.bits > 0)
+            generation_bits_ =
+                std::min(generation_bits_, std::max(generations.bits, detail::least_generation_bits(window)));
+        for (std::size_t i = 0; i < peers_.size(); ++i) {
+            peer_state& peer = peers_[i];
+            peer.rank = wanted.peers[i];
+            peer.seals =
+                detail::sealer({rank_, peer.rank, generation_bits_}, keys.key(rank_, peer.rank), rank_);
+            peer.opens = detail::opener({peer.rank, rank_, generation_bits_}, keys.key(peer.rank, rank_),
+                                        wanted.receives_per_peer, rank_);
+            peer.waiting = detail::waiting_places(wanted.sends_per_peer);
+        }
+        for (; free_receipts_ < receipts_.size(); ++free_receipts_) free_[free_receipts_] = free_receipts_;
+        if constexpr (facts.registers_memory)
+            if (!ciphertexts_.memory().empty()) inner_.register_memory(ciphertexts_.memory());
+    }
+
+    static transport_needs with_envelopes(transport_needs wanted) noexcept {
+        wanted.envelope_bytes = detail::sealed_envelope::bytes;
+        return wanted;
+    }
+    peer_state& of(peer_id peer) noexcept { return peers_[peer.place()]; }
+    void release(std::size_t place) noexcept { free_[free_receipts_++] = place; }
+
+    bool pass_on(peer_id to, std::size_t place) noexcept {
+        detail::sealed_send const& one = ciphertexts_[place];
+        return inner_.post_send(to, one.tag, one.envelope, {ciphertexts_.at(place), one.length}, place);
+    }
+
+    /// Takes a completion of Inner. Returns how many it reported.
+    template <class OnCompletion>
+    std::size_t take(completion const& done, OnCompletion& on_completion) noexcept {
+        peer_state& peer = of(done.peer);
+        if (done.what == completion::received) return take_message(peer, done, on_completion);
+        if (done.what == completion::lost) {
+            if (std::exchange(peer.is_lost, true)) return 0;
+            waiting_ -= peer.waiting.clear();
+            on_completion(done);
+            return 1;
+        }
+        auto const place = static_cast<std::size_t>(done.token);
+        completion told = done;
+        told.token = ciphertexts_[place].token;
+        ciphertexts_.give_back(place);
+        --peer.under_way;
+        if (peer.is_lost) return 0;
+        on_completion(std::as_const(told));
+        return 1;
+    }
+
+    template <class OnCompletion>
+    std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
+        auto const at = static_cast<std::size_t>(done.token);
+        receipt const posted = receipts_[at];
+        if (peer.is_closed) return release(at), 0;
+        detail::opened result = detail::opened::changed;
+        if (done.bytes <= posted.into.size())
+            result = peer.opens.open(done.tag, done.envelope, posted.into.first(done.bytes));
+        else if (peer.opens.seen(done.envelope)) // of a smaller message's receive
+            result = detail::opened::repeated;
+        if (result == detail::opened::fresh) [[likely]] {
+            ++counts_.opened;
+            release(at);
+            completion told = done;
+            told.token = posted.token;
+            told.envelope = {};
+            on_completion(std::as_const(told));
+            return 1;
+        }
+        if (result == detail::opened::repeated) {
+            ++counts_.repeated;
+            repost(at);
+            return 0;
+        }
+        release(at);
+        refuse(peer, done, posted, result);
+        return report_failed(on_completion);
+    }
+
+    HERRING_SETUP void refuse(peer_state& peer, completion const& done, receipt const& posted,
+                              detail::opened how) noexcept {
+        ++counts_.refused;
+        bool const missing = how == detail::opened::missing, cut = done.bytes > posted.into.size();
+        give_up(peer, missing || cut ? errc::protocol : errc::corrupted);
+        if (missing)
+            std::snprintf(peer.reason, sizeof peer.reason,
+                          "messages from rank %d to rank %d are missing, while later ones came: something or "
+                          "somebody between the two takes messages away",
+                          peer.rank, rank_);
+        else if (cut)
+            std::snprintf(
+                peer.reason, sizeof peer.reason,
+                "a message of %zu bytes came for a receive of %zu, so that it cannot be opened: rank %d "
+                "runs another program than rank %d, or somebody else sent it",
+                done.bytes, posted.into.size(), peer.rank, rank_);
+        else
+            std::snprintf(peer.reason, sizeof peer.reason,
+                          "a message of %zu bytes (tag %016llx) does not open at rank %d: it is not what "
+                          "rank %d sealed, and "
+                          "is in no result; somebody on the network between the two changes or forges "
+                          "messages, or memory, a "
+                          "network card or a switch changes data: see who can reach that network, the memory "
+                          "errors of both "
+                          "hosts (edac-util, dmesg) and the errors of the links (ethtool -S)",
+                          done.bytes, static_cast<unsigned long long>(done.tag), rank_, peer.rank);
+    }
+
+    /// Ends a peer from this side; it is reported by the next poll, or by this one.
+    HERRING_SETUP void give_up(peer_state& peer, errc why) noexcept {
+        peer.is_closed = true;
+        waiting_ -= peer.waiting.clear();
+        if (std::exchange(peer.is_lost, true)) return; // which was reported
+        peer.why = why;
+        ++failed_;
+        std::snprintf(peer.reason, sizeof peer.reason, "libcrypto failed to seal a message for rank %d",
+                      peer.rank);
+    }
+    template <class OnCompletion>
+    HERRING_SETUP std::size_t report_failed(OnCompletion& on_completion) noexcept {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < peers_.size() && failed_ > 0; ++i) {
+            peer_state& peer = peers_[i];
+            if (peer.why == errc::ok || std::exchange(peer.is_told, true)) continue;
+            --failed_;
+            ++count;
+            on_completion(completion{.peer = peer_id::at(i), .what = completion::lost, .why = peer.why});
+        }
+        return count;
+    }
+
+    /// A repeated message has taken the receive of another one: that is posted again, in the same memory.
+    void repost(std::size_t at) noexcept {
+        receipt const& posted = receipts_[at];
+        if (inner_.post_receive(posted.from, posted.tag, posted.into, at)) return;
+        again_[posted_again_++] = at;
+    }
+    HERRING_SETUP void post_again() noexcept {
+        std::size_t const count = std::exchange(posted_again_, 0);
+        for (std::size_t i = 0; i < count; ++i)
+            if (!of(receipts_[again_[i]].from).is_lost) repost(again_[i]); // writes at or before i
+    }
+    HERRING_SETUP void post_waiting() noexcept {
+        for (std::size_t i = 0; i < peers_.size(); ++i)
+            while (!peers_[i].waiting.empty() && pass_on(peer_id::at(i), peers_[i].waiting.front())) {
+                peers_[i].waiting.pop();
+                --waiting_;
+            }
+    }
+
+    int rank_;
+    std::size_t sends_; // of a peer
+    std::size_t largest_;
+    int generation_bits_ = 0;
+    detail::ciphertexts ciphertexts_; // outlives inner_, which reads it
+    Inner inner_;
+    detail::fixed_array<peer_state> peers_;
+    detail::fixed_array<receipt> receipts_;
+    detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
+    std::size_t free_receipts_ = 0;
+    detail::fixed_array<std::size_t>
+        again_; // the first posted_again_: receives that Inner has not taken again
+    std::size_t posted_again_ = 0;
+    std::size_t waiting_ = 0; // sends, of all peers
+    std::size_t failed_ = 0;  // peers that were given up, and not reported yet
+    sealed_counts counts_;
+};
+
+} // namespace HERRING_NAMESPACE::transport
+
+#endif // HERRING_TRANSPORT_SEALED_HPP
