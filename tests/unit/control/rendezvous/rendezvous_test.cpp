@@ -127,6 +127,39 @@ struct stage {
     }
 };
 
+using kind = rendezvous::message_kind;
+detail::byte_buffer none() { return {}; }
+
+/// Rank 0 of three; the others are puppets.
+struct two_puppets {
+    listener hub{};
+    puppet rank_1{}, rank_2{};
+    std::optional<world> rank_0{};
+    milliseconds bound;
+
+    explicit two_puppets(milliseconds peer_timeout) : bound(peer_timeout) {
+        herring::failure_detector_options times = quick;
+        times.peer_timeout = peer_timeout;
+        std::thread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
+        std::thread second([&] { rank_1.join(1, 3, hub); });
+        rank_2.join(2, 3, hub);
+        first.join();
+        second.join();
+    }
+    /// `say(puppet&)` for each of them, twenty times in `bound`, until rank 0 has failed.
+    template <class Say> void speak(milliseconds most, Say const& say, std::vector<puppet*> const& who) {
+        auto const until = herring::clock::now() + most;
+        while (rank_0->failed() == nullptr && herring::clock::now() < until) {
+            for (puppet* const one : who) say(*one);
+            std::this_thread::sleep_for(bound / 20);
+        }
+    }
+    void end() {
+        for (puppet* const one : {&rank_1, &rank_2}) ::shutdown(one->socket, SHUT_RDWR);
+        rank_0.reset();
+    }
+};
+
 failure const& await_failure(world& w) {
     auto const until = herring::clock::now() + plenty;
     while (w.failed() == nullptr && herring::clock::now() < until) std::this_thread::yield();
@@ -189,6 +222,59 @@ TEST_CASE("rendezvous: a rank that speaks is not missed") {
     ::close(std::exchange(s.rank_2.socket, -1));
     s.rank_0.reset();
     leaves.join();
+}
+
+TEST_CASE("rendezvous: a rank that is silent lives as long as another one hears its data") {
+    constexpr milliseconds bound{800};
+    two_puppets s(bound);
+    detail::wire::signs_of_life heard;
+    heard.add(2, 3);
+    auto const begun = herring::clock::now();
+    s.speak(2 * bound,
+            [&](puppet& one) { one.say(kind::heartbeat, 0, &one == &s.rank_1 ? heard.write() : none()); },
+            {&s.rank_1});
+    CHECK(s.rank_0->failed() == nullptr);
+    auto const until = herring::clock::now();
+    std::thread lives([&] { s.rank_1.live(); }); // which hears rank 2 no more
+    failure const why = await_failure(*s.rank_0);
+    CHECK(why.what == errc::peer_lost);
+    CHECK(why.peer == 2);
+    CHECK(herring::clock::now() - until >= bound / 2);
+    CHECK(herring::clock::now() - begun >= 2 * bound + bound / 2);
+    lives.join(); // told of the failure
+    s.end();
+}
+
+TEST_CASE("rendezvous: where two ranks that live do not hear each other, it is the network between them") {
+    constexpr milliseconds bound{1'000};
+    two_puppets s(bound);
+    detail::wire::signs_of_life cut;
+    cut.cut_off = 2;
+    s.speak(10 * bound,
+            [&](puppet& one) { one.say(kind::heartbeat, 0, &one == &s.rank_1 ? cut.write() : none()); },
+            {&s.rank_1, &s.rank_2});
+    failure const why = await_failure(*s.rank_0);
+    CHECK(why.what == errc::unreachable);
+    CHECK((why.reporter == 1 && why.peer == 2));
+    CHECK(says(why, "the network between these two"));
+    s.end();
+}
+
+TEST_CASE("rendezvous: a rank that pauses is not called cut off from another") {
+    constexpr milliseconds bound{800};
+    two_puppets s(bound);
+    detail::wire::signs_of_life cut;
+    cut.cut_off = 2;
+    int number = 0;
+    s.speak(2 * bound,
+            [&](puppet& one) {
+                // Rank 2 speaks at every sixth time: its pauses are longer than a fifth of its bound.
+                if (&one == &s.rank_2 && ++number % 6 != 0) return;
+                one.say(kind::heartbeat, 0, &one == &s.rank_1 ? cut.write() : none());
+            },
+            {&s.rank_1, &s.rank_2});
+    CHECK(s.rank_0->failed() == nullptr);
+    s.end();
 }
 
 TEST_CASE("rendezvous: a participant finds by itself that rank 0 is silent") {
