@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/transport/sealed.hpp"
 
+#include "herring/control/alone.hpp"
 #include "herring/herring.hpp"
 #include "herring/join.hpp"
 #include "herring/launch.hpp"

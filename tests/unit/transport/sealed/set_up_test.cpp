@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/transport/sealed/set_up.hpp"
 
+#include "herring/control/alone.hpp"
 #include "herring/launch.hpp"
 #include "herring/world.hpp"
 
