@@ -118,7 +118,8 @@ class hosts {
     explicit hosts(int count) {
         if (::unshare(CLONE_NEWNET) != 0) return;
         if (!shell("ip link set lo up; ip link add br0 type bridge; ip addr add 10.79.0.254/24 dev br0; ip "
-                   "link set br0 up; nft list ruleset; ss -h"))
+                   "link set br0 up; ss -h; nft add table bridge fault; nft add chain bridge fault forward "
+                   "'{ type filter hook forward priority 0; }'"))
             return;
         for (int h = 0; h < count; ++h) {
             int ready[2];
@@ -138,9 +139,10 @@ class hosts {
             ::close(ready[0]);
             if (!alone) return;
             holders_.push_back(holder);
-            std::string const port = "port" + std::to_string(h);
-            if (!shell("ip link add " + port + " type veth peer name eth0 netns " + std::to_string(holder) +
-                       "; ip link set " + port + " master br0 up") ||
+            if (!shell("ip link add " + port(h) + " type veth peer name eth0 netns " +
+                       std::to_string(holder) + "; ip link set " + port(h) +
+                       " master br0 up; nft add chain bridge fault " + port(h) +
+                       "; nft add rule bridge fault forward jump " + port(h)) ||
                 !on(h, "ip link set lo up; ip addr add " + address(h) +
                            "/24 dev eth0; ip link set eth0 up; "
                            "nft add table inet fault; "
@@ -176,7 +178,7 @@ class hosts {
                      commands + "\nEND_OF_COMMANDS\n");
     }
 
-    /// Nothing goes in or out.
+    /// Nothing goes in or out. The host itself drops it: a socket that sends is told, and tries again sooner than over a network.
     bool cut(int host) const {
         return on(
             host,
@@ -192,14 +194,26 @@ class hosts {
         return on(host, "nft 'add rule inet fault out oifname eth0" + some +
                             "; add rule inet fault in iifname eth0" + some + "'");
     }
+    /// The same, dropped at the switch, as a network does: nobody is told.
+    bool cut_at_switch(int host) const { return at_switch(host, " drop"); }
+    bool lose_at_switch(int host, int per_1000) const {
+        return at_switch(host, " numgen random mod 1000 < " + std::to_string(per_1000) + " drop");
+    }
     /// What goes out is limited; so many bytes wait.
     bool slow_down(int host, int kbit, int queue_bytes) const {
         return on(host, "tc qdisc replace dev eth0 root tbf rate " + std::to_string(kbit) +
                             "kbit burst 8kb limit " + std::to_string(queue_bytes));
     }
+    /// The same for what comes in.
+    bool slow_down_at_switch(int host, int kbit, int queue_bytes) const {
+        return shell("tc qdisc replace dev " + port(host) + " root tbf rate " + std::to_string(kbit) +
+                     "kbit burst 8kb limit " + std::to_string(queue_bytes));
+    }
     /// As at first.
     bool heal(int host) const {
-        return on(host, "nft 'flush chain inet fault out; flush chain inet fault in'; tc qdisc del dev eth0 "
+        return shell("nft flush chain bridge fault " + port(host) + "; tc qdisc del dev " + port(host) +
+                     " root || true") &&
+               on(host, "nft 'flush chain inet fault out; flush chain inet fault in'; tc qdisc del dev eth0 "
                         "root 2>/dev/null || true");
     }
     /// Resets connections between two processes; returns how many. `host`: that of `pid`, or -1: this network.
@@ -221,6 +235,12 @@ class hosts {
     }
 
   private:
+    static std::string port(int host) { return "port" + std::to_string(host); }
+    bool at_switch(int host, std::string const& what) const {
+        std::string const add = "add rule bridge fault " + port(host) + " ether type ip ";
+        return shell("nft '" + add + "oifname " + port(host) + what + "; " + add + "iifname " + port(host) +
+                     what + "'");
+    }
     pid_t holder(int host) const { return holders_[static_cast<std::size_t>(host)]; }
 
     std::vector<pid_t> holders_{};

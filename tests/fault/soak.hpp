@@ -1152,19 +1152,20 @@ inline int run(options const& o) {
         case nuisance::loss:
             if (is_on(nuisance::loss, nuisance::outage, nuisance::slow)) return;
             lasts(2, 8);
-            if (!at->lose(d.host, 5 + static_cast<int>(random() % 46))) return;
+            if (!at->lose_at_switch(d.host, 5 + static_cast<int>(random() % 46))) return;
             break;
         case nuisance::
             outage: // beside nothing else that keeps signs of life away, nor what is told of an ending
             if (is_on(nuisance::loss, nuisance::outage, nuisance::slow, nuisance::stop) || eventful.struck())
                 return;
             lasts(1, o.longest_outage);
-            if (!at->cut(d.host)) return;
+            if (!at->cut_at_switch(d.host)) return;
             break;
         case nuisance::slow:
             if (is_on(nuisance::loss, nuisance::outage, nuisance::slow)) return;
             lasts(2, 8);
-            if (!at->slow_down(d.host, 5'000 + static_cast<int>(random() % 45'000), 200'000)) return;
+            if (!at->slow_down_at_switch(d.host, 5'000 + static_cast<int>(random() % 45'000), 200'000))
+                return;
             break;
         }
         ++t.disturbed[static_cast<std::size_t>(d.what)];
