@@ -433,6 +433,8 @@ using disturbed_tcp = herring::transport::chaos<tcp>;
 namespace update = herring::update;
 template <herring::transport::chaos_tuning Tuning>
 using checked_tcp = herring::transport::checked<herring::transport::chaos<tcp, Tuning>>;
+inline constexpr herring::transport::chaos_tuning repeated{.duplicate_per_1000 = 50},
+    flipped{.flip_per_1000 = 2};
 
 inline constexpr char const* names_of_flavours[] = {
     "chaos<tcp>, int64, sum",
@@ -470,13 +472,11 @@ inline void work(world& w, board& b, slot& mine, int number) {
                                                                                               number)
             .run();
     case 4:
-        return worker<float, sums,
-                      herring::reducer<float, checked_tcp<{.duplicate_per_1000 = 50}>, update::sum>>(
-                   w, b, mine, number)
+        return worker<float, sums, herring::reducer<float, checked_tcp<repeated>, update::sum>>(w, b, mine,
+                                                                                                number)
             .run();
     case flavour_of_flips:
-        return worker<std::int64_t, sums,
-                      herring::reducer<std::int64_t, checked_tcp<{.flip_per_1000 = 2}>, update::sum>>(
+        return worker<std::int64_t, sums, herring::reducer<std::int64_t, checked_tcp<flipped>, update::sum>>(
                    w, b, mine, number)
             .run();
     default:

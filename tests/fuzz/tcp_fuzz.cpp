@@ -79,12 +79,13 @@ struct rank {
     }
     void hand_out() {
         auto const take = [&](completion const& c) noexcept { is_received(c.token, c.bytes); };
-        done.hand_out(take);
+        inbox.hand_out(done, take);
     }
     void read() {
         while (!peer.is_lost) {
-            auto const destination = [&](frame const& header) noexcept {
-                return inbox.destination(peer, lane, header, losing());
+            auto const destination = [&](frame const& header, std::span<std::byte const> envelope) noexcept {
+                require(envelope.size() <= most_envelope_bytes, "an envelope is bounded before it is copied");
+                return inbox.destination(peer, lane, header, envelope, losing());
             };
             std::size_t moved = 0;
             auto const received = [&]() noexcept {
@@ -147,12 +148,21 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             if ((what & 32) != 0) front.source = static_cast<std::uint32_t>(in.number(4));
             if ((what & 64) != 0) front.epoch = static_cast<std::uint32_t>(in.number(4));
             if ((what & 128) != 0) front.incarnation = static_cast<std::uint32_t>(in.number(4));
+            // Every other frame has an envelope, now and then one that is too long.
+            front.envelope =
+                what % 4 == 3 ? static_cast<std::uint32_t>(in.number(1) % (most_envelope_bytes + 2)) : 0;
+            bool const due = front.envelope <= most_envelope_bytes;
             frame_buffer header;
             encode(front, header.data());
             frame read;
-            require(decode(header, read) && read.length == front.length && read.tag == front.tag,
+            require(decode(header, read) == due, "an envelope that is too long makes a frame none");
+            require(!due || (read.length == front.length && read.tag == front.tag &&
+                             read.envelope == front.envelope),
                     "a frame comes back");
             bytes.assign(header.begin(), header.end());
+            auto const beside = in.bytes(front.envelope);
+            bytes.insert(bytes.end(), beside.begin(), beside.end());
+            bytes.resize(frame_bytes + front.envelope);
             auto const body = in.bytes(std::min<std::uint64_t>(front.length, in.number(1)));
             bytes.insert(bytes.end(), body.begin(), body.end());
             if (what % 4 == 2) bytes.resize(frame_bytes + std::min<std::uint64_t>(front.length, largest));

@@ -127,13 +127,13 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     /// Reads what this peer has sent, in one call; writes to all.
     template <class OnCompletion> std::size_t poll_from(peer_id from, OnCompletion&& on_completion) noexcept {
-        std::size_t count = done_.hand_out(on_completion);
+        std::size_t count = inbox_.hand_out(done_, on_completion);
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 if (l.link.open() && l.link.sending()) flush(peer, l);
                 if (peer.id == from && l.link.open()) count += read(peer, l, on_completion);
             }
-        return count + done_.hand_out(on_completion);
+        return count + inbox_.hand_out(done_, on_completion);
     }
 
     void wait(time_point until) noexcept {
