@@ -93,7 +93,7 @@ struct candidate {
 
 /// What is measured. By default every call of a candidate reduces `tensors` in place on every rank; the other patterns read
 /// `in` and write `out`.
-enum class pattern { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class pattern { all_reduce, reduce_scatter, all_gather, broadcast, all_moments };
 
 /// Memory of this rank, and the place of its first element in the buffer that all ranks work on.
 struct piece {
@@ -248,6 +248,7 @@ inline pattern pattern_of(options const& opt) {
     if (name == "reduce_scatter") return pattern::reduce_scatter;
     if (name == "all_gather") return pattern::all_gather;
     if (name == "broadcast") return pattern::broadcast;
+    if (name == "all_moments") return pattern::all_moments;
     if (name != "all_reduce") {
         std::fprintf(stderr, "--operation: not '%s'\n", name.c_str());
         std::exit(2);

@@ -8,11 +8,13 @@
 //                                 BENCH_WITH_SEALED, sealed<tcp>: all-reduces
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
 //     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
+//     --operation all_moments     the same beside what it stands for: two all-reduces, with the squares between them; and beside one
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
 
 #include <herring/collectives/all_gather.hpp>
+#include <herring/collectives/all_moments.hpp>
 #include <herring/collectives/broadcast.hpp>
 #include <herring/collectives/reduce_scatter.hpp>
 #include <herring/herring.hpp>
@@ -28,6 +30,7 @@
 #include <herring/transport/ofi.hpp>
 #endif
 
+#include <cmath>
 #include <cstring>
 #include <unistd.h>
 
@@ -92,6 +95,41 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
         bench::measure(
             team_of(world), opt,
             memory.row(in_place ? "Herring, in place" : "Herring, caller's memory", true, candidates));
+    }
+}
+
+/// Mean and deviation over all ranks from one std::vector into two others: by all_moments, and as a program has them without it.
+template <class Reducer> void moments(herring::world& world, bench::options const& opt) {
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        Reducer reduce{world};
+        std::vector<float> in(n), mean(n), deviation(n);
+        float largest = 0;
+        auto const row = [&](char const* what, bench::candidate by) {
+            bench::operation op{what, bytes, {}, true, {std::move(by)}};
+            op.kind = bench::pattern::all_moments;
+            op.in = {{in, 0}};
+            op.out = {{mean, 0}};
+            bench::measure(team_of(world), opt, op);
+        };
+        row("Herring, all_moments",
+            {"all_moments",
+             [&] { largest = herring::all_moments(reduce, in, mean, deviation).largest_deviation; }});
+        row("two all_reduces", {"all_reduce", [&] {
+                                    reduce.all_reduce(in, mean);
+                                    for (std::size_t i = 0; i < n; ++i) {
+                                        float const off = in[i] - mean[i];
+                                        deviation[i] = off * off;
+                                    }
+                                    reduce.all_reduce(deviation);
+                                    largest = 0;
+                                    for (float& x : deviation) {
+                                        x = std::sqrt(x);
+                                        if (!(x <= largest)) largest = x;
+                                    }
+                                }});
+        row("one all_reduce", {"all_reduce", [&] { reduce.all_reduce(in, mean); }});
+        if (largest < 0) std::abort(); // it is read
     }
 }
 
@@ -210,6 +248,13 @@ int run(herring::world& world, bench::options const& opt) {
             table<by_slow_tcp>(world, opt, path);
         else
             table<by_tcp>(world, opt, path);
+    } else if (opt.text("operation") == "all_moments") {
+        if (shared)
+            moments<herring::reducer<float, tcp, memory, herring::update::moments>>(world, opt);
+        else if (slow)
+            moments<herring::reducer<float, tcp_over_slow_links, herring::update::moments>>(world, opt);
+        else
+            moments<herring::reducer<float, tcp, herring::update::moments>>(world, opt);
     } else if (auto const kind = bench::pattern_of(opt); kind != bench::pattern::all_reduce) {
         if (shared)
             sweep<by_memory>(world, opt, kind);

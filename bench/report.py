@@ -22,7 +22,7 @@ TITLES = {
     "unshaped": "Four hosts (network namespaces), unshaped",
     "1gbit": "Four hosts, 1 Gbit/s links",
     **{f"{place}-{operation}": f"{words}, {where}" for place, where in (("shm", "shared memory, one node"), ("tcp", "TCP on loopback"), ("1gbit", "hosts with 1 Gbit/s links"))
-       for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"))},
+       for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"), ("all_moments", "Mean and deviation"))},
     "models": "Gradient tables, shared memory on one node",
     "models-tcp": "Gradient tables, TCP on loopback",
     "models-1gbit": "Gradient tables, four hosts, 1 Gbit/s links",

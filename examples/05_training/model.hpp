@@ -71,6 +71,9 @@ class perceptron {
         return softmax_loss(in.labels);
     }
 
+    /// What the last layer gave to the last `forward`, before softmax: batch × classes.
+    std::span<float const> scores() const noexcept { return layers_.back().output; }
+
     /// Writes the gradient of one tensor, all elements of it. Call it for tensor 0, 1, 2, ... after
     /// `forward`.
     void backward(std::size_t tensor, std::span<float> gradient) {
@@ -106,7 +109,7 @@ class perceptron {
     std::size_t correct(batch const& in) {
         if (in.size() == 0) return 0;
         forward(in);
-        std::vector<float> const& scores = layers_.back().output;
+        std::span<float const> const scores = this->scores();
         std::size_t right = 0;
         for (std::size_t r = 0; r < in.size(); ++r) {
             auto const first = scores.begin() + static_cast<std::ptrdiff_t>(r * classes);

@@ -199,6 +199,11 @@ class hosts {
     bool lose_at_switch(int host, int per_1000) const {
         return at_switch(host, " numgen random mod 1000 < " + std::to_string(per_1000) + " drop");
     }
+    /// Every packet from one host to another may be lost, for good.
+    bool lose_between(int per_1000) const {
+        return shell("nft 'add rule bridge fault forward ether type ip numgen random mod 1000 < " +
+                     std::to_string(per_1000) + " drop'");
+    }
     /// What goes out is limited; so many bytes wait.
     bool slow_down(int host, int kbit, int queue_bytes) const {
         return on(host, "tc qdisc replace dev eth0 root tbf rate " + std::to_string(kbit) +

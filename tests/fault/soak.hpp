@@ -62,6 +62,8 @@ struct options {
     double longest_life = 20;    ///< seconds from joined to the end
     double longest_outage = 3;   ///< seconds
     bool network = true;         ///< hosts of their own, if that can be
+    int hosts = 3;               ///< 3 or 4
+    double loss = 0;             ///< percent of all packets between hosts that are dropped at the switch
     unsigned disturbances = ~0u; ///< a bit for each nuisance
     bool steady = true;          ///< beside worlds that end, one that lives all the time
     bool memory = true;          ///< growth of memory is a failure, in runs of 5 minutes and more
@@ -109,6 +111,8 @@ inline constexpr char const* names_of_calls[] = {
 inline constexpr int calls = 10;
 
 inline constexpr int most_slots = 8;
+inline std::size_t large =
+    1; ///< sizes are divided by it: where every fifth packet is lost a link carries some 10 kB/s
 inline constexpr milliseconds limit{20'000}; // of a call
 inline constexpr milliseconds join_limit{30'000};
 inline constexpr milliseconds short_limit{400}; // of the call whose deadline is to pass
@@ -224,10 +228,10 @@ template <class T, class Oracle, class Reducer> class worker {
         std::optional<under_way> constructing(std::in_place, mine_, call::construct, limit);
         auto const reduce = std::make_unique<Reducer>(w_, herring::layout{{"tiny", 3},
                                                                           {"empty", 0},
-                                                                          {"small", 3'000},
-                                                                          {"large", 120'001},
+                                                                          {"small", 3'000 / large},
+                                                                          {"large", 120'001 / large},
                                                                           {"lent", 700},
-                                                                          {"last", 33'333}});
+                                                                          {"last", 33'333 / large}});
         constructing.reset();
         mine_random_.seed(b_.now.seed * 31 + static_cast<std::uint64_t>(number_));
         for (;;) {
@@ -272,7 +276,7 @@ template <class T, class Oracle, class Reducer> class worker {
 
     void round(Reducer& reduce, std::uint64_t kind, std::uint64_t salt) {
         static constexpr std::size_t sizes[] = {0, 1, 3, 100, 1'000, 1'025, 5'000, 20'011, 60'000, 250'007};
-        std::size_t const n = sizes[kind / 16 % std::size(sizes)];
+        std::size_t const n = sizes[kind / 16 % std::size(sizes)] / large;
         if (kind % 97 == 0 && static_cast<int>(salt % static_cast<std::uint64_t>(w_.size())) == w_.rank())
             sleep_for(ns(0.1)); // a straggler
         auto const result = [&](std::size_t i) { return expected(salt, i); };
@@ -936,7 +940,10 @@ inline std::string text_of(std::vector<double> const& values, double p) {
 inline void print(tally const& t, options const& o, double seconds, double cores, bool network) {
     std::printf("\n[soak] %.0f s, seed %llu, %s; %.2f cores on average\n", seconds,
                 static_cast<unsigned long long>(o.seed),
-                network ? "three hosts (network namespaces)" : "one host, without faults of the network",
+                network ? (std::to_string(o.hosts) + " hosts (network namespaces), " +
+                           std::to_string(o.loss).substr(0, 4) + " % of packets lost")
+                              .c_str()
+                        : "one host, without faults of the network",
                 cores);
     std::printf("\n  calls that ended, of all ranks\n");
     std::uint64_t all = 0;
@@ -1024,8 +1031,8 @@ inline bool has_grown(tally const& t) {
 inline int run(options const& o) {
     std::optional<hosts> net;
     if (o.network) {
-        net.emplace(3);
-        if (!net->made()) {
+        net.emplace(o.hosts);
+        if (!net->made() || (o.loss > 0 && !net->lose_between(static_cast<int>(o.loss * 10)))) {
             std::printf("SKIPPED: fault: soak: faults of the network: %s\n", hosts::needs);
             net.reset();
         }
@@ -1041,18 +1048,23 @@ inline int run(options const& o) {
     // The last ranks of the eventful troupe are those that are killed; the others live all the time.
     int const port = 24'800 + static_cast<int>(::getpid() % 1'000) * 2;
     auto* const strangers = in_shared_memory<std::atomic<std::uint64_t>>();
-    troupe eventful("eventful", *in_shared_memory<board>(), {0, 0, 1, 1, 2}, port, at, secret);
-    troupe steady("steady", *in_shared_memory<board>(), {0, 1, 2}, port + 1, at, secret);
+    bool const on_four = o.hosts == 4;
+    large = o.loss >= 5 ? 50 : 1;
+    troupe eventful("eventful", *in_shared_memory<board>(),
+                    on_four ? std::vector<int>{0, 1, 2, 3, 3} : std::vector<int>{0, 0, 1, 1, 2}, port, at,
+                    secret);
+    troupe steady("steady", *in_shared_memory<board>(),
+                  on_four ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1, 2}, port + 1, at, secret);
     tally t;
 
     std::int64_t const from = monotonic_ns(), until = from + ns(o.seconds);
     auto const begin_steady = [&] {
         plan next;
-        next.size = 3;
+        next.size = steady.size();
         next.flavour = 2;
         next.seed = random();
         std::fill(next.rank, next.rank + most_slots, -1);
-        for (int s = 0; s < 3; ++s) next.rank[s] = s;
+        for (int s = 0; s < next.size; ++s) next.rank[s] = s;
         next.victim = 0;
         steady.begin(next, ending::clean);
     };
@@ -1122,7 +1134,7 @@ inline int run(options const& o) {
         disturbance d{static_cast<nuisance>(random() % (at != nullptr ? nuisances : 3))};
         if ((o.disturbances >> static_cast<unsigned>(d.what) & 1) == 0) return;
         d.begun = monotonic_ns();
-        d.host = static_cast<int>(random() % 3);
+        d.host = static_cast<int>(random() % static_cast<unsigned>(o.hosts));
         auto const lasts = [&](double least, double most) { d.until = d.begun + ns(draw(least, most)); };
         switch (d.what) {
         case nuisance::stop:

@@ -5,6 +5,7 @@
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/ensemble/messages.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -225,6 +226,108 @@ void environment_corpus() {
     file("groups", "7:cpu,memory:/a/b\n0::/c\n0::no/root\n"sv);
 }
 
+void tcp_lane_corpus() {
+    // The records of tcp_lane_fuzz: 0 the frontend's end, 1 the member's.
+    auto const file = [](char const* name, std::initializer_list<std::uint8_t> bytes) {
+        write("tcp_lane", name, joined(bytes));
+    };
+    file("rows", {0, 0, 0, 20, 0,   3, 9, 9, 1, 100, 4, 'a', 'b', 'c', 'd',
+                  3, 1, 1, 2,  200, 0, 0, 1, 3, 9,   9, 3,   8,   0});
+    file("rows-without-a-place",
+         {0, 3, 9, 9, 1, 1, 1, 5, 3, 9, 9, 2, 1, 1, 5, 3, 9, 9, 3, 1, 0, 3, 9, 9, 4, 1, 0, 3, 9, 9,
+          5, 1, 0, 3, 9, 9, 6, 1, 0, 3, 9, 9, 7, 1, 0, 3, 9, 9, 8, 1, 0, 0, 4, 3, 9, 9, 9, 1, 0});
+    file("declined", {0, 0, 0, 20, 0, 6, 9, 9, 0, 1, 5, 0, 6, 9, 9, 0, 5, 1, 0});
+    file("row-too-long", {0, 3, 9, 9, 1, 201, 0});
+    file("row-far-too-long", {0, 11, 9, 9, 1, 255, 255, 255, 255, 0});
+    file("no-head", {0, 35, 9, 9, 1, 4, 6, 1, 0});
+    file("text", {0, 1, 9, 9, 4, 'G', 'E', 'T', ' '});
+    file("ask-at-the-frontend", {0, 19, 9, 9, 1, 4, 1, 0});
+    file("requests", {1, 3, 9, 9, 1, 5, 0, 40, 3, 'a', 'b', 'c', 0, 0, 100, 3,
+                      1, 1, 2, 9, 9, 0, 0, 0,  1, 0,   2,   0,   6, 0, 3});
+    file("requests-too-many",
+         {1, 3, 9, 9, 1, 5, 0, 4, 0, 3, 9, 9, 2, 5, 0, 4, 0, 3, 9, 9, 3, 5, 0, 4, 0, 3, 9, 9, 4, 5, 0, 4, 0});
+    file("request-too-long", {1, 11, 9, 9, 1, 5, 0, 45, 1, 0, 0, 0});
+    file("row-at-the-member", {1, 19, 9, 9, 1, 0, 0, 4, 2, 0});
+}
+
+void shared_lane_corpus() {
+    // The records of shared_lane_fuzz: 0 the hostile member, 1 the hostile frontend.
+    write("shared_lane", "rows", joined({0, 3, 3, 1, 1, 8, 0, 0xef, 1, 2, 8, 1, 0xef, 6, 4, 0, 4, 1, 3, 6}));
+    write("shared_lane", "declined", joined({0, 3, 1, 1, 0, 0, 1, 6, 3, 5, 2, 6}));
+    write("shared_lane", "spare", joined({0, 1, 77, 8, 3, 0xef, 6, 4, 3, 1, 78, 8, 3, 0xef, 6}));
+    write("shared_lane", "too-long", joined({0, 3, 1, 1, 49, 0, 0xef, 6}));
+    write("shared_lane", "no-such-place", joined({0, 3, 1, 1, 8, 7, 0xef, 6}));
+    write("shared_lane", "bells", joined({0, 5, 2, 2, 2, 2, 2, 6, 5, 2, 2, 2, 2, 2, 6, 5, 2, 2, 6}));
+    write("shared_lane", "scribbled", joined({0, 3, 0, 0, 16, 7, 1, 2, 3, 4, 5, 6, 7, 8, 6}));
+    write("shared_lane", "asked", joined({1, 1, 9, 50, 0, 8, 0, 7, 3, 0, 0, 16, 1, 10, 50, 1, 8, 0, 7}));
+    write("shared_lane", "asked-expired", joined({1, 1, 9, 50, 0, 8, 1, 7, 4, 5, 2, 7}));
+    write("shared_lane", "asked-too-long", joined({1, 1, 9, 50, 0, 41, 0, 7}));
+    byte_buffer facts = joined({2});
+    for (std::uint64_t const fact : {std::uint64_t{0x3151455247495248}, std::uint64_t{2}, std::uint64_t{40},
+                                     std::uint64_t{2}, std::uint64_t{3}})
+        append<std::uint64_t>(facts, fact);
+    write("shared_lane", "facts-of-requests", facts);
+    facts = joined({3});
+    for (std::uint64_t const fact : {std::uint64_t{0x31574f5247495248}, std::uint64_t{1}, std::uint64_t{3},
+                                     std::uint64_t{48}, std::uint64_t{99}})
+        append<std::uint64_t>(facts, fact);
+    write("shared_lane", "facts-of-rows", facts);
+}
+
+/// A message as a record of ensemble_control_fuzz.
+void add(byte_buffer& to, ensembles::message kind, std::span<std::byte const> body) {
+    to.append(joined({0, static_cast<std::uint8_t>(static_cast<unsigned>(kind) - 60)}));
+    append<std::uint16_t>(to, body.size());
+    to.append(body);
+}
+
+void ensemble_control_corpus() {
+    ensembles::hello said;
+    said.incarnation = 9;
+    said.name = "a";
+    said.boot = "boot";
+    said.shape = {"speech", "combine::mean", "float", 8, 32, 64, "v1"};
+    ensembles::admit told;
+    told.facts.credits = told.facts.in_flight = 4;
+    told.local = "herring-ensemble-1";
+    ensembles::refuse const refused{herring::admission_refusal::elements, "it has 9 elements"};
+    ensembles::lane_hello lane;
+    lane.ticket = 5;
+    auto const decoder = [](char const* name, std::uint8_t which, byte_buffer const& body) {
+        write("ensemble_control", name, joined({0, which}, body));
+    };
+    decoder("hello", 0, said.write());
+    decoder("admit", 1, told.write());
+    decoder("refuse", 2, refused.write());
+    decoder("lane-hello", 3, lane.write());
+    byte_buffer hello = said.write();
+    hello.append(wire::proof{});
+    byte_buffer join;
+    add(join, ensembles::message::knock, {});
+    add(join, ensembles::message::hello, hello);
+    add(join, ensembles::message::heartbeat, {});
+    add(join, ensembles::message::leave, {});
+    write("ensemble_control", "join", joined({2}, join));
+    write("ensemble_control", "join-unproven", joined({1}, join));
+    byte_buffer of_lane;
+    add(of_lane, ensembles::message::lane_hello, lane.write());
+    add(of_lane, ensembles::message::lane_proof, wire::proof{});
+    write("ensemble_control", "lane", joined({2}, of_lane));
+    write("ensemble_control", "junk", joined({1, 1, 4}, std::as_bytes(std::span("GET ", 4))));
+    byte_buffer admits, refuses;
+    wire::challenge asked;
+    asked.has_secret = true;
+    byte_buffer body;
+    body.append(wire::proof{});
+    body.append(told.write());
+    add(admits, ensembles::message::challenge, asked.write());
+    add(admits, ensembles::message::admit, body);
+    add(admits, ensembles::message::goodbye, {});
+    write("ensemble_control", "false-frontend", joined({3}, admits));
+    add(refuses, ensembles::message::refuse, refused.write());
+    write("ensemble_control", "false-refusal", joined({3}, refuses));
+}
+
 } // namespace
 
 int main(int count, char** words) {
@@ -233,5 +336,8 @@ int main(int count, char** words) {
     wire_corpus();
     rendezvous_corpus();
     tcp_corpus();
+    tcp_lane_corpus();
     environment_corpus();
+    shared_lane_corpus();
+    ensemble_control_corpus();
 }

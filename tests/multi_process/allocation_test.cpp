@@ -1,6 +1,7 @@
 // herring: nothing is allocated between a reducer's construction and its destruction, also not in a blocked wait.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/collectives/all_gather.hpp"
+#include "herring/collectives/all_moments.hpp"
 #include "herring/collectives/broadcast.hpp"
 #include "herring/collectives/reduce_scatter.hpp"
 #include "herring/herring.hpp"
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -40,10 +42,13 @@ using namespace herring;
 
 namespace {
 
+template <class Reducer>
+constexpr bool gives_moments = std::is_same_v<typename Reducer::pack::update, update::moments>;
+
 template <class Reducer> int work(world& ranks) {
     Reducer reduce(ranks, layout{{"a", 100}, {"b", 300'000}, {"c", 5}});
     std::vector<float> buffer(500'000, 1.0f);
-    std::vector<float> own(300'000, 1.0f);
+    std::vector<float> own(300'000, 1.0f), deviation(gives_moments<Reducer> ? buffer.size() : 0);
     auto const turn = [&] {
         if (ranks.rank() == 0) // late, so that the others block
             for (auto const until = clock::now() + std::chrono::milliseconds(4); clock::now() < until;) {
@@ -61,6 +66,8 @@ template <class Reducer> int work(world& ranks) {
             reduce_scatter(reduce, all, part);
             all_gather(reduce, part, all);
             broadcast(reduce, all, ranks.size() - 1);
+            if constexpr (gives_moments<Reducer>)
+                all_moments(reduce, all, all, std::span(deviation).first(n));
         }
     };
     turn();
@@ -81,15 +88,15 @@ launch_options nodes(std::vector<std::string> names) {
 
 TEST_CASE("allocations: none over tcp, polling or blocking") {
     CHECK(launch(2, work<reducer<float, update::average, transport::tcp>>) == 0);
-    CHECK(launch(3, work<reducer<float, update::average, transport::tcp, waiting::block>>) == 0);
+    CHECK(launch(3, work<reducer<float, update::moments, transport::tcp, waiting::block>>) == 0);
 }
 
 TEST_CASE("allocations: none on one node") {
-    CHECK(launch(3, work<reducer<float, update::average, transport::tcp, intra_node::shared_memory>>) == 0);
+    CHECK(launch(3, work<reducer<float, update::moments, transport::tcp, intra_node::shared_memory>>) == 0);
 }
 
 TEST_CASE("allocations: none over nodes of two, with a progress thread") {
-    CHECK(launch(4, work<reducer<float, update::average, transport::tcp, intra_node::shared_memory>>,
+    CHECK(launch(4, work<reducer<float, update::moments, transport::tcp, intra_node::shared_memory>>,
                  nodes({"a", "a", "b", "b"})) == 0);
     CHECK(
         launch(2, work<reducer<float, update::average, transport::tcp, progress::thread, waiting::block>>) ==

@@ -17,6 +17,9 @@ using flat = herring::reducer<float, herring::transport::inproc, herring::update
 using local = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                herring::update::average, tracing>;
 
+using committee = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
+                                   herring::update::moments, tracing>;
+
 extern "C" {
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }
 void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const* inout) {
@@ -39,6 +42,10 @@ void hot_local_all_reduce(local& reduce, std::span<float> const* inout) { reduce
 void hot_local_collectives(local& reduce, std::span<float> const* all, std::span<float> const* mine) {
     run_collectives(reduce, *all, *mine);
 }
+bool hot_local_moments(committee& reduce, std::span<float> const* all, std::span<float> const* mean,
+                       std::span<float> const* deviation) {
+    return run_moments(reduce, *all, *mean, *deviation);
+}
 }
 
 int main() {
@@ -57,5 +64,6 @@ int main() {
                                 .all_reduce = hot_local_all_reduce,
                                 .collectives = hot_local_collectives}
             .run(world);
+        calls_of_committee<committee>{.moments = hot_local_moments}.run(world);
     });
 }

@@ -6,6 +6,7 @@
 #define HERRING_TESTS_HOT_CALLS_HPP
 
 #include <herring/collectives/all_gather.hpp>
+#include <herring/collectives/all_moments.hpp>
 #include <herring/collectives/broadcast.hpp>
 #include <herring/collectives/reduce_scatter.hpp>
 #include <herring/herring.hpp>
@@ -53,6 +54,25 @@ template <class Reducer> void run_collectives(Reducer& reduce, std::span<float> 
     herring::all_gather(reduce, mine, all);
     herring::broadcast(reduce, all, 0);
 }
+
+/// Mean and deviation of all ranks.
+template <class Reducer>
+bool run_moments(Reducer& reduce, std::span<float> all, std::span<float> mean, std::span<float> deviation) {
+    return herring::all_moments(reduce, all, mean, deviation).exceeds(0.5f);
+}
+/// A program's hot function of a committee, which is called once.
+template <class Reducer> struct calls_of_committee {
+    bool (*moments)(Reducer&, std::span<float> const* all, std::span<float> const* mean,
+                    std::span<float> const* deviation);
+
+    void run(herring::world& world) const {
+        std::vector<float> memory(3 * 5000, 1.0f);
+        std::span<float> const all(memory.data(), 5000), mean(memory.data() + 5000, 5000),
+            deviation(memory.data() + 10'000, 5000);
+        Reducer reduce(world);
+        moments(reduce, &all, &mean, &deviation);
+    }
+};
 
 /// A program's hot functions of one reducer.
 template <class Reducer> struct calls_of_reducer {

@@ -27,6 +27,9 @@ using checked = herring::transport::checked<tcp>;
 using both =
     herring::reducer<float, tcp, herring::intra_node::shared_memory, herring::update::average, tracing>;
 
+using committee =
+    herring::reducer<float, tcp, herring::intra_node::shared_memory, herring::update::moments, tracing>;
+
 extern "C" {
 bool hot_tcp_post_send(tcp& t, herring::peer_id to, std::uint64_t tag,
                        std::span<std::byte const> const* from) {
@@ -62,6 +65,10 @@ void hot_both_all_reduce(both& reduce, std::span<float> const* inout) { reduce.a
 void hot_both_collectives(both& reduce, std::span<float> const* all, std::span<float> const* mine) {
     run_collectives(reduce, *all, *mine);
 }
+bool hot_both_moments(committee& reduce, std::span<float> const* all, std::span<float> const* mean,
+                      std::span<float> const* deviation) {
+    return run_moments(reduce, *all, *mean, *deviation);
+}
 }
 
 namespace {
@@ -73,6 +80,7 @@ void ranks(herring::world& world) {
                            .all_reduce = hot_both_all_reduce,
                            .collectives = hot_both_collectives}
         .run(world);
+    calls_of_committee<committee>{.moments = hot_both_moments}.run(world);
     // Each rank sends to the one of its number on the other node.
     calls_of_transport<tcp>{.post_send = hot_tcp_post_send,
                             .post_receive = hot_tcp_post_receive,

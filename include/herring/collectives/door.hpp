@@ -23,8 +23,9 @@ namespace HERRING_NAMESPACE::detail {
 template <bool OnDevice> struct collective_on_host {
     static constexpr bool value = true;
     static_assert(!OnDevice,
-                  "[HRG-D03] reducer: its tensors lie on a device, where reduce_scatter, all_gather and "
-                  "broadcast do not reach yet; a common slip is one reducer for both; construct one without "
+                  "[HRG-D03] reducer: its tensors lie on a device, where reduce_scatter, all_gather, "
+                  "broadcast and all_moments do not reach yet; a common slip is one reducer for both; "
+                  "construct one without "
                   "nvlink or pcie_staging for these calls");
 };
 /// `IsForm`: the arguments behind the reducer are those of reduce_scatter and all_gather, or of broadcast.
@@ -114,6 +115,30 @@ struct door {
         return ended;
     }
 
+    /// The mean and the deviation of all ranks' buffers.
+    ///
+    /// Errors: as above.
+    template <class Pack, class Element>
+    static status run_moments(basic_reducer<Pack>& reduce, std::span<Element const> in,
+                              std::span<Element> mean, std::span<Element> deviation, time_point deadline) {
+        using update = typename rule<typename Pack::update>::type;
+        constexpr char const* operation = "all_moments";
+        call const here(reduce.calls_, operation);
+        if (failure const* const why = reduce.session_.failed()) return status(*why);
+        reduce.parts_->steps.check_between_steps(operation);
+        int const ranks = reduce.session_.ranks().size();
+        check_divisor(reduce.calls_, operation, update::name, update::divisor_of_squares(ranks), ranks);
+        check_moments(reduce.calls_, operation, std::as_bytes(in), std::as_bytes(mean),
+                      std::as_bytes(deviation), sizeof(Element));
+        status ended = reduce.parts_->collectives.run(reduce.session_,
+                                                      {.operation = number_of<Pack, moments<Pack>>(),
+                                                       .name = operation,
+                                                       .second_out = deviation.data()},
+                                                      in.data(), mean.data(), in.size(), deadline);
+        reduce.session_.rethrow_of_handlers();
+        return ended;
+    }
+
     template <class Pack, class Operation> static constexpr std::uint8_t number_of() noexcept {
         return session<Pack>::template number_of<Operation>();
     }
@@ -127,6 +152,10 @@ struct door {
     template <class Pack> static constexpr bool on_device = session<Pack>::store::on_device;
     template <class Pack> static constexpr bool rule_is_named = rule<typename Pack::update>::is_named;
     template <class Pack> using reduce_scatter = typename session<Pack>::reduce_scatter;
+    template <class Pack> using moments = typename session<Pack>::moments;
+    template <class Pack>
+    static constexpr bool gives_deviations =
+        detail::gives_deviations<typename rule<typename Pack::update>::type>;
 };
 
 /// The element type of a reducer, where it is not to be deduced: a std::vector is taken too.

@@ -25,6 +25,9 @@ struct socket_report {
     std::size_t in_flight = 0;                ///< bytes that are sent and not acknowledged, in whole packets
     unsigned unanswered = 0;    ///< retransmissions and probes in a row that nothing has answered
     std::uint64_t received = 0; ///< bytes, since the connection was made
+    std::uint32_t lost =
+        0; ///< packets that were sent again, and not for nothing, since the connection was made
+    bool on_its_way = false; ///< what was sent has not all been acknowledged
 
     /// False: it is no such connection.
     ///
@@ -49,8 +52,10 @@ constexpr std::size_t flight_bound(socket_report const& of) noexcept {
 /// The thread of the control connections looks at them with each heartbeat. Data that comes in is a sign of life of the rank that
 /// sent it: over a slow link heartbeats queue behind it. Acknowledgements are not: they come from a host. What a connection
 /// may have in flight is bounded while its link is slow, so that little waits in queues before the next heartbeat.
+/// A socket whose transport has ended is kept while what was sent over it is on its way: one that is closed with bytes that nobody
+/// has read, or that gets some later, resets the connection, and the other end loses what has not arrived.
 /// Threads:  any. A socket is taken out before it is closed.
-/// Lifetime: held by the world and by each `data_socket`; the last one frees it.
+/// Lifetime: held by the world and by each `data_socket`; the last one frees it, and closes what is kept.
 /// Cost:     a look is one system call a connection.
 class data_sockets {
   public:
@@ -62,11 +67,17 @@ class data_sockets {
     /// Errors: `std::bad_alloc`.
     HERRING_SEPARABLE void add(int rank, int socket);
     HERRING_SEPARABLE void remove(int socket) noexcept;
+    /// Nothing is sent over `socket` any more, nor read. Closes it, as soon as all has arrived.
+    HERRING_SEPARABLE void keep(int socket) noexcept;
+    /// Closes kept sockets over which all has arrived. Returns whether any is left.
+    HERRING_SEPARABLE bool close_arrived() noexcept;
 
     /// Calls `report(socket_report const&)` for each connection, and bounds what those over slow links have in flight.
     template <class Report> HERRING_SETUP void look(Report&& report) {
+        (void)close_arrived();
         monitor::guard const held(lock_);
         for (entry* e = first_; e != nullptr; e = e->next) {
+            if (e->kept) continue;
             socket_report found;
             found.rank = e->rank;
             if (!found.read(e->socket)) continue;
@@ -82,10 +93,11 @@ class data_sockets {
         entry* next;
         bool bounded = false;
         bool prompt = false; // sends again after a second at most
+        bool kept = false;
     };
 
     data_sockets() = default;
-    ~data_sockets() = default;
+    HERRING_SEPARABLE ~data_sockets();
     HERRING_SEPARABLE static void adapt(entry& e, socket_report const& found) noexcept;
 
     std::atomic<int> uses_{1};
@@ -110,6 +122,8 @@ class data_socket {
 
     /// Before the socket is closed.
     HERRING_SEPARABLE void reset() noexcept;
+    /// Hands the socket over to the world: nothing is sent over it any more, nor read.
+    HERRING_SEPARABLE void keep() noexcept;
 
   private:
     data_sockets* of_ = nullptr;

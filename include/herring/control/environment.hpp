@@ -46,8 +46,9 @@ struct host_and_port {
     std::uint16_t port = 0;
 };
 
-/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error.
-HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name) {
+/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error. `least`: port.
+HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name,
+                                                 int least = 1) {
     auto const refuse = [&](std::string_view why) { bad_setting({name, " is '", text, "'", why}); };
     std::string_view host, port;
     if (!text.empty() && text[0] == '[') {
@@ -66,9 +67,10 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
             refuse("; put an IPv6 address in brackets, for example [::1]:4711");
     }
     if (host.empty()) refuse(", which has no host; write host:port, for example 10.0.0.1:4711");
-    long long const number = number_in(port, 1, 65535);
+    long long const number = number_in(port, least, 65535);
     if (number < 0)
-        bad_setting({name, " is '", text, "', whose port '", port, "' is not a number from 1 to 65535"});
+        bad_setting(
+            {name, " is '", text, "', whose port '", port, "' is not a number from ", least, " to 65535"});
     return {std::string(host), static_cast<std::uint16_t>(number)};
 }
 
@@ -93,19 +95,21 @@ HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
     return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
-/// The secrets of options or variables; nothing where none is given.
+/// The secrets of options or variables; nothing where none is given. `owner`: the name of the struct of options, for errors.
 ///
 /// Errors: `bad_argument` naming the option or variable, and never showing what it has.
-HERRING_SETUP inline std::optional<secrets> read_secret(join_options const& options, variables const& from) {
+HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string> const& secret_text,
+                                                        std::string const& secret_file,
+                                                        std::string_view owner, variables const& from) {
     std::optional<secrets> found;
-    bool const by_option = options.secret.has_value() || !options.secret_file.empty();
-    char const* const text_name = by_option ? "join_options::secret" : "HERRING_SECRET";
-    char const* const file_name = by_option ? "join_options::secret_file" : "HERRING_SECRET_FILE";
-    bool const has_text = by_option ? options.secret.has_value() : from.is_set("HERRING_SECRET");
+    bool const by_option = secret_text.has_value() || !secret_file.empty();
+    std::string const text_name = by_option ? detail::text({owner, "::secret"}) : "HERRING_SECRET";
+    std::string const file_name = by_option ? detail::text({owner, "::secret_file"}) : "HERRING_SECRET_FILE";
+    bool const has_text = by_option ? secret_text.has_value() : from.is_set("HERRING_SECRET");
     std::string_view const text = !has_text   ? std::string_view()
-                                  : by_option ? std::string_view(*options.secret)
+                                  : by_option ? std::string_view(*secret_text)
                                               : from.text("HERRING_SECRET");
-    std::string const file = by_option ? options.secret_file : std::string(from.text("HERRING_SECRET_FILE"));
+    std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
     if (has_text && !file.empty())
         bad_setting({text_name, " and ", file_name, " are both given; give one of them"});
     if (has_text) {
@@ -119,18 +123,21 @@ HERRING_SETUP inline std::optional<secrets> read_secret(join_options const& opti
     }
     return found;
 }
+HERRING_SETUP inline std::optional<secrets> read_secret(join_options const& options, variables const& from) {
+    return read_secret(options.secret, options.secret_file, "join_options", from);
+}
 
 /// A secret, if any, that somebody may guess is refused, or warned of.
-HERRING_SETUP inline void check_strength(std::optional<secrets> const& given, bool require_secret) {
+HERRING_SETUP inline void check_strength(std::optional<secrets> const& given, bool require_secret,
+                                         std::string_view owner = "join_options") {
     if (require_secret && !given)
-        bad_setting(
-            {"join_options::require_secret is set, and there is no secret; give join_options::secret_file, "
-             "HERRING_SECRET_FILE or HERRING_SECRET, made by: openssl rand -hex 32"});
+        bad_setting({owner, "::require_secret is set, and there is no secret; give ", owner,
+                     "::secret_file, HERRING_SECRET_FILE or HERRING_SECRET, made by: openssl rand -hex 32"});
     if (!given || !(given->proves.weak() || (given->also && given->also->weak()))) return;
     if (require_secret)
-        bad_setting(
-            {"join_options::require_secret is set, and the secret is a text that somebody may guess, not 64 "
-             "hexadecimal digits; make one by: openssl rand -hex 32"});
+        bad_setting({owner,
+                     "::require_secret is set, and the secret is a text that somebody may guess, not 64 "
+                     "hexadecimal digits; make one by: openssl rand -hex 32"});
     static std::atomic<bool> said{false};
     if (!said.exchange(true))
         std::fprintf(

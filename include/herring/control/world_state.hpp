@@ -93,6 +93,9 @@ class reducer_entry {
     reducer_entry* before_ = nullptr;
 };
 
+/// How long a rank that leaves waits until the others have what it sent last.
+inline constexpr std::chrono::seconds longest_arrival{5};
+
 /// Shared by the world and each of its reducers, on the heap; the last holder frees it, and the backend with it.
 ///
 /// When the world is destroyed or assigned before its reducers, the rank leaves at that time, the reducers refuse every

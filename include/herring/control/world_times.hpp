@@ -77,6 +77,12 @@ constexpr std::chrono::milliseconds hopeless_after(failure_detector_options cons
     return std::min<std::chrono::milliseconds>(times.peer_timeout, std::chrono::milliseconds(5'000)) * 2 / 5;
 }
 
+/// For how long a message that decides whom an error names is waited for where the network loses packets: 2.75 s of 5 s.
+constexpr std::chrono::milliseconds longest_hold_up(failure_detector_options const& times) noexcept {
+    return std::min<std::chrono::milliseconds>(times.peer_timeout, std::chrono::milliseconds(5'000)) * 11 /
+           20;
+}
+
 } // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_CONTROL_WORLD_TIMES_HPP

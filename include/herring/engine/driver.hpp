@@ -142,9 +142,8 @@ template <class Core, class Waiting> class wait_loop {
         question_ = of.probe;
         if (failure const* const why = ranks_.failed())
             core_.end(as_seen_by(*why, ranks_.rank()), false);
-        else if (question_ == 0 ||
-                 waited_ > detector(ranks_).times().verdict_timeout) // nobody was asked, or nobody told
-            core_.end(of.why);
+        else if (question_ == 0 || (waited_ > detector(ranks_).times().verdict_timeout && !of.held_up))
+            core_.end(of.why); // nobody was asked, or nobody told
     }
 
     Core& core_;

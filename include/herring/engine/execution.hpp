@@ -61,6 +61,10 @@ struct execution {
     std::size_t own_begin = 0;    ///< element of the bucket that lies at `own`
     std::size_t out_begin = 0;    ///< element of the bucket that lies at `out`
 
+    // Operations with two results for each element: the second ones are a bucket behind the first.
+    std::size_t second_begin = 0;    ///< element of the bucket's memory where second results begin
+    std::byte* second_out = nullptr; ///< where they land, if `out` is given
+
     // Set by the engine.
     lending how = lending::none; ///< swap: `own` and `home` are the other rank's now, and hold `next`
     std::ptrdiff_t* local_offsets = nullptr; ///< local rank → from this rank's part to its part, in bytes

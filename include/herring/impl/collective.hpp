@@ -44,6 +44,32 @@ HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::sp
                              " to ", own.end(), " of that buffer, or memory beside it"});
 }
 
+HERRING_SEPARABLE void check_moments(calls& checks, char const* operation, std::span<std::byte const> in,
+                                     std::span<std::byte const> mean, std::span<std::byte const> deviation,
+                                     std::size_t element_bytes) {
+    if (in.size() != mean.size() || in.size() != deviation.size())
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"one size is due: ", in.size() / element_bytes, " elements in, ",
+                             mean.size() / element_bytes, " means and ", deviation.size() / element_bytes,
+                             " deviations out"});
+    check_apart(checks, operation, in, mean, element_bytes);
+    check_apart(checks, operation, in, deviation, element_bytes);
+    if (!mean.empty() && mean.data() == deviation.data())
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"the means and the deviations of ", in.size() / element_bytes,
+                             " elements have one buffer: give two"});
+    check_apart(checks, operation, mean, deviation, element_bytes);
+}
+
+HERRING_SEPARABLE void check_divisor(calls& checks, char const* operation, char const* rule, int divisor,
+                                     int ranks) {
+    if (divisor < 1)
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"by the rule '", rule, "' the squares of ", ranks,
+                             ranks == 1 ? " rank are" : " ranks are", " divided by ", divisor,
+                             ": take update::moments, or more ranks"});
+}
+
 HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, int ranks) {
     if (root < 0 || root >= ranks)
         checks.throw_misuse(errc::bad_argument, operation,

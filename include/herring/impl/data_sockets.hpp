@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -29,9 +30,14 @@ struct kernel_tcp_info {
         rcv_space;
     std::uint32_t total_retrans;
     std::uint64_t pacing_rate, max_pacing_rate, bytes_acked, bytes_received;
-    std::uint32_t segs_out, segs_in, notsent_bytes, min_rtt;
+    std::uint32_t segs_out, segs_in, notsent_bytes, min_rtt, data_segs_in, data_segs_out;
+    std::uint64_t delivery_rate, busy_time, rwnd_limited, sndbuf_limited;
+    std::uint32_t delivered, delivered_ce;
+    std::uint64_t bytes_sent, bytes_retrans;
+    std::uint32_t dsack_dups;
 };
-static_assert(offsetof(kernel_tcp_info, last_data_recv) == 52 && offsetof(kernel_tcp_info, min_rtt) == 148);
+static_assert(offsetof(kernel_tcp_info, last_data_recv) == 52 && offsetof(kernel_tcp_info, min_rtt) == 148 &&
+              offsetof(kernel_tcp_info, dsack_dups) == 216);
 
 HERRING_SEPARABLE bool socket_report::read(int socket) noexcept {
     kernel_tcp_info info{};
@@ -40,11 +46,14 @@ HERRING_SEPARABLE bool socket_report::read(int socket) noexcept {
     since_data = std::chrono::milliseconds(info.last_data_recv);
     since_packet = std::chrono::milliseconds(std::min(info.last_data_recv, info.last_ack_recv));
     round_trip = std::chrono::microseconds(std::max(info.rtt, 1u));
-    bool const measured = size >= sizeof info && info.min_rtt != 0 && info.min_rtt < info.rtt;
+    bool const measured =
+        size >= offsetof(kernel_tcp_info, data_segs_in) && info.min_rtt != 0 && info.min_rtt < info.rtt;
     queueing = std::chrono::microseconds(measured ? info.rtt - info.min_rtt : 0);
     in_flight = std::size_t{info.unacked} * info.snd_mss;
     received = info.bytes_received;
     unanswered = std::max<unsigned>(info.retransmits, info.probes);
+    lost = info.total_retrans - std::min(info.dsack_dups, info.total_retrans);
+    on_its_way = info.state != TCP_CLOSE && (info.unacked != 0 || info.notsent_bytes != 0);
     return true;
 }
 
@@ -65,6 +74,44 @@ HERRING_SEPARABLE void data_sockets::remove(int socket) noexcept {
         if ((*e)->socket != socket) continue;
         delete std::exchange(*e, (*e)->next);
         return;
+    }
+}
+
+HERRING_SEPARABLE void data_sockets::keep(int socket) noexcept {
+    monitor::guard const held(lock_);
+    for (entry** e = &first_; *e != nullptr; e = &(*e)->next) {
+        if ((*e)->socket != socket) continue;
+        socket_report found;
+        (*e)->kept = found.read(socket) && found.on_its_way;
+        ::shutdown(socket, SHUT_WR);
+        if ((*e)->kept) return;
+        ::close(socket);
+        delete std::exchange(*e, (*e)->next);
+        return;
+    }
+}
+
+HERRING_SEPARABLE bool data_sockets::close_arrived() noexcept {
+    monitor::guard const held(lock_);
+    bool any = false;
+    for (entry** e = &first_; *e != nullptr;) {
+        socket_report found;
+        bool const stays = (*e)->kept && found.read((*e)->socket) && found.on_its_way;
+        any |= stays;
+        if (!(*e)->kept || stays) {
+            e = &(*e)->next;
+        } else {
+            ::close((*e)->socket);
+            delete std::exchange(*e, (*e)->next);
+        }
+    }
+    return any;
+}
+
+HERRING_SEPARABLE data_sockets::~data_sockets() {
+    while (first_ != nullptr) {
+        if (first_->kept) ::close(first_->socket);
+        delete std::exchange(first_, first_->next);
     }
 }
 
@@ -101,6 +148,13 @@ HERRING_SEPARABLE data_socket::data_socket(data_sockets* of, int rank, int socke
 HERRING_SEPARABLE void data_socket::reset() noexcept {
     if (of_ == nullptr) return;
     of_->remove(socket_);
+    of_->release();
+    of_ = nullptr;
+}
+
+HERRING_SEPARABLE void data_socket::keep() noexcept {
+    if (of_ == nullptr) return;
+    of_->keep(socket_);
     of_->release();
     of_ = nullptr;
 }

@@ -11,12 +11,15 @@
 #include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
+
+#include <poll.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -48,6 +51,15 @@ HERRING_SEPARABLE world_state* world_state::none() noexcept {
 
 HERRING_SEPARABLE void world_state::release() noexcept {
     if (this == none() || holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    // What this rank sent last may be on its way still, to ranks that wait for it.
+    time_point const deadline = clock::now() + longest_arrival;
+    if (!ended_.load(std::memory_order_acquire)) info.control.table->leave(info.control.self);
+    auto const failed = [&] {
+        return info.control.board.first_failure->load(std::memory_order_relaxed) != 0;
+    };
+    for (int ms = 1; data != nullptr && data->close_arrived() && !failed() && clock::now() < deadline;
+         ms = std::min(2 * ms, 20))
+        (void)::poll(nullptr, 0, ms);
     info.control.table->destroy(info.control.self);
     delete this;
 }

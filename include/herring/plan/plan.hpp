@@ -280,6 +280,8 @@ struct division {
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
     bool all_give = true;                ///< see `route_of`
+    std::size_t part_width =
+        1; ///< numbers that a node's part has of each element; a slot has room for its chunk's
 };
 
 /// The route of a bucket of `bytes` bytes. `all_give`: every rank contributes all of it and takes all of it. The
@@ -340,14 +342,17 @@ constexpr void divide(bucket& result, bucket_view const& view, plan const& facts
     bool const one_node = facts.nodes == 1;
     result.elements = view.elements;
     result.first_shard = static_cast<std::uint32_t>(shards.size());
-    result.path = route_of(view.elements * facts.element_bytes, facts, of.all_give);
+    std::size_t const width = one_node ? 1 : of.part_width;
+    result.path = route_of(view.elements * facts.element_bytes * width, facts, of.all_give);
     std::size_t const chunk =
-        std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) / facts.element_bytes,
+        std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) /
+                     (facts.element_bytes * width),
                  std::size_t{1}); // local chunks may be smaller than an element of 256 bytes
+    std::size_t const line = width == 1 ? facts.line_elements : std::min(facts.line_elements, chunk);
     std::uint32_t chunks = 0;
     auto const add = [&](std::size_t offset, std::size_t elements, server_id server) {
         if (elements == 0) return;
-        shard part = cut(offset, elements, server, chunk, facts.line_elements, facts.largest_node);
+        shard part = cut(offset, elements, server, chunk, line, facts.largest_node);
         part.first_chunk = chunks;
         chunks += part.chunks;
         shards.push_back(part);

@@ -1,4 +1,4 @@
-// herring: the axes of a reducer, in one list.
+// herring: the axes of a reducer, in one list, and those of an ensemble.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_POLICY_AXES_HPP
 #define HERRING_POLICY_AXES_HPP
@@ -24,7 +24,14 @@ namespace HERRING_NAMESPACE {
     AXIS(waiting, false)                                                                                     \
     AXIS(trace, false)
 
-/// What a reducer is composed of. A policy says which axis it is for with `using axis = axes::<axis>;`.
+/// The axes that only an ensemble has; it takes `transport` and `waiting` too. A reducer refuses policies of these.
+#define HERRING_ENSEMBLE_AXES(AXIS)                                                                          \
+    AXIS(combine, true)                                                                                      \
+    AXIS(wire, true)                                                                                         \
+    AXIS(outputs, true)                                                                                      \
+    AXIS(quorum, false)
+
+/// What a reducer, or an ensemble, is composed of. A policy says which axis it is for with `using axis = axes::<axis>;`.
 namespace axes {
 #define HERRING_AXIS(axis, agree)                                                                            \
     struct axis {                                                                                            \
@@ -32,6 +39,7 @@ namespace axes {
         static constexpr bool must_agree = agree;                                                            \
     };
 HERRING_AXES(HERRING_AXIS)
+HERRING_ENSEMBLE_AXES(HERRING_AXIS)
 #undef HERRING_AXIS
 } // namespace axes
 
@@ -60,6 +68,7 @@ template <class... Axes> struct drop_first;
 template <class First, class... Axes> struct drop_first<First, Axes...> { using type = axis_list<Axes...>; };
 #define HERRING_AXIS(axis, agree) , axes::axis
 using all_axes = typename drop_first<void HERRING_AXES(HERRING_AXIS)>::type;
+using ensemble_axes = typename drop_first<void HERRING_ENSEMBLE_AXES(HERRING_AXIS)>::type;
 #undef HERRING_AXIS
 
 template <class Axis> inline constexpr int axis_index = all_axes::index_of<Axis>();

@@ -22,7 +22,6 @@ template <> struct default_policy<axes::placement> { using type = placement::col
 template <> struct default_policy<axes::fusion> { using type = fusion::balanced_buffer<>; };
 template <> struct default_policy<axes::update> { using type = update::unnamed_average; };
 template <> struct default_policy<axes::progress> { using type = progress::caller; };
-template <> struct default_policy<axes::waiting> { using type = waiting::adaptive; };
 template <> struct default_policy<axes::trace> { using type = trace::off; };
 
 } // namespace HERRING_NAMESPACE

@@ -41,10 +41,16 @@ template <class Policy>
 concept with_axis = requires {
     typename Policy::axis;
 };
-constexpr bool is_blank(char const* name) noexcept { return name == nullptr || *name == 0; }
+// Of nullptr it is no constant. A name is not compared with nullptr: with g++'s sanitizers no address is constant then.
+constexpr char first_letter(char const* name) noexcept { return *name; }
+template <char Letter> inline constexpr bool is_letter = Letter != 0;
 template <class Policy>
-concept nameless = requires {
-    requires detail::is_blank(Policy::name);
+concept with_name = requires {
+    detail::first_letter(Policy::name);
+};
+template <class Policy>
+concept nameless = with_name<Policy> && !requires {
+    requires is_letter<detail::first_letter(Policy::name)>;
 };
 template <class Axis>
 concept with_default = requires {
@@ -67,6 +73,15 @@ template <class Policy> constexpr pack_error error_of_policy() noexcept {
         return pack_error::nameless;
     else
         return pack_error::none;
+}
+
+// The error of a policy that is checked outside a pack: it may be for an ensemble.
+template <class Policy> constexpr pack_error error_of_policy_alone() noexcept {
+    constexpr pack_error found = error_of_policy<Policy>();
+    if constexpr (found == pack_error::unknown_axis)
+        return ensemble_axes::index_of<typename Policy::axis>() < 0 ? found : pack_error::none;
+    else
+        return found;
 }
 
 template <class Element> constexpr pack_error error_of_element() noexcept {
@@ -133,8 +148,9 @@ struct no_pack {};
 template <class Element, class... Policy> constexpr diagnosis diagnose() noexcept {
     if constexpr (!std::is_same_v<Element, no_pack> && error_of_element<Element>() != pack_error::none)
         return {error_of_element<Element>(), -1};
-    else if constexpr (std::is_same_v<Element, no_pack> ||
-                       first_error_of_policies<Policy...>() != pack_error::none)
+    else if constexpr (std::is_same_v<Element, no_pack>)
+        return {error_of_policy_alone<Policy...>(), -1}; // one policy
+    else if constexpr (first_error_of_policies<Policy...>() != pack_error::none)
         return {first_error_of_policies<Policy...>(), -1};
     else if constexpr (axis_named_twice<Policy...>() >= 0)
         return {pack_error::none, axis_named_twice<Policy...>()};

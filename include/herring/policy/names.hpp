@@ -28,6 +28,11 @@ template <class Inner> class checked;
 template <class Inner> class sealed;
 } // namespace HERRING_NAMESPACE::transport
 
+namespace HERRING_NAMESPACE::update {
+struct moments;
+struct sample_moments;
+} // namespace HERRING_NAMESPACE::update
+
 namespace HERRING_NAMESPACE::gpu {
 class cuda_runtime;
 template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_pcie_staging;
@@ -74,6 +79,8 @@ template <class Runtime, gpu::peer_sums_tuning Tuning>
 inline constexpr int declared_name<gpu::basic_nvlink<Runtime, Tuning>> = 5;
 template <class Inner> inline constexpr int declared_name<transport::checked<Inner>> = 6;
 template <class Inner> inline constexpr int declared_name<transport::sealed<Inner>> = 7;
+template <> inline constexpr int declared_name<update::moments> = 8;
+template <> inline constexpr int declared_name<update::sample_moments> = 9;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

@@ -14,7 +14,17 @@
 #include <cstddef>
 #include <type_traits>
 
+namespace HERRING_NAMESPACE::operations {
+template <class Element, class Update> class moments;
+}
+
 namespace HERRING_NAMESPACE::detail {
+
+/// The engine has an operation that reducers of most rules do not: it is defined where its call is.
+template <class Update, class Element>
+concept operations_are_here = !gives_deviations<Update> || requires {
+    sizeof(operations::moments<Element, Update>);
+};
 
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
     // Within these limits no number of chunks or bytes overflows.
@@ -30,7 +40,8 @@ template <class Pack> struct reducible {
     static constexpr bool carried = transport::facts.tag_bits >= 64 &&
                                     carries<transport>(transport::facts.tuning) &&
                                     carries<transport>(transport::facts.same_host_tuning);
-    static constexpr bool value = known && carried;
+    static constexpr bool included = operations_are_here<typename Pack::update, typename Pack::element>;
+    static constexpr bool value = known && carried && included;
     static_assert(
         known,
         "[HRG-M05] reducer: every node has to contribute and to serve, and the facts of this placement say "
@@ -42,6 +53,11 @@ template <class Pack> struct reducible {
         "to "
         "65536, and messages of two chunks' size; a common slip is a chunk_bytes of 1024, for a test; "
         "leave chunk_bytes and window_bytes out for their defaults");
+    static_assert(
+        !known || !carried || included,
+        "[HRG-M09] update: a reducer with moments or sample_moments needs the operation of "
+        "all_moments; a common slip is to include the rule's header alone; include "
+        "herring/collectives/all_moments.hpp, which includes the rules, before reducer<...> is named");
 };
 template <class Element> struct reducible<rejected<Element>> { static constexpr bool value = true; };
 

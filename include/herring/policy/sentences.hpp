@@ -83,6 +83,8 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(5, "intra_node::nvlink", "intra_node/nvlink.cuh");
     HERRING_HEADER(6, "transport::checked", "transport/checked.hpp");
     HERRING_HEADER(7, "transport::sealed", "transport/sealed.hpp");
+    HERRING_HEADER(8, "update::moments", "collectives/all_moments.hpp");
+    HERRING_HEADER(9, "update::sample_moments", "collectives/all_moments.hpp");
 #undef HERRING_HEADER
 };
 

@@ -88,6 +88,21 @@ template <class Transport, class IntraNode> class session_links : public session
     manual_lifetime<Transport> transport_;
 };
 
+/// The engine of a session, with the operations that the calls of its rule need.
+template <class Transport, class IntraNode, class Trace, class Element, class Update, class... More>
+using engine_with = engine<Transport, IntraNode, Trace, operations::reduce<Element, Update>,
+                           operations::reduce_scatter<Element, Update>, operations::all_gather,
+                           operations::broadcast, More...>;
+template <class Transport, class IntraNode, class Trace, class Element, class Update> struct engine_of {
+    using type = engine_with<Transport, IntraNode, Trace, Element, Update>;
+};
+template <class Transport, class IntraNode, class Trace, class Element, class Update>
+requires gives_deviations<Update>
+struct engine_of<Transport, IntraNode, Trace, Element, Update> {
+    using type =
+        engine_with<Transport, IntraNode, Trace, Element, Update, operations::moments<Element, Update>>;
+};
+
 /// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
 ///
 /// Constructed in phases, each collective: `connect` plans, maps the memory and connects; `open` lets messages come. What
@@ -140,6 +155,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         return engine_type::template number_of<Operation>();
     }
     using reduce_scatter = operations::reduce_scatter<element, typename rule<typename Pack::update>::type>;
+    using moments = operations::moments<element, typename rule<typename Pack::update>::type>;
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
@@ -165,11 +181,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
 
   private:
-    using engine_type =
-        engine<transport_type, intra_node_type, trace_type,
-               operations::reduce<element, typename rule<typename Pack::update>::type>,
-               operations::reduce_scatter<element, typename rule<typename Pack::update>::type>,
-               operations::all_gather, operations::broadcast>;
+    using engine_type = typename engine_of<transport_type, intra_node_type, trace_type, element,
+                                           typename rule<typename Pack::update>::type>::type;
     static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;

@@ -10,6 +10,7 @@
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/owned.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/plan/twofold.hpp"
 #include "herring/range.hpp"
 #include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
@@ -39,7 +40,9 @@ struct collective_program {
     share gives = share::all;
     share takes = share::all;
     int root = -1;
+    void* second_out = nullptr; ///< where second results go, of an operation with two for each element
 
+    constexpr bool is_twofold() const noexcept { return second_out != nullptr; }
     constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
     /// Every rank gives all, and takes all.
     constexpr bool is_symmetric() const noexcept { return gives == share::all && takes == share::all; }
@@ -61,6 +64,13 @@ inline void check_apart(calls& checks, char const* operation, std::span<std::byt
 HERRING_SEPARABLE void check_owned(calls& checks, char const* operation, std::span<std::byte const> whole,
                                    std::span<std::byte const> part, range const& own,
                                    std::size_t element_bytes);
+/// Throws when the buffers of an all_moments differ in size, or overlap but for the input that is one of the results.
+HERRING_SEPARABLE void check_moments(calls& checks, char const* operation, std::span<std::byte const> in,
+                                     std::span<std::byte const> mean, std::span<std::byte const> deviation,
+                                     std::size_t element_bytes);
+/// Throws when the sum of squares of `ranks` contributions is divided by nothing.
+HERRING_SEPARABLE void check_divisor(calls& checks, char const* operation, char const* rule, int divisor,
+                                     int ranks);
 /// Throws when there is no such rank.
 HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, int ranks);
 
@@ -78,6 +88,7 @@ template <class Store, class Sharding> class collective {
         : session_(session), store_(tensors), bounce_(bounce), rank_(session.ranks().rank()),
           ranks_(session.ranks().size()), element_bytes_(session.plan().element_bytes),
           piece_(session.memory().piece_elements), exchanges_(session.plan().nodes == 1 && ranks_ == 2),
+          twofold_piece_(exchanges_ ? piece_ : twofold_piece(piece_, session.plan())),
           owned_piece_(piece_elements()) {
         auto const count = static_cast<std::size_t>(ranks_);
         for (division* one : {&pieces_, &last_}) {
@@ -111,8 +122,8 @@ template <class Store, class Sharding> class collective {
     struct division {
         bucket whole;
         std::size_t divided = 0; // elements of `whole`, if it has no owners: calls of one size divide it once
-        bool all_give = false;   // that it was divided for
-        std::vector<range> owned; // rank → in the piece
+        bool all_give = false, twofold = false; // that it was divided for
+        std::vector<range> owned;               // rank → in the piece
         std::vector<shard> shards;
     };
 
@@ -160,6 +171,7 @@ template <class Store, class Sharding> class collective {
             e.own_begin = program_.gives == share::owned ? begin : 0;
             e.out_begin = program_.takes == share::owned ? begin : 0;
         }
+        e.second_out = second_out();
         return session.finish(session.submit(e), deadline);
     }
 
@@ -173,8 +185,10 @@ template <class Store, class Sharding> class collective {
                 .fingerprint = fingerprint_of(called_, label_ | piece),
                 .label = no_bucket,
                 .name = program_.name,
-                .owned = of.owned.data()};
+                .owned = of.owned.data(),
+                .second_begin = twofold_begin(of.whole.elements, session_.plan())};
     }
+    std::byte* second_out() const noexcept { return static_cast<std::byte*>(program_.second_out); }
 
     /// The buffer as a list of pieces. With owners a piece has the n-th part of every rank's range, one behind the other; where two
     /// ranks exchange them, its slot has what the other one reads, from its start: then each writes next where it has just read.
@@ -212,6 +226,9 @@ template <class Store, class Sharding> class collective {
                 std::size_t const bytes = n * size * of.element_bytes_;
                 add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
                             elements(n), shared});
+                if (of.program_.is_twofold())
+                    add(segment{nullptr, of.second_out() + bytes,
+                                twofold_begin(elements(n), of.session_.plan()), elements(n), shared});
                 return;
             }
             division const& divided = of.division_of(n, *this);
@@ -249,7 +266,11 @@ template <class Store, class Sharding> class collective {
     bool takes() const noexcept { return program_.takes != share::not_root || rank_ != program_.root; }
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {
-        pieces list{*this, program_.has_owners() ? owned_piece_ : piece_, 0};
+        pieces list{*this,
+                    program_.has_owners()   ? owned_piece_
+                    : program_.is_twofold() ? twofold_piece_
+                                            : piece_,
+                    0};
         // Rank 0 owns most; the others own as much, or one element less.
         std::size_t const most =
             program_.has_owners() ? owned_range(elements_, 0, ranks_).elements : elements_;
@@ -272,12 +293,15 @@ template <class Store, class Sharding> class collective {
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {
-        if (of.divided == elements && of.all_give == program_.is_symmetric()) return;
+        if (of.divided == elements && of.all_give == program_.is_symmetric() &&
+            of.twofold == program_.is_twofold())
+            return;
         of.divided = 0;
         session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
-                                           program_.is_symmetric());
+                                           program_.is_symmetric(), program_.is_twofold());
         of.divided = elements;
         of.all_give = program_.is_symmetric();
+        of.twofold = program_.is_twofold();
     }
 
     /// Piece n, which has `most` elements, or `most` of rank 0's range.
@@ -302,8 +326,9 @@ template <class Store, class Sharding> class collective {
     std::size_t const piece_; // elements that a bounce slot has room for
     bool const
         exchanges_; // two ranks are the world and share a node: each reads the other's slot, and keeps it
-    std::size_t const owned_piece_; // of each rank's range, in one piece
-    division pieces_, last_;        // all pieces but the last; that one, or a buffer in place
+    std::size_t const twofold_piece_; // where a slot has second results too; exchanged, it has none
+    std::size_t const owned_piece_;   // of each rank's range, in one piece
+    division pieces_, last_;          // all pieces but the last; that one, or a buffer in place
 
     // of the call under way
     collective_program program_;

@@ -13,6 +13,7 @@
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/plan/topology.hpp"
+#include "herring/plan/twofold.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/world.hpp"
 
@@ -57,15 +58,19 @@ class session_base {
     herring::counters counters() const noexcept { return engine_->counters(); }
 
     /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call, for errors;
-    /// `all_give`: see `route_of`.
+    /// `all_give`: see `route_of`; `twofold`: for two results of each element.
     template <class Sharding>
     void divide(std::size_t elements, bucket& result, std::vector<shard>& shards, char const* operation,
-                bool all_give) {
+                bool all_give, bool twofold) {
         bucket_tensor const whole{0, 0, elements};
+        bucket_view const view{elements, plan_.line_elements, std::span(&whole, 1)};
+        division const how{.rank = ranks_.rank(), .operation = operation, .all_give = all_give};
         shards.clear();
         result = {};
-        detail::divide<Sharding>(result, {elements, plan_.line_elements, std::span(&whole, 1)}, plan_, shards,
-                                 {.rank = ranks_.rank(), .operation = operation, .all_give = all_give});
+        if (twofold)
+            divide_twofold<Sharding>(result, view, plan_, shards, how);
+        else
+            detail::divide<Sharding>(result, view, plan_, shards, how);
     }
     /// The same of a bucket of which each rank owns a range.
     HERRING_SEPARABLE void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned,

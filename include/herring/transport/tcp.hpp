@@ -87,8 +87,12 @@ template <tcp_tuning Tuning> class basic_tcp {
 
     ~basic_tcp() {
         for (peer_state& peer : peers_)
-            for (lane& l : peer.lanes)
-                if (l.socket.get() >= 0) ::shutdown(l.socket.get(), SHUT_WR);
+            for (lane& l : peer.lanes) {
+                if (l.socket.get() < 0) continue;
+                if (loop_) loop_->forget(*loop_, l.at);
+                (void)l.socket.release();
+                l.watched.keep(); // what was sent last may be on its way
+            }
     }
 
     bool post_send(peer_id to, std::uint64_t tag, std::span<std::byte const> from,

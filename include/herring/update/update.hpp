@@ -228,6 +228,16 @@ template <class Policy> struct check<axes::update, Policy> {
                   "the facts of another rule; leave with_finish out, and finish is called");
 };
 
+namespace detail {
+/// Whether a rule is of means, and says what their deviations are made of: `moments` and `sample_moments`.
+template <class Policy>
+concept gives_deviations = update_policy<Policy> && requires(int ranks) {
+    // clang-format off
+    { Policy::divisor_of_squares(ranks) } noexcept -> std::same_as<int>;
+    // clang-format on
+};
+} // namespace detail
+
 /// Whether the policy makes sense for an element type (an average of integers does not).
 template <class Policy, class Element>
 concept update_supports = update_policy<Policy> && element_type<Element> &&

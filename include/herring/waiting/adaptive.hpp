@@ -53,4 +53,8 @@ static_assert(std::is_empty_v<adaptive>);
 
 } // namespace HERRING_NAMESPACE::waiting
 
+namespace HERRING_NAMESPACE {
+template <> struct default_policy<axes::waiting> { using type = waiting::adaptive; };
+} // namespace HERRING_NAMESPACE
+
 #endif // HERRING_WAITING_ADAPTIVE_HPP

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,7 +53,8 @@ struct pair {
         ::close(listener);
     }
     ~pair() {
-        for (int const end : ends) ::close(end);
+        for (int const end : ends)
+            if (end >= 0) ::close(end);
     }
 };
 
@@ -102,4 +105,51 @@ TEST_CASE("data sockets: a socket is looked at from its registration until its e
     REQUIRE(::pipe(pipe_ends) == 0);
     CHECK_FALSE(socket_report().read(pipe_ends[0]));
     for (int const end : pipe_ends) ::close(end);
+}
+
+TEST_CASE(
+    "data sockets: one that is kept brings what was sent, whatever comes in meanwhile, and is closed then") {
+    data_sockets* const all = data_sockets::make();
+    REQUIRE(all != nullptr);
+    pair one;
+    data_socket mine(all, 3, one.ends[0]);
+    std::vector<char> bytes(64 << 10);
+    std::size_t sent = 0;
+    for (ssize_t n = 0; (n = ::send(one.ends[0], bytes.data(), bytes.size(), MSG_DONTWAIT)) > 0;)
+        sent += static_cast<std::size_t>(n);
+    REQUIRE(::send(one.ends[1], bytes.data(), 1, 0) == 1); // nobody reads it
+    mine.keep();
+    mine.keep(); // it is not there any more
+    CHECK(ranks_of(*all).empty());
+    CHECK(all->close_arrived());
+    REQUIRE(::send(one.ends[1], bytes.data(), 1, 0) == 1);
+    std::size_t received = 0;
+    ssize_t last = 0;
+    while ((last = ::recv(one.ends[1], bytes.data(), bytes.size(), 0)) > 0)
+        received += static_cast<std::size_t>(last);
+    CHECK(last == 0);
+    CHECK(received == sent);
+    int const number = std::exchange(one.ends[0], -1);
+    while (all->close_arrived()) ::poll(nullptr, 0, 1);
+    CHECK(::fcntl(number, F_GETFD) == -1);
+    all->release();
+}
+
+TEST_CASE("data sockets: what nobody takes is closed with the last holder; what has arrived, at once") {
+    data_sockets* const all = data_sockets::make();
+    REQUIRE(all != nullptr);
+    pair one, two;
+    {
+        data_socket first(all, 3, one.ends[0]), second(all, 5, two.ends[0]);
+        std::vector<char> bytes(64 << 10);
+        while (::send(one.ends[0], bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+        }
+        first.keep();
+        second.keep(); // nothing was sent
+        CHECK(::fcntl(two.ends[0], F_GETFD) == -1);
+        CHECK(::fcntl(one.ends[0], F_GETFD) != -1);
+    }
+    all->release();
+    CHECK(::fcntl(one.ends[0], F_GETFD) == -1);
+    one.ends[0] = two.ends[0] = -1;
 }

@@ -67,17 +67,20 @@ struct stand_in {
 struct judge : detail::no_control {
     int looks_needed = 5;
     int asked = 0;
+    bool held_up = false; // by the network
     detail::suspicion_report heard{};
     std::uint64_t said_when_asked = 0;
 
     world make() {
         detail::membership made;
+        if (held_up) made.times.detector.verdict_timeout = std::chrono::milliseconds(0);
         made.control = detail::control_handle::of(*this);
         return world(std::move(made));
     }
     void report_suspicion(detail::suspicion_report& of) noexcept {
         heard = of;
         of.probe = 7;
+        of.held_up = held_up;
         probe_.store(7);
         said_when_asked = waits_.load();
         if (++asked < looks_needed) return;
@@ -145,6 +148,16 @@ TEST_CASE("driver: without a verdict it ends by itself, and a deadline in the fa
     stand_in patient{.polls_to_go = 100};
     detail::caller_driver<stand_in, waiting::block>(patient, alone, false).until(1, time_point::max());
     CHECK(patient.failed() == nullptr);
+}
+
+TEST_CASE("driver: a verdict that the network holds up is awaited") {
+    judge far_away;
+    far_away.held_up = true;
+    world here = far_away.make();
+    stand_in engine;
+    wait_for<waiting::block>(engine, here, std::chrono::milliseconds(0));
+    REQUIRE(engine.failed() != nullptr);
+    CHECK(engine.own.ended.peer == 2);
 }
 
 TEST_CASE("driver: where nobody can be asked, it ends at the deadline by itself") {

@@ -8,6 +8,12 @@
 #include "doctest/doctest.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 using namespace herring;
@@ -89,4 +95,64 @@ int one_is_looked_at(world& ranks) {
 
 TEST_CASE("tcp: a look at one peer reads nothing of the others, whose messages come with a look at all") {
     CHECK(launch(3, one_is_looked_at) == 0);
+}
+
+namespace {
+/// Rank 1 sends what its kernel takes, and ends its transport, and then its world, before rank 0 has read any of it; what rank 0 sends
+/// meanwhile it does not read.
+int one_ends_early(world& ranks) {
+    constexpr std::size_t bytes = 64 << 10, most = 512;
+    std::vector<int> const peers{1 - ranks.rank()};
+    std::optional<transport::tcp> made(std::in_place, ranks,
+                                       transport_needs{.peers = peers,
+                                                       .receives_per_peer = most,
+                                                       .sends_per_peer = 4,
+                                                       .largest_message = bytes,
+                                                       .timeout = 10s});
+    transport::tcp& moved = *made;
+    std::vector<std::byte> data(bytes * (ranks.rank() == 0 ? most : 1));
+    peer_id const other = peer_id::at(0);
+    std::uint64_t whole = 0;
+    if (ranks.rank() == 1) {
+        for (bool full = false; !full && whole < most;) {
+            bool sent = false;
+            if (!moved.post_send(other, whole, data, whole)) return 1;
+            for (time_point const until = clock::now() + 200ms; !sent && clock::now() < until;)
+                moved.poll([&](completion const& c) noexcept { sent = sent || c.what == completion::sent; });
+            full = !sent;
+            whole += sent ? 1 : 0;
+        }
+        ranks.all_gather(std::as_bytes(std::span(&whole, 1)));
+        ranks.barrier();
+        made.reset();
+        ranks.barrier();
+        return 0;
+    }
+    auto const said = ranks.all_gather(std::as_bytes(std::span(&whole, 1)));
+    std::memcpy(&whole, said[1].data(), sizeof whole);
+    auto const send = [&] {
+        bool sent = false;
+        if (!moved.post_send(other, 7, std::span<std::byte const>(data.data(), 64), 1)) return;
+        while (!sent)
+            moved.poll([&](completion const& c) noexcept { sent = c.what != completion::received; });
+    };
+    send();
+    ranks.barrier();
+    ranks.barrier();
+    send();
+    std::uint64_t got = 0;
+    bool lost = false;
+    for (std::uint64_t i = 0; i < whole; ++i)
+        if (!moved.post_receive(other, i, std::span(data).subspan(i * bytes, bytes), i)) return 2;
+    for (time_point const until = clock::now() + 20s; !lost && clock::now() < until;)
+        moved.poll([&](completion const& c) noexcept {
+            got += c.what == completion::received ? 1 : 0;
+            lost = lost || c.what == completion::lost;
+        });
+    return got == whole && whole > 0 ? 0 : 3;
+}
+} // namespace
+
+TEST_CASE("tcp: what was sent arrives although its sender has ended, and does not read what comes in") {
+    CHECK(launch(2, one_ends_early) == 0);
 }

@@ -32,7 +32,8 @@ class probe_round {
     void postpone(clock::duration time) noexcept { deadline_ += time; }
 
     wait_report& reply(int rank) noexcept { return replies_[static_cast<std::size_t>(rank)]; }
-    bool expired(time_point now) const noexcept { return now >= deadline_; }
+    /// `more`: for a rank that is waited for so much longer.
+    bool expired(time_point now, clock::duration more = {}) const noexcept { return now - more >= deadline_; }
 
     /// The failure that ends the world, or one without a code while replies are missing that decide it.
     ///

@@ -52,7 +52,8 @@ struct suspicion_report {
     bool certain = false;    ///< the suspect is lost or has left; only the reason may be elsewhere
     std::uint32_t probe = 0; ///< its number; 0: there was none yet
     std::chrono::nanoseconds waited{
-        0}; ///< since the probe; time in which this rank was stopped does not count
+        0};               ///< since the probe; time in which this rank was stopped does not count
+    bool held_up = false; ///< the network may hold up a verdict that is due
 };
 
 /// The rank at the end of the chain.

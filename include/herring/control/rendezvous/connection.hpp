@@ -85,6 +85,8 @@ struct connection {
     time_point spoke{};                   // when something last came in here
     time_point regular{};                 // since when it has come without a pause
     time_point unanswered{};              // when the other host last left something unanswered
+    std::uint32_t lost = 0;               // packets
+    time_point lossy_at{};                // when one was last seen, or one without an answer
     std::string from{};
     byte_buffer in{}, out{};
     std::size_t sent = 0;

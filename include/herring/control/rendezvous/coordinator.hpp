@@ -295,8 +295,7 @@ class coordinator final : public control_endpoint<coordinator> {
         if (wait_until_done(sequence, deadline)) return;
         on_deadline_passed(0, clock::now() - started);
         thread_.wake();
-        if (!wait_until_done(sequence, clock::now() + settings_.times.detector.verdict_timeout))
-            set_failure(probes_.suspicion());
+        if (!wait_for_verdict(sequence)) set_failure(probes_.suspicion());
     }
 
     HERRING_SETUP void on_participant(connection& from, head const& h, std::span<std::byte const> body) {
@@ -423,6 +422,7 @@ class coordinator final : public control_endpoint<coordinator> {
                 now - place->regular < times.peer_timeout)
                 return;
             if (socket_report found; !found.read(place->socket) || found.queueing >= 250ms) return;
+            if (now - place->lossy_at < 2 * times.peer_timeout) return; // packets are lost, not all of them
         }
         set_failure(failure::make(errc::unreachable, by, rank, "control",
                                   {"nothing comes from it to rank ", by, " over their data connection, for ",
@@ -452,14 +452,17 @@ class coordinator final : public control_endpoint<coordinator> {
     /// whether it was stopped itself.
     HERRING_SETUP void look_for_root_cause(time_point now) {
         auto const state = [&](int r) noexcept {
-            connection const* const place = connections_.places()[at(r)];
+            connection* const place = connections_.places()[at(r)];
             wait_report reply = r == 0 ? own_wait_report() : probes_.reply(r);
             if (left_[at(r)]) return wait_report{rank_state::left, -1};
             if (reply.state != rank_state::unknown) return reply;
             bool const hopeless =
                 r != 0 &&
                 (place == nullptr || silence(*place, now) >= hopeless_after(settings_.times.detector));
-            if (hopeless || probes_.expired(now)) reply.state = rank_state::silent;
+            if (!hopeless && !probes_.expired(now)) return reply;
+            if (place == nullptr || probes_.expired(now, longest_hold_up(settings_.times.detector)) ||
+                !held_up(*place, now))
+                reply.state = rank_state::silent;
             return reply;
         };
         std::vector<int> const missing = blames_missing_ ? pending_.absent() : std::vector<int>();

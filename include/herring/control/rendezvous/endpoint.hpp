@@ -73,11 +73,17 @@ template <class Role> class control_endpoint : public endpoint_base {
         return all;
     }
 
-    /// The first suspicion goes to rank 0; the verdict comes as a failure.
+    /// The first suspicion goes to rank 0; the verdict comes as a failure. Later calls say whether the network may hold it up.
     HERRING_SETUP void report_suspicion(suspicion_report& of) noexcept {
         bool const reported = of.probe != 0;
         of.probe = 1;
-        if (reported) return;
+        if (reported) {
+            clock::duration const late = of.waited - settings_.times.detector.verdict_timeout;
+            if (late <= clock::duration(0)) return;
+            monitor::guard const held(lock_);
+            of.held_up = late < longest_hold_up(settings_.times.detector) && any_held_up(clock::now());
+            return;
+        }
         try {
             monitor::guard const held(lock_);
             if (failed()) return;
@@ -235,8 +241,9 @@ template <class Role> class control_endpoint : public endpoint_base {
     /// Sends a sign of life, and looks whose is overdue. Returns when to do so again.
     HERRING_SETUP time_point heartbeat(time_point now) {
         if (now < heartbeat_at_ && now < check_at_) return std::min(heartbeat_at_, check_at_);
-        look_at_data(now, now >= heartbeat_at_);
-        if (now >= heartbeat_at_) {
+        bool const beats = now >= heartbeat_at_;
+        look_at_data(now, beats);
+        if (beats) {
             heartbeat_at_ = now + settings_.times.detector.heartbeat;
             role().send_heartbeat(signs_);
             signs_ = {};
@@ -249,6 +256,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         check_at_ = heartbeat_at_;
         for (connection* const place : connections_.places()) {
             if (place == nullptr || left_[at(place->rank)]) continue;
+            if (beats) note_losses(*place, now);
             clock::duration const nothing = silence(*place, now);
             clock::duration bound = settings_.times.detector.peer_timeout;
             if (nothing >= bound / 4) bound += delay_of(*place, now);

@@ -8,6 +8,7 @@
 #include "herring/base/identity.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/connection_set.hpp"
@@ -16,6 +17,7 @@
 #include "herring/control/rendezvous/settings.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/world_state.hpp"
+#include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
@@ -50,9 +52,10 @@ class endpoint_base {
     endpoint_base(endpoint_base const&) = delete;
     endpoint_base& operator=(endpoint_base const&) = delete;
 
-    /// Says goodbye, waits until the others have closed, at most `leave_time`. Takes the lock.
+    /// Says goodbye, waits until the others have closed, at most `leave_time`; once. Takes the lock.
     HERRING_SETUP void leave() noexcept {
         monitor::guard const held(lock_);
+        if (leaving_) return;
         say_goodbye(failed() ? clock::duration(leave_time_after_failure) : clock::duration(leave_time));
     }
 
@@ -191,8 +194,27 @@ class endpoint_base {
             }
             if (!c.finish) connections_.finish(c);
         }
-        while (connections_.any_open() && lock_.wait_until(deadline)) {
+        // Who is to hear of a failure may have to wait until it is sent again.
+        time_point const last =
+            !failed() ? deadline
+                      : std::max(deadline, clock::now() + longest_hold_up(settings_.times.detector));
+        for (time_point until = deadline; connections_.any_open();) {
+            if (lock_.wait_until(until)) continue;
+            time_point const now = clock::now();
+            if (now >= last || !any_undelivered()) break;
+            until = std::min(last, now + std::chrono::milliseconds(20));
         }
+    }
+
+    /// Whether something that this rank has said has not come to the other host.
+    HERRING_SETUP static bool undelivered(connection const& c) noexcept {
+        socket_report found;
+        return c.sent < c.out.size() || (found.read(c.socket) && found.on_its_way);
+    }
+    HERRING_SETUP bool any_undelivered() noexcept {
+        for (connection const& c : connections_.all())
+            if (c.open() && undelivered(c)) return true;
+        return false;
     }
 
     // ---- failures -----------------------------------------------------------------------------------------
@@ -212,8 +234,36 @@ class endpoint_base {
         if (place != nullptr) place->heard = std::max(place->heard, heard);
     }
 
+    /// Notes whether packets had to be sent again. To be called with each heartbeat.
+    HERRING_SETUP static void note_losses(connection& c, time_point now) noexcept {
+        socket_report found;
+        if (!found.read(c.socket)) return;
+        if (found.lost > c.lost || found.unanswered != 0) c.lossy_at = now;
+        c.lost = std::max(c.lost, found.lost);
+    }
+    /// Whether the network may hold up what this rank and that one say to each other: packets were lost lately.
+    HERRING_SETUP bool held_up(connection& c, time_point now) const noexcept {
+        note_losses(c, now);
+        return c.lossy_at != time_point{} && now - c.lossy_at < longest_hold_up(settings_.times.detector);
+    }
+    HERRING_SETUP bool any_held_up(time_point now) noexcept {
+        bool any = false;
+        for (connection* const place : connections_.places())
+            any = (place != nullptr && held_up(*place, now)) || any;
+        return any;
+    }
+
     std::string_view operation_or_control() const noexcept {
         return operation_.empty() ? std::string_view("control") : operation_;
+    }
+
+    /// Waits for the verdict on a collective whose deadline has passed, for longer where the network may hold it up. Whether
+    /// there is one.
+    HERRING_SETUP bool wait_for_verdict(std::uint64_t sequence) noexcept {
+        failure_detector_options const& times = settings_.times.detector;
+        time_point const until = clock::now() + times.verdict_timeout;
+        return wait_until_done(sequence, until) ||
+               (any_held_up(clock::now()) && wait_until_done(sequence, until + longest_hold_up(times)));
     }
 
     /// The first failure stays, and is sent to every rank that this one is connected to.

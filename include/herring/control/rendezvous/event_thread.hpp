@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -34,22 +35,23 @@ class event_thread {
         if (event_ >= 0) ::close(event_);
     }
 
-    /// To be called first. Throws `no_resources`.
-    HERRING_SETUP void open(int rank) {
+    /// To be called first. `operation`: for errors. Throws `no_resources`.
+    HERRING_SETUP void open(int rank, std::string_view operation = "join") {
         epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
         event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (epoll_ < 0 || event_ < 0)
             throw error(
-                errc::no_resources, rank, -1, "join",
+                errc::no_resources, rank, -1, operation,
                 {"no file descriptor for the control thread: ", std::strerror(errno), "; raise ulimit -n"});
         watch(event_, wake_key, EPOLLIN);
     }
 
     /// Runs `body(self)` in the thread. Throws `no_resources`.
-    HERRING_SETUP void start(void* (*body)(void*), void* self, int rank) {
+    HERRING_SETUP void start(void* (*body)(void*), void* self, int rank,
+                             std::string_view operation = "join") {
         int const refused = start_thread(thread_, body, self);
         if (refused != 0)
-            throw error(errc::no_resources, rank, -1, "join",
+            throw error(errc::no_resources, rank, -1, operation,
                         {"no control thread: ", std::strerror(refused), "; raise ulimit -u"});
         running_ = true;
         blocked_threads::own(1);

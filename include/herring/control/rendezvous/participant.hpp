@@ -367,8 +367,7 @@ class participant final : public control_endpoint<participant> {
                                                    duration_text(clock::now() - started)});
             expect_verdict(silence);
             thread_.wake();
-            if (!wait_until_done(sequence, clock::now() + settings_.times.detector.verdict_timeout))
-                set_failure(silence);
+            if (!wait_for_verdict(sequence)) set_failure(silence);
             if (!failed()) suspected_at_ = {}; // the result came just in time
         }
         in_collective_ = false;
@@ -403,16 +402,18 @@ class participant final : public control_endpoint<participant> {
         if (probed_) answer();
         if (probed_) next = now + std::chrono::milliseconds(10); // the caller replies by a word in memory
         if (suspected_at_ == time_point{} || rank_0() == nullptr) return next;
+        failure_detector_options const& times = settings_.times.detector;
         clock::duration const nothing = silence(*rank_0(), now);
-        if (nothing >= hopeless_after(settings_.times.detector) ||
-            std::min(nothing, now - suspected_at_) >= settings_.times.detector.reply_timeout) {
+        clock::duration const more = held_up(*rank_0(), now) ? longest_hold_up(times) : clock::duration(0);
+        if (nothing >= hopeless_after(times) + more ||
+            std::min(nothing, now - suspected_at_) >= times.reply_timeout + more) {
             set_failure(describe(suspected_, {.rank = 0,
                                               .state = rank_state::silent,
                                               .before = suspected_.peer == 0 ? -1 : settings_.rank,
                                               .cycle = false}));
             return next;
         }
-        return std::min(next, now + settings_.times.detector.reply_timeout / 10);
+        return std::min<time_point>(next, now + times.reply_timeout / 10);
     }
 
     void answer() {

@@ -8,15 +8,12 @@
 #include "herring/control/wire/codec.hpp"
 #include "herring/control/wire/message_keys.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/crypto/hkdf.hpp"
-#include "herring/crypto/hmac.hpp"
+#include "herring/control/wire/transcript.hpp"
 #include "herring/crypto/secret_key.hpp"
-#include "herring/crypto/sha256.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace HERRING_NAMESPACE::detail::wire {
 
@@ -39,55 +36,33 @@ class handshake {
     /// `of_secret`: `secret::key` with rank 0's salt. `challenge`, `hello`: bodies as sent, the latter without its proof.
     HERRING_SETUP handshake(secret_key const& of_secret, std::span<std::byte const> challenge,
                             std::span<std::byte const> hello)
-        : of_secret_(of_secret.bytes()) {
-        add(seen_, bytes_of("herring control 4"));
-        add(seen_, challenge);
-        add(seen_, hello);
-    }
+        : seen_(of_secret, "herring control 4", {challenge, hello}) {}
 
-    HERRING_SETUP proof proof_of_rank() const { return prove("rank", {}); }
+    HERRING_SETUP proof proof_of_rank() const { return seen_.prove("rank", {}); }
     /// `wrapped`: the world's key as it is sent.
     HERRING_SETUP proof proof_of_rank_0(std::span<std::byte const> wrapped) const {
-        return prove("rank 0", wrapped);
+        return seen_.prove("rank 0", wrapped);
     }
     /// Of a refusal, to a rank that has proved itself. `body`: without the proof.
     HERRING_SETUP proof proof_of_refusal(std::uint64_t sequence, std::span<std::byte const> body) const {
         byte_buffer said;
         append<std::uint64_t>(said, sequence);
         said.append(body);
-        return prove("rank 0 refuses", said);
+        return seen_.prove("rank 0 refuses", said);
     }
 
     /// Wraps the world's key, or unwraps it. Once a handshake.
-    HERRING_SETUP void wrap(std::span<std::byte> world_key) const noexcept {
-        secret_key const with = hkdf_key(of_secret_, "herring control 4 wrap", seen_);
-        for (std::size_t i = 0; i < world_key.size() && i < secret_key::size; ++i)
-            world_key[i] ^= with.bytes()[i];
-    }
+    HERRING_SETUP void wrap(std::span<std::byte> world_key) const { seen_.wrap(world_key); }
 
     /// Of the messages that follow.
-    HERRING_SETUP message_keys keys(bool at_rank_0) const noexcept {
-        secret_key const to_0 = hkdf_key(of_secret_, "herring control 4 to rank 0", seen_);
-        secret_key const from_0 = hkdf_key(of_secret_, "herring control 4 from rank 0", seen_);
+    HERRING_SETUP message_keys keys(bool at_rank_0) const {
+        secret_key const to_0 = seen_.key("to rank 0");
+        secret_key const from_0 = seen_.key("from rank 0");
         return at_rank_0 ? message_keys(from_0, to_0) : message_keys(to_0, from_0);
     }
 
   private:
-    static void add(byte_buffer& to, std::span<std::byte const> part) {
-        append<std::uint64_t>(to, part.size());
-        to.append(part);
-    }
-    HERRING_SETUP proof prove(std::string_view role, std::span<std::byte const> more) const {
-        secret_key const key = hkdf_key(of_secret_, "herring control 4 proof", bytes_of(role));
-        byte_buffer all;
-        add(all, bytes_of(role));
-        add(all, seen_);
-        add(all, more);
-        return hmac_sha256(key.bytes()).update(all).finish();
-    }
-
-    secret_key of_secret_;
-    byte_buffer seen_;
+    transcript seen_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::wire

@@ -1,4 +1,4 @@
-// herring: what transport/tcp_asio.hpp needs of Boost.Asio, whatever macros of one letter the program has.
+// herring: what transport/tcp_asio.hpp and ensemble_asio.hpp need of Boost.Asio, whatever macros of one letter the program has.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
 #define HERRING_TRANSPORT_TCP_BOOST_ASIO_HPP
@@ -58,8 +58,19 @@
 #pragma push_macro("Z")
 #undef Z
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/version.hpp>
+#if BOOST_VERSION >= 107700
+#include <boost/asio/associated_cancellation_slot.hpp>
+#endif
 
 #pragma pop_macro("A")
 #pragma pop_macro("B")

@@ -19,6 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,6 +47,12 @@ constexpr herring::failure_detector_options forgiving{.peer_timeout = millisecon
                                                       .heartbeat = milliseconds(20),
                                                       .reply_timeout = milliseconds(100),
                                                       .verdict_timeout = milliseconds(10'000)};
+
+// The first retransmission is due after 200 ms, before anybody is silent.
+constexpr herring::failure_detector_options lossy{.peer_timeout = milliseconds(20'000),
+                                                  .heartbeat = milliseconds(20),
+                                                  .reply_timeout = milliseconds(450),
+                                                  .verdict_timeout = milliseconds(10'000)};
 
 struct listener {
     int socket = -1;
@@ -95,6 +104,19 @@ struct puppet : control_peer {
         std::vector<int> const zeroes(size);
         say(rendezvous::message_kind::welcome, 0,
             rendezvous::welcome{1, detail::resolve({.detector = times}), zeroes, zeroes}.write());
+    }
+
+    /// From now on every packet that comes is lost, until it hears again: no packet gets lost in the loopback.
+    void hears(bool again) {
+        sock_filter drop[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+        sock_fprog const all{1, drop};
+        REQUIRE(::setsockopt(socket, SOL_SOCKET, again ? SO_DETACH_FILTER : SO_ATTACH_FILTER, &all,
+                             sizeof all) == 0);
+    }
+    /// Hears nothing for so long.
+    void hears_after(milliseconds time) {
+        std::this_thread::sleep_for(time);
+        hears(true);
     }
 
     /// Beats until the other end closes or fails; answers `answer`, if any, to what is asked.
@@ -257,6 +279,24 @@ TEST_CASE("rendezvous: where two ranks that live do not hear each other, it is t
     CHECK(why.what == errc::unreachable);
     CHECK((why.reporter == 1 && why.peer == 2));
     CHECK(says(why, "the network between these two"));
+    s.end();
+}
+
+TEST_CASE("rendezvous: where packets are lost, and not all, no way is called cut") {
+    constexpr milliseconds bound{1'500};
+    two_puppets s(bound);
+    detail::wire::signs_of_life cut;
+    cut.cut_off = 2;
+    int const at_once = 1; // its messages wait for no acknowledgement
+    ::setsockopt(s.rank_2.socket, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+    s.rank_2.hears(false);
+    s.speak(milliseconds(450), [&](puppet& one) { one.say(kind::heartbeat, 0, none()); },
+            {&s.rank_1, &s.rank_2});
+    s.rank_2.hears(true);
+    s.speak(milliseconds(2'200),
+            [&](puppet& one) { one.say(kind::heartbeat, 0, &one == &s.rank_1 ? cut.write() : none()); },
+            {&s.rank_1, &s.rank_2});
+    CHECK((s.rank_0->failed() == nullptr || s.rank_0->failed()->what != errc::unreachable));
     s.end();
 }
 
@@ -585,4 +625,91 @@ TEST_CASE(
         }
         lives.join();
     }
+}
+
+TEST_CASE("rendezvous: a question that the network loses is not held against who does not answer") {
+    stage s(lossy);
+    s.rank_2.hears(false);
+    std::thread lives([&] {
+        while (detail::detector(*s.rank_0).probe() == 0) std::this_thread::yield();
+        s.rank_2.hears_after(2 * lossy.reply_timeout);
+        s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0});
+    });
+    failure const& why = verdict(*s.rank_1, 2);
+    CHECK(why.peer == 0);
+    CHECK(says(why, "rank 2 waits for rank 0, which has not called"));
+    lives.join();
+}
+
+TEST_CASE("rendezvous: a rank that never hears the question is the one all the same") {
+    stage s(quick); // hardly more than its peer_timeout
+    s.rank_2.hears(false);
+    failure const& why = verdict(*s.rank_1, 2);
+    CHECK(why.peer == 2);
+    CHECK(await_failure(*s.rank_0).peer == 2);
+}
+
+TEST_CASE("rendezvous: rank 0, which does not hear a suspicion that the network loses, is not the one") {
+    listener hub;
+    puppet rank_0;
+    std::thread other([&] { rank_0.let_in(hub, 3, lossy); });
+    world rank_1 = join(1, 3, hub, lossy);
+    other.join();
+    rank_0.hears(false);
+    std::thread lives([&] {
+        rank_0.hears_after(3 * lossy.reply_timeout);
+        rank_0.await(rendezvous::message_kind::suspicion);
+        rank_0.say(rendezvous::message_kind::fail, 0,
+                   rendezvous::write_failure(failure::make(errc::timeout, 1, 2, "wait", "it was")));
+        rank_0.await(rendezvous::message_kind::leave);
+        ::close(std::exchange(rank_0.socket, -1));
+    });
+    CHECK(verdict(rank_1, 2).peer == 2);
+    { world const gone = std::move(rank_1); }
+    lives.join();
+}
+
+TEST_CASE("rendezvous: a verdict that is due is awaited for longer where the network may hold it up") {
+    for (bool const loses : {false, true}) {
+        listener hub;
+        puppet rank_0;
+        std::thread other([&] { rank_0.let_in(hub, 3, lossy); });
+        world rank_1 = join(1, 3, hub, lossy);
+        other.join();
+        if (loses) rank_0.hears(false);
+        detail::suspicion_report of;
+        of.why = failure::make(errc::timeout, 1, 2, "wait", "its part has not come");
+        detail::detector(rank_1).report_suspicion(of);
+        CHECK_FALSE(of.held_up);
+        of.waited = lossy.verdict_timeout + milliseconds(1);
+        auto const until = herring::clock::now() + plenty;
+        do detail::detector(rank_1).report_suspicion(of);
+        while (of.held_up != loses && rank_1.failed() == nullptr && herring::clock::now() < until);
+        CHECK((of.held_up || rank_1.failed() != nullptr) == loses);
+        of.waited = lossy.verdict_timeout + plenty;
+        detail::detector(rank_1).report_suspicion(of);
+        CHECK_FALSE(of.held_up);
+        ::close(std::exchange(rank_0.socket, -1));
+    }
+}
+
+TEST_CASE("rendezvous: rank 0 stays until all have heard of a failure, also what the network lost at first") {
+    stage s(lossy);
+    s.rank_2.hears(false);
+    std::thread others([&] {
+        await_failure(*s.rank_1);
+        s.rank_1.reset();
+    });
+    s.rank_0->fail(failure::make(errc::device, 0, 1, "wait", "on purpose"));
+    std::thread leaves([&] { s.rank_0.reset(); });
+    std::this_thread::sleep_for(milliseconds(900)); // longer than where all is well
+    s.rank_2.say(rendezvous::message_kind::heartbeat, 0, {});
+    s.rank_2.hears_after(milliseconds(100));
+    failure told;
+    REQUIRE(rendezvous::read_failure(s.rank_2.await(rendezvous::message_kind::fail).body, 3, told));
+    CHECK(told.peer == 1);
+    s.rank_2.await(rendezvous::message_kind::leave);
+    ::close(std::exchange(s.rank_2.socket, -1));
+    leaves.join();
+    others.join();
 }

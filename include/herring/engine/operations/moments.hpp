@@ -1,0 +1,176 @@
+// herring: the operation of all-moments: every rank contributes all of the bucket, and gets mean and deviation of all.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_OPERATIONS_MOMENTS_HPP
+#define HERRING_ENGINE_OPERATIONS_MOMENTS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/element.hpp"
+#include "herring/engine/operation.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/kernel/moments.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Parts of the whole chunk: the contribution of a node's one rank; or of several ranks their sum, and behind it the sum of their
+/// squared distances from their mean. Results of the first shards are means. The second shards, `second_begin` behind them, are for
+/// deviations alone: a push is a credit only.
+class moments_traffic {
+  public:
+    static constexpr lending lends = lending::swap;
+
+    explicit moments_traffic(engine_state& state) noexcept : state_(state) {}
+
+    std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
+        return is_second(e, c) ? 0 : c.elements * state_.part_element_bytes * numbers_of(from);
+    }
+    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
+        return c.elements * state_.element_bytes;
+    }
+    std::span<std::byte const> part(execution const& e, chunk const& c, int,
+                                    std::byte* stage) const noexcept {
+        if (is_second(e, c)) return {};
+        if (numbers_of(state_.who.node) == 2) return {stage, 2 * c.elements * state_.part_element_bytes};
+        return state_.part(e, c, c.range(), stage);
+    }
+    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
+        return {result_of(e, state_.who.local, c), c.elements * state_.element_bytes};
+    }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept {
+        return result_of(e, state_.who.local, c);
+    }
+    void take_result(execution const& e, chunk const& c) const noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l)
+            state_.copy(result_of(e, l, c), result_of(e, state_.who.local, c), c.elements);
+    }
+    range given(execution const& e) const noexcept { return {0, e.elements}; }
+
+    /// Whether it is a chunk of deviations.
+    static bool is_second(execution const& e, chunk const& c) noexcept { return c.offset >= e.second_begin; }
+    /// Where local rank l finds the deviation of element `offset`.
+    std::byte* deviation_of(execution const& e, int l, std::size_t offset) const noexcept {
+        if (e.out != nullptr) return e.second_out + offset * state_.element_bytes;
+        return state_.given_by(e, l, e.second_begin + offset);
+    }
+
+  private:
+    std::size_t numbers_of(int node) const noexcept { return state_.who.map.local_size(node) > 1 ? 2 : 1; }
+    std::byte* result_of(execution const& e, int l, chunk const& c) const noexcept {
+        return is_second(e, c) ? deviation_of(e, l, c.offset - e.second_begin)
+                               : state_.result_of(e, l, c.offset);
+    }
+
+    engine_state& state_;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::operations {
+
+/// Everyone contributes; whoever combines a chunk has all contributions to it, or sums of nodes, and makes both results at once. By
+/// two hops the deviations are returned behind the means. The execution has `second_begin`; where it has `out`, also `second_out`.
+template <class Element, class Update> class moments {
+  public:
+    using traffic = detail::moments_traffic;
+
+    moments(detail::engine_state& state, traffic& of)
+        : state_(state), traffic_(of), group_(static_cast<std::size_t>(state.who.local_size)),
+          others_(static_cast<std::size_t>(state.who.nodes())),
+          means_(static_cast<std::size_t>(state.who.local_size)),
+          deviations_(static_cast<std::size_t>(state.who.local_size)) {}
+
+    void make_part(execution const& e, chunk const& c, std::byte* stage) noexcept {
+        if (traffic::is_second(e, c) || !state_.staged) return;
+        auto* const sums = reinterpret_cast<accumulator*>(stage);
+        if (state_.who.local_size > 1)
+            kernel::moments_partial<Element>(local_sources(e, c.offset), sums, sums + c.elements, c.elements);
+        else
+            kernel::fold_partial<herring::update::sum, Element>(local_sources(e, c.offset), sums, c.elements);
+    }
+    void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        if (traffic::is_second(e, c)) return; // made with the means
+        std::size_t count = 0;
+        for (auto const& side : {parts.before, parts.after})
+            for (node_part const& p : side) others_[count++] = term_of(p, c.elements);
+        std::span<kernel::moments_term const> const all(others_.data(), count);
+        for (std::size_t l = 0; l < means_.size(); ++l) {
+            means_[l] = element_at(state_.result_of(e, static_cast<int>(l), c.offset));
+            deviations_[l] = element_at(traffic_.deviation_of(e, static_cast<int>(l), c.offset));
+        }
+        make(all.first(parts.before.size()), local_sources(e, c.offset), all.subspan(parts.before.size()),
+             {means_.data(), means_.size()}, {deviations_.data(), deviations_.size()}, c.elements,
+             state_.ranks_in(e));
+    }
+    void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
+        for (std::size_t l = 0; l < group_.size(); ++l) group_[l] = {boxes[l], false};
+        int const own = state_.who.local;
+        make_alone(element_at(state_.result_of(e, own, 0)), element_at(traffic_.deviation_of(e, own, 0)),
+                   e.elements);
+    }
+    /// Of two ranks: from the other's copy and this rank's own memory into its own memory, and puts what comes next into the place
+    /// of that copy. Part 0 is what is given, part 1 takes the deviations.
+    void combine_lent(execution const& e) noexcept {
+        int const other = 1 - state_.who.local;
+        lent_part const &part = e.lent[0], &second = e.lent[1];
+        std::byte* const copy = state_.given_by(e, other, part.offset);
+        std::size_t const bytes = part.elements * sizeof(Element);
+        for (std::size_t at = 0; at < bytes; at += tile_bytes) {
+            std::size_t const here = std::min(tile_bytes, bytes - at);
+            // A line that is modified in another core's cache arrives with that cache's latency: all of the next tile's are asked
+            // for now.
+            std::size_t const ahead = std::min(bytes, at + 2 * tile_bytes);
+            for (std::size_t line = at + tile_bytes; line < ahead; line += 64)
+                __builtin_prefetch(copy + line);
+            group_[static_cast<std::size_t>(state_.who.local)] = {part.from + at, false};
+            group_[static_cast<std::size_t>(other)] = {copy + at, false};
+            make_alone(element_at(part.to + at), element_at(second.to + at), here / sizeof(Element));
+            if (at < e.next.size())
+                std::memcpy(copy + at, e.next.data() + at, std::min(here, e.next.size() - at));
+        }
+    }
+
+  private:
+    using accumulator = herring::accumulator<Element>;
+    static constexpr std::size_t tile_bytes = 4096; // a multiple of every element's size, and of a block's
+
+    static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
+
+    std::span<kernel::source const> local_sources(execution const& e, std::size_t offset) noexcept {
+        for (std::size_t l = 0; l < group_.size(); ++l)
+            group_[l] = {state_.given_by(e, static_cast<int>(l), offset), false};
+        return {group_.data(), group_.size()};
+    }
+    kernel::moments_term term_of(node_part const& p, std::size_t elements) const noexcept {
+        int const ranks = state_.who.map.local_size(p.node);
+        if (ranks == 1) return {.first = {p.data, state_.in_accumulator}};
+        return {{p.data, true}, p.data + elements * sizeof(accumulator), ranks};
+    }
+
+    void make(std::span<kernel::moments_term const> before, std::span<kernel::source const> group,
+              std::span<kernel::moments_term const> after, std::span<Element* const> means,
+              std::span<Element* const> deviations, std::size_t count, int ranks) noexcept {
+        kernel::moments<Element>(before, group, after, means, deviations, count, ranks,
+                                 Update::divisor_of_squares(ranks));
+    }
+    // Of the group, which is all ranks, for this one.
+    void make_alone(Element* mean, Element* deviation, std::size_t count) noexcept {
+        make({}, {group_.data(), group_.size()}, {}, {&mean, 1}, {&deviation, 1}, count,
+             state_.who.local_size);
+    }
+
+    detail::engine_state& state_;
+    traffic& traffic_;
+    detail::fixed_array<kernel::source> group_;
+    detail::fixed_array<kernel::moments_term> others_;
+    detail::fixed_array<Element*> means_, deviations_;
+};
+
+} // namespace HERRING_NAMESPACE::operations
+
+#endif // HERRING_ENGINE_OPERATIONS_MOMENTS_HPP

@@ -1,0 +1,63 @@
+// herring: what a frontend tells its program of a member: it joined, is slow, is lost, has returned.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_CHANGE_HPP
+#define HERRING_ENSEMBLE_CHANGE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/shared_handler.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace HERRING_NAMESPACE {
+
+/// What has happened to a replica of a member.
+enum class change_kind : std::uint8_t {
+    joined,    ///< was admitted, for the first time
+    returned,  ///< was admitted again, after it was lost or had left
+    slow,      ///< is on probation: late several times in a row
+    recovered, ///< is off probation: in time several times in a row
+    leaving,   ///< is asked no more; what it was asked still counts
+    lost       ///< is gone: it left, died, or was silent for too long
+};
+
+/// "joined", "returned", "slow", "recovered", "leaving", "lost".
+constexpr char const* to_string(change_kind kind) noexcept {
+    switch (kind) {
+    case change_kind::joined:
+        return "joined";
+    case change_kind::returned:
+        return "returned";
+    case change_kind::slow:
+        return "slow";
+    case change_kind::recovered:
+        return "recovered";
+    case change_kind::leaving:
+        return "leaving";
+    case change_kind::lost:
+        return "lost";
+    }
+    return "unknown";
+}
+
+/// Lifetime: the texts, of the call of the handler.
+struct change {
+    change_kind what = change_kind::joined;
+    std::size_t member = 0;    ///< its place in the roster
+    std::uint32_t replica = 0; ///< of that member
+    std::string_view name{};   ///< of that member
+    std::string_view why{};    ///< of `lost`: what is known of it; else empty
+    std::size_t admitted = 0;  ///< members that are here now
+};
+
+namespace detail::ensembles {
+
+/// Nothing, or a function object that takes a `change const&`.
+using change_handler = shared_handler<change>;
+
+} // namespace detail::ensembles
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_ENSEMBLE_CHANGE_HPP

@@ -1,0 +1,330 @@
+// herring: rows of few elements with their indices: encoded by members, checked and folded by the frontend.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_ENTRY_ROWS_HPP
+#define HERRING_ENSEMBLE_ENTRY_ROWS_HPP
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "herring/base/config.hpp"
+#include "herring/combine/combine.hpp"
+#include "herring/element.hpp"
+#include "herring/ensemble/outcome.hpp"
+#include "herring/kernel/exponential.hpp"
+#include "herring/kernel/rows.hpp"
+#include "herring/outputs/outputs.hpp"
+#include "herring/wire/entry.hpp"
+#include "herring/wire/wire.hpp"
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+static_assert(std::endian::native == std::endian::little, "rows are little-endian");
+
+/// What an ensemble answers with, beside who contributed, where entries travel.
+template <class Outputs> struct entry_results : Outputs::template results<float> {
+    std::span<entry> entries; ///< ids ascending; each that a row has, with Σ w·p, or its share of the votes
+    float missing = 0;        ///< Σ w·(1 − Σ p) of what did not travel
+    std::uint32_t chosen = 0; ///< id of the largest entry; of equal ones the lowest
+    bool certain = false;     ///< whatever the missing mass belongs to, `chosen` would be the same
+    std::span<entry> room;    ///< memory of entries
+    std::span<std::byte> scratch;
+};
+
+/// Rows of `Wire::count(elements)` entries, or of one where the rule votes.
+template <class Element, class Combine, class Wire, class Outputs> class entry_rows {
+    using weighting = typename Combine::weighting;
+    static constexpr bool votes = Combine::facts.votes;
+    template <class Output> static constexpr bool asked = Outputs::template has<Output>;
+
+    struct row_start {
+        std::uint32_t count = 0, zero = 0;
+    };
+
+  public:
+    using results = entry_results<Outputs>;
+
+    /// Entries that a row has at most.
+    static std::size_t row_entries(std::size_t elements) noexcept {
+        if constexpr (votes)
+            return elements < 1 ? elements : 1;
+        else
+            return Wire::count(elements);
+    }
+    static std::size_t row_bytes(std::size_t elements) noexcept {
+        return sizeof(row_start) + row_entries(elements) * sizeof(entry);
+    }
+
+    static row_check encode(std::span<Element const> row, std::span<std::byte> out) noexcept {
+        constexpr float infinite = std::numeric_limits<float>::infinity();
+        auto const extremes = kernel::extremes_of<false>(row.data(), row.size());
+        if (extremes.has_nan) return row_check::not_a_number;
+        if (extremes.largest == infinite) return row_check::infinite;
+        if (extremes.largest == -infinite) return row_check::no_mass;
+
+        std::byte* const lanes = out.data() + sizeof(row_start);
+        std::size_t const room = row_entries(row.size());
+        std::size_t count = 1;
+        float logarithm = 0;
+        if constexpr (!votes) logarithm = kernel::logarithm(sum_of_exponentials(row, extremes.largest));
+        if (room == 1) {
+            put(lanes, 0,
+                {static_cast<std::uint32_t>(kernel::index_of(row.data(), row.size(), extremes.largest)),
+                 votes ? 0.0f : 0.0f - logarithm});
+        } else {
+            entry chosen[most_entries];
+            count = largest(row, std::span(chosen, room));
+            for (std::size_t i = 0; i < count; ++i)
+                put(lanes, i, {chosen[i].id, (chosen[i].value - extremes.largest) - logarithm});
+        }
+        for (std::size_t i = count; i < room; ++i) put(lanes, i, {});
+        row_start const start{static_cast<std::uint32_t>(count), 0};
+        std::memcpy(out.data(), &start, sizeof start);
+        return row_check::good;
+    }
+
+    static row_check check(std::span<std::byte const> row, std::size_t elements) noexcept {
+        if (row.size() != row_bytes(elements)) return row_check::wrong_size;
+        row_start start;
+        std::memcpy(&start, row.data(), sizeof start);
+        std::size_t const count = start.count;
+        if (count < 1 || count > row_entries(elements)) return row_check::malformed;
+        std::uint64_t next = 0; // the least id that may come
+        float mass = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            entry const at = get(row, i);
+            if (at.value != at.value) return row_check::not_a_number;
+            if (at.id < next || at.id >= elements) return row_check::malformed;
+            if (!(at.value <= 0) || at.value < -std::numeric_limits<float>::max())
+                return row_check::malformed;
+            next = std::uint64_t{at.id} + 1;
+            mass += kernel::exponential(at.value);
+        }
+        return votes || mass <= 1.001f ? row_check::good : row_check::malformed;
+    }
+
+    /// The entries of a checked row, as probabilities; of a vote, with 1. `out` has row_entries. Returns how many there are.
+    static std::size_t decode(std::span<std::byte const> row, std::size_t, std::span<entry> out) noexcept {
+        std::size_t const count = count_of(row);
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = get(row, i);
+            out[i].value = kernel::exponential(out[i].value);
+        }
+        return count;
+    }
+
+    static std::size_t result_bytes(std::size_t elements, std::size_t members) noexcept {
+        return padded(members * row_entries(elements) * sizeof(entry)) +
+               padded(members * row_entries(elements) * sizeof(float)) + padded(members * sizeof(source)) +
+               padded(members * sizeof(std::uint32_t));
+    }
+    static results results_in(std::span<std::byte> memory, std::size_t elements,
+                              std::size_t members) noexcept {
+        results made;
+        std::size_t const count = members * row_entries(elements);
+        made.room = {reinterpret_cast<entry*>(memory.data()), count};
+        made.scratch = memory.subspan(padded(count * sizeof(entry)));
+        return made;
+    }
+
+    static bool fold(std::span<std::span<std::byte const> const> rows, std::span<float const> weights,
+                     std::size_t elements, results& out) noexcept {
+        std::byte* at = out.scratch.data();
+        auto* const known = reinterpret_cast<float*>(at); // of an entry: what bounds those who have it
+        at += padded(out.room.size() * sizeof(float));
+        auto* const sources = reinterpret_cast<source*>(at);
+        at += padded(rows.size() * sizeof(source));
+        auto* const heap =
+            reinterpret_cast<std::uint32_t*>(at); // rows that have entries left, the least id first
+
+        std::size_t count = 0;
+        float total = 0;
+        for (std::size_t row = 0; row < rows.size(); ++row) {
+            float const weight = weighting::weighted && !weights.empty() ? weights[row] : 1.0f;
+            if (weight == 0) continue;
+            sources[count] = source_of(rows[row], weight, elements);
+            if (sources[count].next.id >= elements) continue; // not as it was checked
+            heap[count] = static_cast<std::uint32_t>(count);
+            total += weight;
+            ++count;
+        }
+        if (count == 0 || (weighting::normalised && !(total > 0))) return false;
+
+        float unknown = 0; // the most that an id can have which no row sent
+        out.missing = 0;
+        for (std::size_t row = 0; row < count; ++row) {
+            if constexpr (weighting::normalised) sources[row].weight /= total;
+            unknown += sources[row].weight * sources[row].bound;
+            out.missing += sources[row].weight * sources[row].missing;
+        }
+        auto const later = [&](std::uint32_t a, std::uint32_t b) {
+            return sources[a].next.id != sources[b].next.id ? sources[a].next.id > sources[b].next.id : a > b;
+        };
+        std::make_heap(heap, heap + count, later);
+        std::size_t made = 0;
+        for (std::size_t left = count; left > 0;) {
+            std::pop_heap(heap, heap + left, later);
+            source& from = sources[heap[left - 1]];
+            if (made == 0 || out.room[made - 1].id != from.next.id) {
+                out.room[made] = {from.next.id, 0};
+                known[made++] = 0;
+            }
+            out.room[made - 1].value += from.weight * (votes ? 1 : kernel::exponential(from.next.value));
+            known[made - 1] += from.weight * from.bound;
+            if (from.advance())
+                std::push_heap(heap, heap + left, later);
+            else
+                --left;
+        }
+        out.entries = out.room.first(made);
+        choose(out, known, unknown);
+        if constexpr (asked<outputs::disagreement>) {
+            std::size_t others = 0;
+            for (std::size_t row = 0; row < count; ++row) others += sources[row].top != out.chosen;
+            out.template get<outputs::disagreement>() =
+                static_cast<float>(others) / static_cast<float>(count);
+        }
+        return true;
+    }
+
+  private:
+    static constexpr std::size_t most_entries = 1024;
+
+    // A row that counts, and how far it has been read.
+    struct source {
+        std::span<std::byte const> row;
+        std::size_t at = 0, count = 0, elements = 0;
+        entry next;
+        float weight = 0;
+        float missing = 0; // mass that did not travel
+        float bound = 0;   // the most that an element has which did not travel
+        std::uint32_t top = 0;
+
+        bool advance() noexcept {
+            if (++at >= count) return false;
+            next = get(row, at);
+            return next.id < elements; // or it is not as it was checked
+        }
+    };
+
+    static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    static void put(std::byte* lanes, std::size_t i, entry const& from) noexcept {
+        std::memcpy(lanes + i * sizeof(entry), &from, sizeof from);
+    }
+    static entry get(std::span<std::byte const> row, std::size_t i) noexcept {
+        entry at;
+        std::memcpy(&at, row.data() + sizeof(row_start) + i * sizeof(entry), sizeof at);
+        return at;
+    }
+    // At most as many as the row has room for: a member on this host may have written into its row since it was checked.
+    static std::size_t count_of(std::span<std::byte const> row) noexcept {
+        row_start start;
+        std::memcpy(&start, row.data(), sizeof start);
+        return std::min<std::size_t>(start.count, (row.size() - sizeof start) / sizeof(entry));
+    }
+
+    static source source_of(std::span<std::byte const> row, float weight, std::size_t elements) noexcept {
+        source made;
+        made.elements = elements;
+        made.row = row;
+        made.count = count_of(row);
+        made.next = get(row, 0);
+        made.weight = weight;
+        made.top = made.next.id;
+        if constexpr (!votes) {
+            float mass = 0, largest = made.next.value, least = made.next.value;
+            for (std::size_t i = 0; i < made.count; ++i) {
+                entry const at = get(row, i);
+                mass += kernel::exponential(at.value);
+                if (at.value > largest) {
+                    largest = at.value;
+                    made.top = at.id;
+                }
+                least = at.value < least ? at.value : least;
+            }
+            made.missing = mass < 1 ? 1 - mass : 0;
+            float const smallest = kernel::exponential(least);
+            made.bound = made.missing < smallest ? made.missing : smallest;
+        }
+        return made;
+    }
+
+    static void choose(results& out, float const* known, float unknown) noexcept {
+        std::size_t best = 0;
+        for (std::size_t i = 1; i < out.entries.size(); ++i)
+            if (out.entries[i].value > out.entries[best].value) best = i;
+        out.chosen = out.entries[best].id;
+        // The choice has at least its value. What else could have more? A little more, for sums are rounded.
+        float const least = out.entries[best].value;
+        bool certain = votes || unknown * 1.00001f < least;
+        for (std::size_t i = 0; i < out.entries.size() && certain && !votes; ++i)
+            if (i != best) certain = (out.entries[i].value + (unknown - known[i])) * 1.00001f < least;
+        out.certain = certain;
+    }
+
+    static float sum_of_exponentials(std::span<Element const> row, float most) noexcept {
+        using block = kernel::block<float>;
+        using lanes = kernel::vector<float>;
+        float sum = 0;
+        for (std::size_t i = 0; i < row.size(); i += 1024) {
+            kernel::lane_sum tile;
+            std::size_t const end = row.size() - i < 1024 ? row.size() : i + 1024;
+            for (std::size_t j = i; j < end; j += block::size)
+                tile.add(
+                    kernel::each([c = lanes{} + most](lanes v) { return kernel::exponential(v - c); },
+                                 kernel::load_row<Element>(reinterpret_cast<std::byte const*>(row.data() + j),
+                                                           end - j < block::size ? end - j : block::size,
+                                                           -std::numeric_limits<float>::infinity())));
+            sum += tile.total();
+        }
+        return sum;
+    }
+
+    // The largest elements in ascending order of their ids; returns how many there are that are not masked.
+    static std::size_t largest(std::span<Element const> row, std::span<entry> chosen) noexcept {
+        using block = kernel::block<float>;
+        using lanes = kernel::vector<float>;
+        constexpr float infinite = std::numeric_limits<float>::infinity();
+        // The worst of those chosen so far is at the top of the heap: the least; of equal ones the highest id.
+        auto const better = [](entry const& a, entry const& b) {
+            return a.value != b.value ? a.value > b.value : a.id < b.id;
+        };
+        std::size_t count = 0;
+        float bar = -infinite; // what an element has to exceed
+        auto const look = [&](std::size_t i) {
+            float const value = static_cast<float>(row[i]);
+            if (!(value > bar)) return;
+            entry const found{static_cast<std::uint32_t>(i), value};
+            if (count < chosen.size()) {
+                chosen[count++] = found;
+                std::push_heap(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(count), better);
+            } else {
+                std::pop_heap(chosen.begin(), chosen.end(), better);
+                chosen.back() = found;
+                std::push_heap(chosen.begin(), chosen.end(), better);
+            }
+            if (count == chosen.size()) bar = chosen.front().value;
+        };
+        std::size_t i = 0;
+        for (; row.size() - i >= block::size; i += block::size) {
+            auto const x =
+                kernel::load_row<Element>(reinterpret_cast<std::byte const*>(row.data() + i), block::size);
+            lanes const least = lanes{} + bar;
+            if (kernel::detail::any(((x.a > least) | (x.b > least)) | ((x.c > least) | (x.d > least))))
+                for (std::size_t j = 0; j < block::size; ++j) look(i + j);
+        }
+        for (; i < row.size(); ++i) look(i);
+        std::sort(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(count),
+                  [](entry const& a, entry const& b) { return a.id < b.id; });
+        return count;
+    }
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_ENTRY_ROWS_HPP

@@ -1,0 +1,413 @@
+// herring: a member: takes requests of several frontends in turn, hands them out as jobs, and answers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_MEMBER_CORE_HPP
+#define HERRING_ENSEMBLE_MEMBER_CORE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/cpu_pause.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/time.hpp"
+#include "herring/ensemble/control_options.hpp"
+#include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/job.hpp"
+#include "herring/ensemble/member_bell.hpp"
+#include "herring/ensemble/member_inbox.hpp"
+#include "herring/ensemble/member_link.hpp"
+#include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/places.hpp"
+#include "herring/ensemble/shape.hpp"
+#include "herring/error.hpp"
+#include "herring/waiting/waiting.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE {
+
+namespace detail::ensembles {
+
+/// `Rows`: `row_format`. `Lane`: a member's end, see `member_inbox`. `Dialler<Sink>`: the control connections.
+///
+/// Memory:   (concurrency + 1) · elements · sizeof(Element), and what `Lane` says for each frontend.
+/// Threads:  one at a time; `stop` and `status` from any, `stop` from signal handlers too.
+/// Lifetime: outlives its jobs.
+template <class Element, class Rows, class Waiting, class Lane, template <class> class Dialler>
+class member_core {
+  public:
+    using element = Element;
+    using job = ensembles::job<member_core>;
+    using inbox = member_inbox<Lane>;
+
+    /// Returns before any frontend is connected.
+    ///
+    /// Errors: those of the dialler; `no_resources`.
+    HERRING_SETUP member_core(std::size_t elements, std::size_t concurrency, shape const& what,
+                              dialler_options const& to)
+        : elements_(elements), row_bytes_(Rows::row_bytes(elements)), slots_(concurrency),
+          free_(0, concurrency), rows_(concurrency + 1, elements * sizeof(Element)),
+          open_(to.frontends.size()), inbox_(to.frontends, row_bytes_, bell_), dialler_(to, what, inbox_) {
+        closed_.reserve(concurrency); // each has a job
+    }
+    member_core(member_core const&) = delete;
+    member_core& operator=(member_core const&) = delete;
+    /// What waits is declined. Jobs that the program still holds must not be used any more.
+    HERRING_SETUP ~member_core() {
+        for (auto& each : open_)
+            if (each) turn_away(*each);
+        dialler_.stop();
+    }
+
+    /// The next request, of the frontends in turn. Nothing: at the timeout, after `stop` or `leave`, or once all frontends have
+    /// refused this member; see `status`. Requests whose deadline has passed are declined, not returned.
+    ///
+    /// Blocks:  until then, as the waiting policy does.
+    /// Errors:  `bad_state`: the program holds `concurrency` jobs.
+    [[nodiscard]] job next(std::chrono::nanoseconds timeout = herring::never) {
+        if (free_.count() == 0) [[unlikely]]
+            all_are_out();
+        time_point const start = clock::now();
+        time_point const deadline = timeout < time_point::max() - start ? start + timeout : time_point::max();
+        std::uint32_t rounds = 0;
+        std::chrono::nanoseconds spent{0};
+        for (time_point last = start;; ++rounds) {
+            time_point const now = clock::now();
+            if (is_ended()) return {};
+            pump(now);
+            if (place_index slot = 0; take(now, slot)) return job(*this, slot);
+            if (is_over() || now >= deadline) return {};
+            spent += std::min<clock::duration>(now - last, longest_look);
+            last = now;
+            switch (Waiting{}.next(rounds, spent.count(), oversubscribed_)) {
+            case wait_action::poll:
+                break;
+            case wait_action::pause:
+                cpu_pause();
+                break;
+            case wait_action::yield:
+                ::sched_yield();
+                break;
+            case wait_action::sleep:
+                sleep(now, deadline);
+                break;
+            }
+        }
+    }
+
+    /// Does not block. Nothing also where the program holds `concurrency` jobs.
+    [[nodiscard]] job try_next() noexcept {
+        time_point const now = clock::now();
+        if (is_ended()) return {};
+        pump(now);
+        if (place_index slot = 0; take(now, slot)) return job(*this, slot);
+        return {};
+    }
+
+    /// Whether `next` returns nothing from now on.
+    bool is_over() const noexcept {
+        return stopped_.load(std::memory_order_acquire) || leaving_ || inbox_.all_refused();
+    }
+
+    /// For an event loop: readable when `try_next` may have something. Before each wait for it, `arm`.
+    int descriptor() const noexcept { return bell_.descriptor(); }
+    /// False: there is something already, so that a wait could miss it; call `try_next`.
+    bool arm() noexcept {
+        if (is_ended()) return false;
+        bell_.settle();
+        bool quiet = !inbox_.has_news() && !is_ended();
+        for (auto& each : open_) {
+            if (!each) continue;
+            if (bool const full = each->lane.wants_write(); full != each->watched_for_write) {
+                each->watched_for_write = full;
+                bell_.rewatch(each->lane.descriptor(), full);
+            }
+            quiet = each->lane.try_sleep() && (each->waiting() == 0 || free_.count() == 0) && quiet;
+        }
+        return quiet;
+    }
+
+    /// A row that no frontend asked this member for: each that is connected gets it under the id that it expects. `fill` is
+    /// called with the row, where it goes anywhere.
+    ///
+    /// Returns: to how many it was sent. A frontend that has not read `spare` earlier ones is left out.
+    template <class Fill> std::size_t contribute(std::uint64_t id, Fill&& fill) {
+        pump(clock::now());
+        std::size_t sent = 0;
+        std::span<std::byte> first{}; // the encoded row, once there is one
+        for (auto& each : open_) {
+            place_index place = 0;
+            if (!each || !each->lane.take(place)) continue;
+            std::span<std::byte> const to = each->lane.row(place).first(row_bytes_);
+            if (first.empty()) {
+                std::span<Element> const values = row_of(slots_.size());
+                fill(values);
+                if (Rows::encode(values, to) != row_check::good) {
+                    each->lane.decline(id, place, herring::decline::unspecified);
+                    ++counters_.bad_rows;
+                    return 0;
+                }
+                first = to;
+            } else {
+                std::memcpy(to.data(), first.data(), row_bytes_);
+            }
+            if (!each->lane.send(id, place, row_bytes_)) continue;
+            linger(*each);
+            ++counters_.sent;
+            ++sent;
+        }
+        return sent;
+    }
+
+    /// `next` returns nothing from now on, and wakes up for it.
+    void stop() noexcept {
+        stopped_.store(true);
+        bell_.wake();
+    }
+
+    /// Tells all frontends that this member leaves: they ask it no more. What waits is declined, and so is what still comes; jobs
+    /// that the program holds can be answered. Returns when all frontends have let it go, or after `most`: then false, and it can
+    /// be called again. `next` returns nothing from now on.
+    HERRING_SETUP bool leave(std::chrono::milliseconds most) {
+        leaving_ = true;
+        time_point const deadline = clock::now() + most;
+        for (auto& each : open_)
+            if (each) turn_away(*each);
+        while (true) {
+            time_point const now = clock::now();
+            pump(now);
+            if (dialler_.leave(std::chrono::milliseconds(0))) return true;
+            if (now >= deadline) return false;
+            sleep(now, std::min(deadline, now + std::chrono::milliseconds(20)));
+        }
+    }
+
+    /// One for each frontend, in the order of the options.
+    std::vector<frontend_status> status() const { return inbox_.status(); }
+    job_counters const& counters() const noexcept { return counters_; }
+    std::size_t elements() const noexcept { return elements_; }
+
+    // What a job calls.
+    std::span<std::byte const> input(std::uint32_t slot) const noexcept { return slots_[slot].request.bytes; }
+    std::span<Element> row(std::uint32_t slot) const noexcept { return row_of(slot); }
+    std::chrono::nanoseconds remaining(std::uint32_t slot) const noexcept {
+        return std::chrono::nanoseconds(
+            std::max<std::int64_t>(slots_[slot].request.deadline - count(clock::now()), 0));
+    }
+    std::size_t frontend(std::uint32_t slot) const noexcept { return slots_[slot].from->frontend; }
+    std::uint64_t id(std::uint32_t slot) const noexcept { return slots_[slot].request.id; }
+
+    job_end send(std::uint32_t slot) noexcept {
+        slot_state& s = slots_[slot];
+        waiting_request const& r = s.request;
+        Lane& lane = s.from->lane;
+        if (!s.from->is_open) return end(slot, job_end::disconnected, counters_.disconnected);
+        if (count(clock::now()) >= r.deadline || !lane.holds(r.place)) {
+            lane.decline(r.id, r.place, herring::decline::expired);
+            return end(slot, job_end::late, counters_.late);
+        }
+        if (Rows::encode(row_of(slot), lane.row(r.place).first(row_bytes_)) != row_check::good) {
+            lane.decline(r.id, r.place, herring::decline::unspecified);
+            return end(slot, job_end::bad_row, counters_.bad_rows);
+        }
+        bool const was_stuck = lane.wants_write();
+        if (!lane.send(r.id, r.place, row_bytes_))
+            return end(slot, job_end::disconnected, counters_.disconnected);
+        if (!was_stuck) linger(*s.from);
+        return end(slot, job_end::sent, counters_.sent);
+    }
+    job_end decline(std::uint32_t slot, herring::decline why) noexcept {
+        slot_state& s = slots_[slot];
+        if (!s.from->is_open) return end(slot, job_end::disconnected, counters_.disconnected);
+        s.from->lane.decline(s.request.id, s.request.place, why);
+        return end(slot, job_end::declined, counters_.declined);
+    }
+
+  private:
+    using link = typename inbox::link;
+
+    static constexpr std::chrono::microseconds longest_look{10}; // a longer one was another thread's turn
+
+    struct slot_state {
+        waiting_request request{};
+        link* from = nullptr;
+    };
+
+    // What a lane reports.
+    struct arrivals {
+        member_core& core;
+        link& from;
+        std::int64_t now;
+
+        void asked(std::uint64_t id, std::uint64_t remaining_us, std::span<std::byte const> bytes,
+                   place_index place) noexcept {
+            ++core.counters_.asked;
+            if (core.leaving_) {
+                ++core.counters_.turned_away;
+                from.lane.decline(id, place, herring::decline::stopping);
+                return;
+            }
+            auto const most =
+                static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - now) / 1000;
+            auto const left = static_cast<std::int64_t>(std::min(remaining_us, most)) * 1000;
+            if (!from.push({.id = id, .deadline = now + left, .bytes = bytes, .place = place}))
+                from.lane.decline(id, place, herring::decline::overloaded);
+        }
+    };
+
+    static std::int64_t count(time_point at) noexcept {
+        return std::chrono::nanoseconds(at.time_since_epoch()).count();
+    }
+    std::span<Element> row_of(std::size_t slot) const noexcept {
+        return {reinterpret_cast<Element*>(rows_[static_cast<place_index>(slot)].data()), elements_};
+    }
+    bool is_ended() const noexcept { return stopped_.load(std::memory_order_acquire) || leaving_; }
+
+    [[noreturn]] HERRING_SETUP void all_are_out() const {
+        throw error(errc::bad_state, -1, -1, "next",
+                    {"the program holds ", slots_.size(), slots_.size() == 1 ? " job" : " jobs",
+                     ", which is its concurrency; answer or destroy one, or raise "
+                     "member_options::concurrency"});
+    }
+
+    void pump(time_point now) noexcept {
+        inbox_.take(
+            [this](std::size_t frontend, std::unique_ptr<link> fresh, std::string_view broken) noexcept {
+                changed(frontend, std::move(fresh), broken);
+            });
+        for (std::size_t i = 0; i < open_.size(); ++i) {
+            if (!open_[i]) continue;
+            arrivals sink{*this, *open_[i], count(now)};
+            if (!open_[i]->lane.poll(sink)) [[unlikely]]
+                give_up(i);
+        }
+    }
+
+    // Hands the oldest request of the next frontend to the slot that it takes.
+    bool take(time_point now, place_index& slot) noexcept {
+        for (std::size_t i = 0; i < open_.size(); ++i) {
+            std::size_t const at = turn_ + i < open_.size() ? turn_ + i : turn_ + i - open_.size();
+            if (!open_[at] || open_[at]->waiting() == 0) continue;
+            if (!free_.take(slot)) return false;
+            link& from = *open_[at];
+            waiting_request request;
+            while (from.pop(request)) {
+                if (request.deadline <= count(now)) {
+                    ++counters_.expired;
+                    from.lane.decline(request.id, request.place, herring::decline::expired);
+                    continue;
+                }
+                slots_[slot] = {request, &from};
+                ++from.jobs;
+                ++counters_.taken;
+                turn_ = at + 1 < open_.size() ? at + 1 : 0;
+                return true;
+            }
+            free_.give(slot);
+        }
+        return false;
+    }
+
+    job_end end(std::uint32_t slot, job_end how, std::uint64_t& counter) noexcept {
+        ++counter;
+        link* const from = slots_[slot].from;
+        slots_[slot].from = nullptr;
+        free_.give(slot);
+        if (--from->jobs == 0 && !from->is_open) bury(from);
+        return how;
+    }
+
+    // A row that a socket does not take at once leaves while the program is busy with the next job only if somebody waits here.
+    void linger(link& to) noexcept {
+        if (!to.lane.wants_write()) [[likely]]
+            return;
+        time_point const until = clock::now() + std::chrono::milliseconds(1);
+        do {
+            pollfd writable{to.lane.descriptor(), POLLOUT, 0};
+            if (::poll(&writable, 1, 1) <= 0) return;
+            arrivals sink{*this, to, count(clock::now())};
+            if (!to.lane.poll(sink)) return; // the next poll reports it again
+        } while (to.lane.wants_write() && clock::now() < until);
+    }
+
+    void sleep(time_point now, time_point until) noexcept {
+        if (arm()) {
+            auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+            bell_.sleep(static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+        }
+        for (auto& each : open_)
+            if (each) each->lane.awake();
+    }
+
+    void turn_away(link& from) noexcept {
+        for (waiting_request r; from.pop(r); ++counters_.turned_away)
+            from.lane.decline(r.id, r.place, herring::decline::stopping);
+    }
+
+    HERRING_SETUP void changed(std::size_t frontend, std::unique_ptr<link> fresh,
+                               std::string_view broken) noexcept {
+        close(frontend);
+        if (fresh != nullptr && !bell_.watch(fresh->lane.descriptor())) {
+            fresh.reset();
+            broken = "no memory to sleep on its socket";
+        }
+        if (fresh != nullptr) {
+            open_[frontend] = std::move(fresh);
+            ++counters_.connections;
+        } else if (!broken.empty()) {
+            dialler_.drop(frontend, std::string(broken));
+        }
+    }
+    // The lane is broken. If the dialler does not know a newer one, it dials again.
+    HERRING_SETUP void give_up(std::size_t frontend) noexcept {
+        std::string why(open_[frontend]->lane.error());
+        close(frontend);
+        ++counters_.broken;
+        if (inbox_.is_current(frontend)) dialler_.drop(frontend, std::move(why));
+    }
+    HERRING_SETUP void close(std::size_t frontend) noexcept {
+        std::unique_ptr<link> gone = std::move(open_[frontend]);
+        if (gone == nullptr) return;
+        bell_.forget(gone->lane.descriptor());
+        gone->is_open = false;
+        for (waiting_request r; gone->pop(r);) ++counters_.disconnected;
+        if (gone->jobs != 0) closed_.push_back(std::move(gone));
+    }
+    HERRING_SETUP void bury(link const* dead) noexcept {
+        std::erase_if(closed_, [&](auto const& each) { return each.get() == dead; });
+    }
+
+    std::size_t const elements_, row_bytes_;
+    fixed_array<slot_state> slots_;
+    free_places free_;
+    place_memory rows_; // one a slot, and that of `contribute`
+    member_bell bell_;
+    fixed_array<std::unique_ptr<link>> open_;   // one a frontend, or none
+    std::vector<std::unique_ptr<link>> closed_; // that jobs have bytes of
+    std::size_t turn_ = 0;
+    job_counters counters_{};
+    std::atomic<bool> stopped_{false};
+    bool leaving_ = false;
+    bool oversubscribed_ = ::sysconf(_SC_NPROCESSORS_ONLN) == 1;
+    inbox inbox_;
+    Dialler<inbox> dialler_; // its thread ends first
+};
+
+} // namespace detail::ensembles
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_ENSEMBLE_MEMBER_CORE_HPP

@@ -1,0 +1,178 @@
+// herring: the options of an ensemble's frontend, of its members, and of a request.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_OPTIONS_HPP
+#define HERRING_ENSEMBLE_OPTIONS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/ensemble/change.hpp"
+#include "herring/ensemble/hedging.hpp"
+#include "herring/ensemble/lane_ends.hpp"
+#include "herring/error.hpp"
+#include "herring/member_set.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HERRING_NAMESPACE {
+
+/// Options of a frontend. `listen`, `members` and `elements` have no default.
+struct frontend_options {
+    std::string listen{};               ///< "host:port" or "[ipv6]:port"; port 0: any, see `port()`
+    std::vector<std::string> members{}; ///< the roster: bits and the order of folding follow it
+    std::size_t elements = 0;           ///< of a row
+    std::size_t request_bytes = 0; ///< the largest request; 0: members get their input elsewhere (`expect`)
+    std::size_t in_flight = 64;    ///< requests and answers that exist at once; one more is refused as busy
+    std::optional<std::string> secret{}; ///< instead of HERRING_SECRET; as in `join_options`
+    std::string secret_file{};           ///< instead of HERRING_SECRET_FILE: a file of one or two secrets
+    std::string name{"ensemble"};        ///< of the ensemble: members name the same
+    std::string model_version{};         ///< members have the same; empty: any
+    std::size_t k = 0;                   ///< instead of that of the quorum policy
+    std::size_t replicas = 1;     ///< a member may have so many, of which one is asked and the others hedge
+    std::size_t credits = 0;      ///< requests that a member may have unanswered; 0: in_flight
+    std::size_t most_members = 0; ///< to which the roster may grow; 0: 64, or the roster if it is longer
+    hedging_tuning hedging{};     ///< where members have replicas
+    lane lanes = lane::any;
+    bool require_secret = false;              ///< no secret, or one that is no key, is `bad_argument`
+    std::chrono::milliseconds heartbeat{500}; ///< between two signs of life; at most half of peer_timeout
+    std::chrono::milliseconds peer_timeout{
+        5000}; ///< a member that gives none for so long is lost; at least 50 ms
+    /// Called when a member joins, is slow, is lost, returns: one call at a time, in the frontend's own thread, without locks
+    /// held. It may ask; it must not destroy the frontend (`bad_state`).
+    detail::ensembles::change_handler on_change{};
+};
+
+/// Options of a member. `frontends`, `name` and `elements` have no default; those of equal names are the frontend's.
+struct member_options {
+    std::vector<std::string> frontends{}; ///< "host:port" of each
+    std::string name{};                   ///< as in the frontends' roster
+    std::uint32_t replica = 0;            ///< of that member; name and replica are its identity
+    std::size_t elements = 0;
+    std::size_t request_bytes = 0;
+    std::optional<std::string> secret{}; ///< instead of HERRING_SECRET
+    std::string secret_file{};           ///< instead of HERRING_SECRET_FILE
+    std::string ensemble{"ensemble"};    ///< name of the ensemble
+    std::string model_version{};
+    std::size_t concurrency = 1; ///< jobs that the program has at once
+    lane lanes = lane::any;
+    bool require_secret = false;
+    std::size_t credits =
+        64; ///< requests of one frontend that wait here at once; the smaller of both ends counts
+};
+
+/// Options of one request.
+struct ask_options {
+    std::size_t k = 0;                 ///< instead of the frontend's
+    std::optional<member_set> among{}; ///< only these are asked; `full` then means all of these
+    /// One a member of the roster, where the combine rule is weighted; what they mean is said by the rule's `weighting`. They
+    /// are copied. None: all equal.
+    std::span<float const> weights{};
+};
+
+namespace detail::ensembles {
+
+/// The longest time that an option or a request may name: what is above is a slip of units.
+inline constexpr std::chrono::nanoseconds most_time = std::chrono::hours(24);
+
+/// Checks of options, before anything is made of them. Errors: `bad_argument`, a sentence with the option and its value.
+struct option_check {
+    std::string_view operation; ///< "frontend" or "member"
+
+    [[noreturn]] HERRING_SETUP void refuse(std::initializer_list<text_part> text) const {
+        throw error(errc::bad_argument, -1, -1, operation, text);
+    }
+    HERRING_SETUP void time(std::string_view option, std::chrono::nanoseconds value,
+                            std::chrono::nanoseconds least) const {
+        if (value < least) refuse({option, " is ", value.count(), " ns; at least ", least.count(), " ns"});
+        if (value > most_time)
+            refuse({option, " is ", value.count(), " ns, more than a day; is the unit right?"});
+    }
+    HERRING_SETUP void times(std::chrono::milliseconds heartbeat,
+                             std::chrono::milliseconds peer_timeout) const {
+        using std::chrono::milliseconds;
+        time("peer_timeout", peer_timeout, milliseconds(50));
+        time("heartbeat", heartbeat, milliseconds(1));
+        if (heartbeat > peer_timeout / 2)
+            refuse({"heartbeat is ", heartbeat.count(), " ms and peer_timeout ", peer_timeout.count(),
+                    " ms; at least two heartbeats have to fit"});
+    }
+    HERRING_SETUP void name(std::string_view option, std::string_view value) const {
+        if (value.empty()) refuse({option, " is left out; give a name"});
+        if (value.size() > most_name)
+            refuse({option, " has ", value.size(), " characters; at most ", most_name});
+        for (char const c : value)
+            if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\\' || c == 127)
+                refuse({option, " is '", value, "'; no spaces, quotes or control characters"});
+    }
+    HERRING_SETUP void size(std::string_view option, std::size_t value, std::size_t least,
+                            std::size_t most) const {
+        if (value < least || value > most)
+            refuse({option, " is ", value, "; it has to be from ", least, " to ", most});
+    }
+
+    static constexpr std::size_t most_name = 64;
+    static constexpr std::size_t most_elements = std::size_t{1} << 28;
+    static constexpr std::size_t most_request = std::size_t{1} << 30;
+    static constexpr std::size_t most_in_flight = std::size_t{1} << 16;
+    static constexpr std::size_t most_replicas = 16;
+};
+
+/// Also gives `credits` and `most_members` their values where they are 0. `k_of_quorum`: of this roster.
+HERRING_SETUP inline void check_options(frontend_options& o, std::size_t k_of_quorum) {
+    option_check const check{"frontend"};
+    if (o.listen.empty()) check.refuse({"listen is left out; give \"host:port\", as in \"0.0.0.0:7001\""});
+    if (o.members.empty()) check.refuse({"members is left out; name the members of the roster"});
+    check.size("the number of members", o.members.size(), 1, member_set::capacity);
+    for (std::size_t i = 0; i < o.members.size(); ++i) {
+        check.name("a member's name", o.members[i]);
+        for (std::size_t j = 0; j < i; ++j)
+            if (o.members[j] == o.members[i])
+                check.refuse({"members names '", o.members[i], "' twice, as member ", j, " and as member ", i,
+                              "; names are unique; several processes of one member are its replicas"});
+    }
+    if (o.elements == 0) check.refuse({"elements is left out; give the number of elements of a row"});
+    check.size("elements", o.elements, 1, option_check::most_elements);
+    check.size("request_bytes", o.request_bytes, 0, option_check::most_request);
+    check.size("in_flight", o.in_flight, 1, option_check::most_in_flight);
+    if (o.credits == 0) o.credits = o.in_flight;
+    check.size("credits", o.credits, 1, o.in_flight);
+    check.size("replicas", o.replicas, 1, option_check::most_replicas);
+    check.name("name", o.name);
+    check.times(o.heartbeat, o.peer_timeout);
+    if (o.most_members == 0) o.most_members = o.members.size() > 64 ? o.members.size() : 64;
+    check.size("most_members", o.most_members, o.members.size(), member_set::capacity);
+    std::size_t const k = o.k > 0 ? o.k : k_of_quorum;
+    if (k > o.members.size())
+        check.refuse({"k is ", k, ", and the roster has ", o.members.size(),
+                      o.members.size() == 1 ? " member" : " members", "; k members could never answer"});
+}
+
+HERRING_SETUP inline void check_options(member_options& o) {
+    option_check const check{"member"};
+    if (o.frontends.empty()) check.refuse({"frontends is left out; give \"host:port\" of each"});
+    for (std::size_t i = 0; i < o.frontends.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+            if (o.frontends[j] == o.frontends[i])
+                check.refuse({"frontends names '", o.frontends[i], "' twice"});
+    check.name("name", o.name);
+    check.size("replica", o.replica, 0, option_check::most_replicas - 1);
+    if (o.elements == 0) check.refuse({"elements is left out; give the number of elements of a row"});
+    check.size("elements", o.elements, 1, option_check::most_elements);
+    check.size("request_bytes", o.request_bytes, 0, option_check::most_request);
+    check.name("ensemble", o.ensemble);
+    check.size("concurrency", o.concurrency, 1, option_check::most_in_flight);
+    check.size("credits", o.credits, 1, option_check::most_in_flight);
+}
+
+} // namespace detail::ensembles
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_ENSEMBLE_OPTIONS_HPP

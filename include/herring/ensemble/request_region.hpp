@@ -1,0 +1,186 @@
+// herring: the memory in which a frontend shows its requests to the members of its machine.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_REQUEST_REGION_HPP
+#define HERRING_ENSEMBLE_REQUEST_REGION_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/ensemble/doorbell.hpp"
+#include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/sealed_memory.hpp"
+#include "herring/ensemble/shared_ring.hpp"
+#include "herring/error.hpp"
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// Of a row that its member sends without having been asked, which it does in places of its own.
+inline constexpr std::uint32_t spare_places = 4;
+
+/// Where the parts of a frontend's memory lie.
+///
+/// Shape:   facts (a page) · a slot for each request in flight: its id, then its bytes · a section for each peer: this frontend's
+///          sleep flag, how often each spare place was given back, the ring of asks.
+/// Memory:  4 KiB + in_flight · ⌈128 + request_bytes⌉ + peers · ⌈256 + 64 · credits⌉, each product in pages and credits a
+///          power of two; sections are allocated as peers come.
+struct request_layout {
+    std::uint64_t in_flight = 0; ///< slots
+    std::uint64_t request_bytes = 0;
+    std::uint64_t peers = 0;   ///< that this frontend may ever have
+    std::uint64_t credits = 0; ///< most asks that a peer has unanswered
+
+    static constexpr std::uint64_t magic = 0x3151455247495248; // "HRIGREQ1"
+    static constexpr std::uint64_t most = std::uint64_t{1} << 46;
+
+    bool operator==(request_layout const&) const = default;
+
+    /// That no sum below overflows.
+    bool is_sound() const noexcept {
+        std::uint64_t slots = 0;
+        return in_flight > 0 && in_flight <= 1u << 20 && peers > 0 && peers <= 1u << 24 && credits > 0 &&
+               credits <= 1u << 20 && request_bytes < most &&
+               !__builtin_mul_overflow(in_flight, slot_stride(), &slots) && slots < most &&
+               peers * section_bytes() < most;
+    }
+    std::uint64_t cells() const noexcept { return std::bit_ceil(credits); }
+    std::uint64_t slot_stride() const noexcept { return rounded_up(slot_head + request_bytes, slot_head); }
+    std::uint64_t slot_at(std::uint64_t slot) const noexcept { return memory_page + slot * slot_stride(); }
+    std::uint64_t sections_at() const noexcept { return rounded_up(slot_at(in_flight), memory_page); }
+    std::uint64_t section_bytes() const noexcept {
+        return rounded_up(section_head + cells() * sizeof(ring_cell), memory_page);
+    }
+    std::uint64_t section_at(std::uint64_t peer) const noexcept {
+        return sections_at() + peer * section_bytes();
+    }
+    std::uint64_t bytes() const noexcept { return section_at(peers); }
+
+    static constexpr std::uint64_t slot_head = 128; // two lines, for they are fetched in pairs
+    static constexpr std::uint64_t section_head = 256;
+};
+
+/// In front of a request's bytes.
+struct request_head {
+    std::atomic<std::uint64_t> id; // of the request whose bytes are here; 0: they are being written
+};
+
+/// At the start of a peer's section, in front of the cells.
+struct request_section {
+    sleep_flag frontend; // sleeps
+    // How often each of the peer's spare places was given back, counted from the origin of its rows.
+    alignas(128) std::atomic<std::uint64_t> given_back[spare_places];
+};
+static_assert(sizeof(request_section) == request_layout::section_head);
+
+/// A frontend's memory: requests lie here once for all members of the machine, who read them in place.
+///
+/// Errors: `no_resources`, `unsupported` (then members come by tcp), `bad_argument`.
+/// Lifetime: outlives the lanes.
+class request_region {
+  public:
+    HERRING_SETUP explicit request_region(request_layout const& layout) : layout_(layout) {
+        if (!layout.is_sound())
+            throw error(errc::bad_argument, -1, -1, "ensemble",
+                        {layout.in_flight, " requests of ", layout.request_bytes, " bytes for ", layout.peers,
+                         " members are more than shared memory takes; lower in_flight or request_bytes"});
+        memory_ = sealed_memory(layout.bytes());
+        memory_.allocate(0, layout.sections_at());
+        std::array<std::uint64_t, 5> const facts{request_layout::magic, layout.in_flight,
+                                                 layout.request_bytes, layout.peers, layout.credits};
+        std::memcpy(memory_.data(), facts.data(), sizeof facts);
+    }
+
+    /// For the members of this machine; stays this object's.
+    int descriptor() const noexcept { return memory_.descriptor(); }
+    request_layout const& layout() const noexcept { return layout_; }
+
+    /// Where the bytes of the slot's next request go. From here on members that still work on the slot's last request can tell.
+    std::span<std::byte> slot(slot_index slot) noexcept {
+        head(slot).id.store(0, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_release);
+        return {bytes_of(slot), layout_.request_bytes};
+    }
+
+    /// Makes the slot that of request `id`, unless it is already; copies `request`, if it does not lie there.
+    void put(slot_index slot, std::uint64_t id, std::span<std::byte const> request) noexcept {
+        if (head(slot).id.load(std::memory_order_relaxed) == id) return;
+        if (request.data() != bytes_of(slot) && !request.empty())
+            std::memcpy(this->slot(slot).data(), request.data(), request.size());
+        head(slot).id.store(id, std::memory_order_release);
+    }
+
+    /// Allocates the section of `peer`, which may have been that of an incarnation before. Errors: `no_resources`.
+    HERRING_SETUP void open_section(peer_index peer) {
+        memory_.allocate(layout_.section_at(peer), layout_.section_bytes());
+    }
+    request_section& section(peer_index peer) noexcept {
+        return *reinterpret_cast<request_section*>(memory_.data() + layout_.section_at(peer));
+    }
+    ring_cell* asks(peer_index peer) noexcept {
+        return reinterpret_cast<ring_cell*>(memory_.data() + layout_.section_at(peer) +
+                                            request_layout::section_head);
+    }
+
+  private:
+    request_head& head(slot_index slot) noexcept {
+        return *reinterpret_cast<request_head*>(memory_.data() + layout_.slot_at(slot));
+    }
+    std::byte* bytes_of(slot_index slot) noexcept {
+        return memory_.data() + layout_.slot_at(slot) + request_layout::slot_head;
+    }
+
+    request_layout layout_;
+    sealed_memory memory_{};
+};
+
+/// What a member sees of it.
+///
+/// Errors: `protocol`, which says what is wrong with the memory.
+class request_view {
+  public:
+    request_view() = default;
+    HERRING_SETUP request_view(detail::descriptor file, peer_index peer)
+        : memory_(std::move(file), memory_page, 4 * request_layout::most, false) {
+        std::array<std::uint64_t, 5> facts;
+        std::memcpy(facts.data(), memory_.data(), sizeof facts); // once: what is checked is what is used
+        layout_ = {facts[1], facts[2], facts[3], facts[4]};
+        if (facts[0] != request_layout::magic || !layout_.is_sound() || layout_.bytes() != memory_.size() ||
+            peer >= layout_.peers)
+            foreign_memory::refuse(
+                {"the shared memory that it passed is not that of a frontend, or of another "
+                 "version of Herring"});
+    }
+
+    request_layout const& layout() const noexcept { return layout_; }
+    request_section const& section(peer_index peer) const noexcept {
+        return *reinterpret_cast<request_section const*>(memory_.data() + layout_.section_at(peer));
+    }
+    ring_cell const* asks(peer_index peer) const noexcept {
+        return reinterpret_cast<ring_cell const*>(memory_.data() + layout_.section_at(peer) +
+                                                  request_layout::section_head);
+    }
+    std::span<std::byte const> bytes_of(slot_index slot) const noexcept {
+        return {memory_.data() + layout_.slot_at(slot) + request_layout::slot_head, layout_.request_bytes};
+    }
+    /// Whether the slot's bytes are those of request `id`: asked before they are read, and again after.
+    bool holds(slot_index slot, std::uint64_t id) const noexcept {
+        auto const& head = *reinterpret_cast<request_head const*>(memory_.data() + layout_.slot_at(slot));
+        std::atomic_thread_fence(std::memory_order_acquire);
+        return head.id.load(std::memory_order_acquire) == id;
+    }
+
+  private:
+    foreign_memory memory_{};
+    request_layout layout_{};
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_REQUEST_REGION_HPP

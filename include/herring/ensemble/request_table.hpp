@@ -1,0 +1,597 @@
+// herring: the rules of an ensemble's frontend: whom a request asks, which rows count, when it is decided and how.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_REQUEST_TABLE_HPP
+#define HERRING_ENSEMBLE_REQUEST_TABLE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/ensemble/counters.hpp"
+#include "herring/ensemble/credits.hpp"
+#include "herring/ensemble/due_queue.hpp"
+#include "herring/ensemble/hedging.hpp"
+#include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/lateness.hpp"
+#include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/slots.hpp"
+#include "herring/ensemble/table_roster.hpp"
+#include "herring/member_set.hpp"
+#include "herring/quorum/quorum.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+struct table_options {
+    std::size_t members = 0;  ///< at most member_set::capacity
+    std::size_t replicas = 1; ///< of each member
+    std::size_t in_flight = 64;
+    std::size_t credits = 0; ///< requests that a peer may have unanswered; 0: in_flight
+    std::size_t k = 1;       ///< of a request that gives none
+    quorum_tuning quorum{};
+    hedging_tuning hedging{};
+};
+
+/// The state of all requests in flight, without socket, clock or lock: what has happened is told, with the time; what is to be
+/// done is asked.
+///
+/// Every call that takes a time first does what was due until then, so that what a request's answer is depends on the times of
+/// events only, not on how often the table is called. A row at the very end of a grace or deadline is late. After each call
+/// `next_hedge` and `next_decided` may have something.
+///
+/// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: that with the fewest unanswered
+///          requests, which has a credit. Where they are fewer than k, or the deadline has passed, nobody is asked and the request
+///          is decided at once, as failed.
+///          *Decided* is a request when all its members are in (full), when those that are waited for are in and at least k
+///          (partial), at the end of the grace (partial), at the deadline (partial from k on, else failed), and when k
+///          cannot be reached any more (failed). What is counted then is in the answer, whatever the outcome.
+///          *Probation*: a member is late for a request that ends by time, grace or deadline, without its row. One that was not
+///          waited for, in a request that ended otherwise, is judged when its row comes: it is in time if that is before the end of
+///          the grace. Losses, declines and refused rows are no verdict; a new connection of a member of one replica begins anew.
+///          *Hedges*: `hedging.hpp`. A replica that is lost is replaced at once, within the budget, where another one is there.
+/// Units:   nanoseconds of one steady clock.
+/// Cost:    nothing is allocated after construction, `add_member` excepted. begin and decide: O(members); a row: O(log in_flight).
+/// Memory:  `bytes(options)`.
+/// Threads: one at a time.
+class request_table {
+  public:
+    explicit request_table(table_options const& options)
+        : options_(with_credits(options)), pool_(options.in_flight, options.members), due_(options.in_flight),
+          roster_(options.replicas, options_.credits) {
+        for (std::size_t m = 0; m < options.members; ++m) add_member();
+        lost_.reserve(options_.credits + options_.in_flight);
+        if (options.replicas > 1)
+            hedges_.reserve(options.in_flight * std::max<std::size_t>(options.members, 16));
+    }
+
+    /// Of a table with these options, nearly.
+    static constexpr std::size_t bytes(table_options const& o) noexcept {
+        std::size_t const credits = o.credits > 0 ? o.credits : o.in_flight;
+        return o.members * (sizeof(roster_member) +
+                            o.replicas * (sizeof(roster_peer) + credits * (sizeof(unanswered) + 8))) +
+               o.in_flight *
+                   (sizeof(request_slot) +
+                    o.members * (sizeof(asked_member) + sizeof(contribution) + sizeof(peer_index)) + 64);
+    }
+
+    /// The roster grows at its end. Allocates. Requests in flight do not ask the new member.
+    HERRING_SETUP void add_member() {
+        roster_.add();
+        pool_.grow(roster_.size());
+    }
+    std::size_t members() const noexcept { return roster_.size(); }
+    std::size_t replicas() const noexcept { return options_.replicas; }
+    /// Of requests that give none, from the next on.
+    void set_k(std::size_t k) noexcept { options_.k = k; }
+
+    // ---- connections
+
+    /// A peer is connected, as `incarnation`. An earlier incarnation of it is lost.
+    void admitted(peer_index at, std::uint64_t incarnation, std::int64_t now) noexcept {
+        if (!roster_.has(at)) return;
+        lost(at, now);
+        roster_.peer(at).is = roster_peer::state::admitted;
+        roster_.peer(at).incarnation = incarnation;
+        if (options_.replicas == 1) {
+            roster_.forget_verdicts(at);
+        }
+    }
+    /// Its connection has ended: what it had not answered is missed.
+    void lost(peer_index at, std::int64_t now) noexcept {
+        advance(now);
+        if (!roster_.has(at) || roster_.peer(at).is == roster_peer::state::absent) return;
+        roster_peer& p = roster_.peer(at);
+        std::size_t const m = roster_.member_of(at);
+        p.is = roster_peer::state::absent;
+        ++roster_[m].counts.lost;
+        lost_.clear();
+        p.owed.for_each([&](unanswered const& ask) {
+            slot_index const s = pool_.find(ask.id);
+            if (s != no_slot) lost_.push_back(s);
+        });
+        p.owed.clear();
+        if (pool_.expected() > 0 && !roster_.reachable(m))
+            for (slot_index s = 0; s < pool_.size(); ++s)
+                if (pool_[s].expected && pool_[s].is == request_slot::state::open) lost_.push_back(s);
+        std::sort(lost_.begin(), lost_.end(),
+                  [&](slot_index a, slot_index b) { return pool_[a].order < pool_[b].order; });
+        for (slot_index const s : lost_) {
+            asked_member& asked = pool_.member(s, m);
+            if (!pool_[s].expected) asked.forget(at);
+            if (pool_[s].is == request_slot::state::open && asked.is == asked_member::state::open &&
+                !asked.owed() && !(pool_[s].waits_for(asked) && hedge(s, m, now)))
+                gone(s, asked, miss::lost, now);
+        }
+    }
+    /// A peer is asked no more; rows that it owes still count.
+    void draining(peer_index at) noexcept {
+        if (roster_.has(at) && roster_.peer(at).is == roster_peer::state::admitted)
+            roster_.peer(at).is = roster_peer::state::draining;
+    }
+
+    bool is_admitted(peer_index at) const noexcept {
+        return roster_.has(at) && roster_.peer(at).is == roster_peer::state::admitted;
+    }
+    /// Members that would be asked if they have credit: those with a replica that is admitted and not draining.
+    std::size_t admitted_members() const noexcept { return roster_.admitted(); }
+    bool on_probation(std::size_t m) const noexcept { return roster_[m].standing.on(); }
+    /// A member whose probation has begun or ended since it was last reported. False: none.
+    bool next_probation(std::size_t& m, bool& on) noexcept { return roster_.next_probation(m, on); }
+
+    // ---- requests
+
+    struct request {
+        std::int64_t entered = 0;          ///< t₀ of t_k and of latencies
+        std::int64_t deadline = 0;         ///< absolute
+        std::size_t k = 0;                 ///< 0: that of the options
+        member_set const* among = nullptr; ///< nullptr: all of the roster
+        std::uint64_t expected_id = 0;     ///< if `expect`: below 2^63, of no request in flight
+        bool expect = false;               ///< nobody is sent anything: members have their input elsewhere
+    };
+    struct begun {
+        outcome refused = outcome::
+            full; ///< full: the request is in `slot`. busy, closed; failed: no such expected id can be
+        slot_index slot = no_slot;
+        std::uint64_t id = 0; ///< of no other request of this table, if not expected
+    };
+
+    /// Takes a request. It may be decided when this returns.
+    begun begin(request const& r, std::int64_t now) noexcept {
+        advance(now);
+        if (closed_) return refuse(outcome::closed);
+        if (r.expect && ((r.expected_id & slot_pool::sent_bit) != 0 || pool_.find(r.expected_id) != no_slot))
+            return {outcome::failed, no_slot, 0};
+        if (!pool_.any_free()) return refuse(outcome::busy);
+        slot_index const at = pool_.take(r.expect, r.expected_id);
+        request_slot& s = pool_[at];
+        s.entered = r.entered;
+        s.deadline = r.deadline;
+        s.k = std::max<std::size_t>(r.k > 0 ? r.k : options_.k, 1);
+        s.members = roster_.size();
+        for (std::size_t m = 0; m < s.members; ++m) {
+            asked_member& each = pool_.member(at, m);
+            each = {};
+            if (r.among != nullptr && !r.among->contains(m)) continue;
+            ++s.target;
+            table_roster::choice const who = roster_.choose(m, no_peer);
+            each.why = !who.admitted                      ? miss::absent
+                       : who.peer == no_peer && !r.expect ? miss::no_credit
+                                                          : miss::none;
+            if (each.why != miss::none) continue;
+            each.is = asked_member::state::open;
+            each.slow = roster_[m].standing.on();
+            if (!r.expect) each.first = who.peer;
+            ++s.open;
+            s.open_slow += each.slow ? 1 : 0;
+        }
+        begun const result{outcome::full, at, s.id};
+        if (s.open < s.k || now >= s.deadline) {
+            for (std::size_t m = 0; m < s.members; ++m)
+                if (asked_member& each = pool_.member(at, m); each.is == asked_member::state::open) {
+                    each.is = asked_member::state::out;
+                    each.first = no_peer;
+                    each.why = now >= s.deadline ? miss::expired : miss::not_asked;
+                }
+            s.open = s.open_slow = 0;
+            decide(at, outcome::failed, now, ending::other);
+            return result;
+        }
+        for (std::size_t m = 0; m < s.members; ++m)
+            if (asked_member& each = pool_.member(at, m); each.is == asked_member::state::open) {
+                ++roster_[m].counts.asked;
+                if (r.expect) continue;
+                roster_.peer(each.first).owed.take(s.id, now);
+                each.first_owes = true;
+                pool_.asked(at)[s.asked++] = each.first;
+                if (may_hedge() && roster_[m].delay.ns() != never_ns) {
+                    each.hedge_at = now + roster_[m].delay.ns();
+                    s.hedge_at = std::min(s.hedge_at, each.hedge_at);
+                }
+            }
+        budget_.sent(s.asked, options_.hedging);
+        reschedule(at);
+        return result;
+    }
+    /// Peers that the request is to be sent to; none if it is expected.
+    std::span<peer_index const> asked(slot_index at) const noexcept {
+        return {pool_.asked(at), pool_[at].asked};
+    }
+
+    enum class arrival : std::uint8_t {
+        counted,   ///< its place is in `contributions`, until `release`
+        late,      ///< it came after the decision, or after another replica's
+        stale,     ///< of another incarnation, or for a request that the peer does not owe
+        duplicate, ///< the peer has answered this request already
+        refused    ///< it did not pass its check
+    };
+
+    /// A row has come in. If it is not counted, the caller gives its place back at once.
+    arrival row(peer_index at, std::uint64_t incarnation, std::uint64_t id, place_index place,
+                row_check check, std::int64_t now) noexcept {
+        advance(now);
+        answer const a = take(at, incarnation, id);
+        if (a.is != arrival::counted) return a.is;
+        roster_member& m = roster_[roster_.member_of(at)];
+        if (check != row_check::good) {
+            ++m.counts.refused_rows[static_cast<std::size_t>(check)];
+            if (a.last()) gone(a.slot, *a.asked, miss::refused_row, now);
+            return arrival::refused;
+        }
+        m.latencies.add(now - a.ask.asked);
+        if (may_hedge()) m.delay.sampled(m.latencies, options_.hedging);
+        if (a.asked != nullptr && a.asked->is == asked_member::state::open && is_open(a.slot)) {
+            count(a.slot, *a.asked,
+                  {.member = static_cast<std::uint32_t>(roster_.member_of(at)),
+                   .peer = at,
+                   .place = place,
+                   .incarnation = incarnation},
+                  now);
+            return arrival::counted;
+        }
+        ++m.counts.late;
+        ++totals_.late_rows;
+        if (a.ask.frozen != never_ns) m.lateness.add(now - a.ask.frozen);
+        if (a.ask.in_time != never_ns) judge(roster_.member_of(at), now < a.ask.in_time);
+        if (a.asked != nullptr && a.asked->latency < 0) a.asked->latency = now - pool_[a.slot].entered;
+        return arrival::late;
+    }
+    /// A peer answers that it does not answer a request.
+    void declined(peer_index at, std::uint64_t incarnation, std::uint64_t id, decline why,
+                  std::int64_t now) noexcept {
+        advance(now);
+        answer const a = take(at, incarnation, id);
+        if (a.is != arrival::counted) return;
+        ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
+        if (a.last()) gone(a.slot, *a.asked, miss::declined, now);
+    }
+
+    /// Does what is due: ends of graces, deadlines, hedges.
+    void advance(std::int64_t now) noexcept {
+        if (now > now_) now_ = now;
+        while (due_.time() <= now) {
+            slot_index const at = due_.first();
+            request_slot& s = pool_[at];
+            std::int64_t const time = due_.time();
+            if (time >= s.ends()) {
+                bool const in_grace = s.ends() < s.deadline;
+                decide(at, s.counted >= s.k ? outcome::partial : outcome::failed, time,
+                       in_grace ? ending::grace : ending::deadline);
+                continue;
+            }
+            s.hedge_at = never_ns;
+            for (std::size_t m = 0; m < s.members; ++m) {
+                asked_member& each = pool_.member(at, m);
+                if (each.hedge_at <= time) {
+                    each.hedge_at = never_ns;
+                    if (s.waits_for(each) && now < s.ends()) (void)hedge(at, m, now);
+                }
+                s.hedge_at = std::min(s.hedge_at, each.hedge_at);
+            }
+            reschedule(at);
+        }
+    }
+    /// When `advance` has something to do; `never_ns`.
+    std::int64_t next_event() const noexcept { return due_.time(); }
+
+    /// A request that is to be sent to a second replica. False: none.
+    bool next_hedge(slot_index& at, peer_index& to) noexcept {
+        while (hedges_read_ < hedges_.size()) {
+            pending_hedge const h = hedges_[hedges_read_++];
+            if (hedges_read_ == hedges_.size()) {
+                hedges_.clear();
+                hedges_read_ = 0;
+            }
+            roster_peer& p = roster_.peer(h.peer);
+            unanswered* const ask = p.incarnation == h.incarnation ? p.owed.find(h.id) : nullptr;
+            if (ask == nullptr) continue; // lost since
+            if (pool_.find(h.id) == h.slot && is_open(h.slot) &&
+                pool_.member(h.slot, roster_.member_of(h.peer)).is == asked_member::state::open) {
+                at = h.slot;
+                to = h.peer;
+                return true;
+            }
+            // Decided since, or answered by the first: it is not sent, so that the peer does not owe it.
+            p.owed.give_back(*ask);
+            if (pool_.find(h.id) == h.slot)
+                pool_.member(h.slot, roster_.member_of(h.peer)).answered_by(h.peer);
+            budget_.give_back();
+            --roster_[roster_.member_of(h.peer)].counts.hedged;
+            --totals_.hedges;
+        }
+        return false;
+    }
+    /// A request that has been decided, each once, in the order of decisions. False: none.
+    bool next_decided(slot_index& at) noexcept {
+        if (decided_first_ == no_slot) return false;
+        at = decided_first_;
+        unlink(at);
+        return true;
+    }
+
+    /// Ends a request that is not decided as cancelled. False: there is none with this id in the slot, or it is decided.
+    bool cancel(slot_index at, std::uint64_t id) noexcept {
+        if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
+        decide(at, outcome::cancelled, now_, ending::other);
+        return true;
+    }
+    /// Ends all requests as closed, and refuses those to come.
+    void close(std::int64_t now) noexcept {
+        advance(now);
+        closed_ = true;
+        while (!due_.empty()) decide(due_.first(), outcome::closed, now, ending::other); // all that are open
+    }
+    /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that was counted.
+    template <class Give> void release(slot_index at, Give&& give) noexcept {
+        if (is_open(at)) decide(at, outcome::cancelled, now_, ending::other);
+        unlink(at);
+        for (contribution const& row : contributions(at)) give(row.peer, row.place);
+        pool_.release(at);
+    }
+
+    // ---- what became of a decided request, until its release
+
+    /// The rows that counted, in roster order, whatever the outcome.
+    std::span<contribution const> contributions(slot_index at) const noexcept {
+        return {pool_.rows(at), pool_[at].is == request_slot::state::decided ? pool_[at].counted : 0};
+    }
+    outcome result(slot_index at) const noexcept { return pool_[at].how; }
+    bool is_decided(slot_index at) const noexcept { return pool_[at].is == request_slot::state::decided; }
+    member_set const& contributors(slot_index at) const noexcept { return pool_[at].contributors; }
+    miss why(slot_index at, std::size_t m) const noexcept {
+        return m < pool_[at].members ? pool_.member(at, m).why : miss::not_asked;
+    }
+    /// From the request's entry to the member's row, also if that came late; −1: none has come.
+    std::int64_t latency_ns(slot_index at, std::size_t m) const noexcept {
+        return m < pool_[at].members ? pool_.member(at, m).latency : -1;
+    }
+    /// From the request's entry to its decision.
+    std::int64_t decided_ns(slot_index at) const noexcept { return pool_[at].decided - pool_[at].entered; }
+    std::uint64_t id(slot_index at) const noexcept { return pool_[at].id; }
+    std::size_t k(slot_index at) const noexcept { return pool_[at].k; }
+
+    // ---- counters
+
+    std::size_t in_flight() const noexcept { return pool_.in_flight(); }
+    std::size_t unanswered_by(peer_index at) const noexcept { return roster_.peer(at).owed.used(); }
+    member_counters const& counters(std::size_t m) const noexcept { return roster_[m].counts; }
+    frontend_counters const& totals() const noexcept { return totals_; }
+    /// From sending a request to its row, late ones too.
+    time_window const& latencies(std::size_t m) const noexcept { return roster_[m].latencies; }
+    /// From a decision without the member to its row.
+    time_window const& lateness(std::size_t m) const noexcept { return roster_[m].lateness; }
+
+  private:
+    struct pending_hedge {
+        std::uint64_t id, incarnation;
+        slot_index slot;
+        peer_index peer;
+    };
+    enum class ending { grace, deadline, other };
+
+    static table_options with_credits(table_options options) noexcept {
+        if (options.credits == 0) options.credits = options.in_flight;
+        return options;
+    }
+    bool may_hedge() const noexcept { return options_.replicas > 1 && options_.hedging.percent > 0; }
+    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
+
+    begun refuse(outcome how) noexcept {
+        ++totals_.ended[static_cast<std::size_t>(how)];
+        return {how, no_slot, 0};
+    }
+
+    // What an answer of a peer, a row or a decline, belongs to.
+    struct answer {
+        arrival is = arrival::stale; // counted: as far as the peer owes it
+        slot_index slot = no_slot;   // if it is in flight
+        asked_member* asked = nullptr;
+        unanswered ask{}; // as it was
+        bool open = false;
+
+        /// Nobody else may answer for the member, and the request is undecided.
+        bool last() const noexcept {
+            return open && asked->is == asked_member::state::open && !asked->owed();
+        }
+    };
+    answer take(peer_index at, std::uint64_t incarnation, std::uint64_t id) noexcept {
+        answer a;
+        if (!roster_.has(at)) return a;
+        roster_peer& p = roster_.peer(at);
+        std::size_t const m = roster_.member_of(at);
+        if (p.is == roster_peer::state::absent || p.incarnation != incarnation) {
+            ++roster_[m].counts.stale;
+            return a;
+        }
+        a.slot = pool_.find(id);
+        if (a.slot != no_slot && m < pool_[a.slot].members) {
+            a.asked = &pool_.member(a.slot, m);
+            a.open = is_open(a.slot);
+        }
+        if (unanswered* const ask = p.owed.find(id)) {
+            a.is = arrival::counted;
+            a.ask = *ask;
+            p.owed.give_back(*ask);
+            if (a.asked != nullptr) a.asked->answered_by(at);
+            return a;
+        }
+        if (a.asked != nullptr && pool_[a.slot].expected) {
+            if (a.asked->heard) {
+                a.is = a.asked->first == at ? arrival::duplicate : arrival::late;
+            } else if (a.asked->is != asked_member::state::out) {
+                a.asked->heard = true;
+                a.asked->first = at;
+                a.is = arrival::counted;
+                a.ask.asked = pool_[a.slot].entered;
+                if (!a.open && a.asked->is == asked_member::state::open) {
+                    a.ask.frozen = pool_[a.slot].decided;
+                    a.ask.in_time = judged_later(pool_[a.slot]);
+                }
+                return a;
+            }
+        } else if (a.asked != nullptr && (a.asked->first == at || a.asked->second == at)) {
+            a.is = arrival::duplicate;
+        }
+        if (a.is == arrival::late) {
+            ++roster_[m].counts.late;
+            ++totals_.late_rows;
+        } else {
+            ++(a.is == arrival::duplicate ? roster_[m].counts.duplicate : roster_[m].counts.stale);
+        }
+        return a;
+    }
+
+    void count(slot_index at, asked_member& m, contribution const& row, std::int64_t now) noexcept {
+        request_slot& s = pool_[at];
+        m.is = asked_member::state::counted;
+        m.why = miss::none;
+        m.row = row;
+        m.latency = now - s.entered;
+        --s.open;
+        s.open_slow -= m.slow ? 1 : 0;
+        ++s.counted;
+        s.counted_slow += m.slow ? 1 : 0;
+        judge(row.member, true);
+        if (s.counted == s.k) {
+            s.until = now + options_.quorum.grace_ns(now - s.entered);
+            reschedule(at);
+        }
+        settle(at, now);
+    }
+    void gone(slot_index at, asked_member& m, miss why, std::int64_t now) noexcept {
+        request_slot& s = pool_[at];
+        m.is = asked_member::state::gone;
+        m.why = why;
+        --s.open;
+        s.open_slow -= m.slow ? 1 : 0;
+        settle(at, now);
+    }
+    // Decides what needs no more time.
+    void settle(slot_index at, std::int64_t now) noexcept {
+        request_slot const& s = pool_[at];
+        if (s.counted == s.target)
+            decide(at, outcome::full, now, ending::other);
+        else if (s.counted + s.open < s.k)
+            decide(at, outcome::failed, now, ending::other);
+        else if (s.counted >= s.k && s.waited_for() == 0)
+            decide(at, outcome::partial, now, ending::other);
+    }
+    void reschedule(slot_index at) noexcept {
+        request_slot const& s = pool_[at];
+        due_.set(at, std::min(s.ends(), s.hedge_at), s.order);
+    }
+
+    void decide(slot_index at, outcome how, std::int64_t now, ending by) noexcept {
+        request_slot& s = pool_[at];
+        bool const for_slow = s.waits_for_slow();
+        s.is = request_slot::state::decided;
+        s.how = how;
+        s.decided = now;
+        s.by_time = by != ending::other;
+        due_.erase(at);
+        ++totals_.ended[static_cast<std::size_t>(how)];
+        std::size_t rows = 0;
+        for (std::size_t m = 0; m < s.members; ++m) {
+            asked_member& each = pool_.member(at, m);
+            member_counters& counts = roster_[m].counts;
+            if (each.is == asked_member::state::counted) {
+                s.contributors.insert(m);
+                pool_.rows(at)[rows++] = each.row;
+                ++counts.answered;
+            } else if (each.is == asked_member::state::open) {
+                each.why = each.slow && !for_slow   ? miss::probation
+                           : by == ending::deadline ? miss::expired
+                                                    : miss::late;
+                if (s.by_time) judge(m, false);
+                freeze(each, s);
+            }
+            if (each.is == asked_member::state::open || each.is == asked_member::state::gone) ++counts.missed;
+            ++counts.missing[static_cast<std::size_t>(each.why)];
+        }
+        s.before = decided_last_;
+        (decided_last_ == no_slot ? decided_first_ : pool_[decided_last_].after) = at;
+        decided_last_ = at;
+        s.linked = true;
+    }
+    // Its replicas still owe the row: by how much that is late is measured from here.
+    void freeze(asked_member const& m, request_slot const& s) noexcept {
+        for (auto const& [to, owes] : {std::pair{m.first, m.first_owes}, std::pair{m.second, m.second_owes}})
+            if (owes)
+                if (unanswered* const ask = roster_.peer(to).owed.find(s.id)) {
+                    ask->frozen = s.decided;
+                    ask->in_time = judged_later(s);
+                }
+    }
+    // Up to when a row that comes after the decision is in time all the same; never: that has been judged, or is not.
+    static std::int64_t judged_later(request_slot const& s) noexcept {
+        return s.how == outcome::partial && !s.by_time ? s.ends() : never_ns;
+    }
+    void unlink(slot_index at) noexcept {
+        request_slot& s = pool_[at];
+        if (!s.linked) return;
+        (s.before == no_slot ? decided_first_ : pool_[s.before].after) = s.after;
+        (s.after == no_slot ? decided_last_ : pool_[s.after].before) = s.before;
+        s.before = s.after = no_slot;
+        s.linked = false;
+    }
+
+    void judge(std::size_t m, bool in_time) noexcept { roster_.judge(m, in_time, options_.quorum); }
+
+    // Asks a second replica of an open member, if there is one with credit and the budget has a hedge.
+    bool hedge(slot_index at, std::size_t m, std::int64_t now) noexcept {
+        asked_member& each = pool_.member(at, m);
+        if (!may_hedge() || pool_[at].expected || each.second != no_peer) return false;
+        peer_index const to = roster_.choose(m, each.first).peer;
+        if (to == no_peer || hedges_.size() == hedges_.capacity()) return false;
+        if (!budget_.take()) {
+            ++totals_.hedges_withheld;
+            return false;
+        }
+        roster_.peer(to).owed.take(pool_[at].id, now);
+        each.second = to;
+        each.second_owes = true;
+        hedges_.push_back({pool_[at].id, roster_.peer(to).incarnation, at, to});
+        ++roster_[m].counts.hedged;
+        ++totals_.hedges;
+        return true;
+    }
+
+    table_options options_;
+    slot_pool pool_;
+    due_queue due_;
+    table_roster roster_;
+    std::vector<slot_index> lost_;      // scratch of `lost`
+    std::vector<pending_hedge> hedges_; // from hedges_read_ on
+    std::size_t hedges_read_ = 0;
+    slot_index decided_first_ = no_slot, decided_last_ = no_slot;
+    hedge_budget budget_;
+    frontend_counters totals_;
+    std::int64_t now_ = 0;
+    bool closed_ = false;
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_REQUEST_TABLE_HPP

@@ -1,0 +1,185 @@
+// herring: memory that another process of the machine maps, as files without a name that cannot change their size.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_SEALED_MEMORY_HPP
+#define HERRING_ENSEMBLE_SEALED_MEMORY_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/free_memory.hpp"
+#include "herring/error.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+inline constexpr std::size_t memory_page = 4096; ///< to which parts of a shared mapping are rounded
+
+/// `size` in whole `grain`s, a power of two.
+constexpr std::uint64_t rounded_up(std::uint64_t size, std::uint64_t grain) noexcept {
+    return (size + grain - 1) & ~(grain - 1);
+}
+
+/// Pages of a file, unmapped with their owner.
+class mapped_pages {
+  public:
+    mapped_pages() = default;
+    HERRING_SETUP mapped_pages(int file, std::size_t bytes, bool writable) {
+        void* const at = ::mmap(nullptr, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, file, 0);
+        if (at == MAP_FAILED) return;
+        at_ = static_cast<std::byte*>(at);
+        size_ = bytes;
+    }
+    mapped_pages(mapped_pages&& other) noexcept
+        : at_(std::exchange(other.at_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    mapped_pages& operator=(mapped_pages&& other) noexcept {
+        std::swap(at_, other.at_);
+        std::swap(size_, other.size_);
+        return *this;
+    }
+    ~mapped_pages() {
+        if (at_ != nullptr) ::munmap(at_, size_);
+    }
+
+    std::byte* data() const noexcept { return at_; }
+    std::size_t size() const noexcept { return size_; }
+
+    /// Enters the pages into this process's page table, so that first use does not fault. A kernel before 5.14 does not.
+    HERRING_SETUP void prefault(std::size_t offset, std::size_t bytes, bool writable) const noexcept {
+        constexpr int populate_read = 22, populate_write = 23;
+        std::size_t const first = offset / memory_page * memory_page;
+        (void)::madvise(at_ + first, offset - first + bytes, writable ? populate_write : populate_read);
+    }
+
+  private:
+    std::byte* at_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Of the file behind shared memory: its size is fixed, nobody but who made it has it writable, its pages stay.
+inline constexpr int shared_memory_seals = F_SEAL_SHRINK | F_SEAL_GROW | 0x0010 /* F_SEAL_FUTURE_WRITE */;
+
+/// Memory of this process that others may read: zeroed, mapped writable here, and by nobody else.
+///
+/// A part is usable once it is `allocated`: a lack of memory is an error there instead of a signal later.
+///
+/// Errors: `no_resources` with the size; `unsupported` where the kernel cannot seal against writing (before 5.1).
+class sealed_memory {
+  public:
+    sealed_memory() = default;
+    HERRING_SETUP explicit sealed_memory(std::size_t bytes) {
+        rlimit most{};
+        if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
+            lacks(bytes,
+                  {"the limit of file sizes is ", bytes_text(most.rlim_cur), "; raise it (ulimit -f)"});
+        file_ = detail::descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        if (file_.get() < 0)
+            lacks(bytes,
+                  {"memfd_create: ", std::strerror(errno), "; raise the limit of open files (ulimit -n)"});
+        int cut = 0;
+        do cut = ::ftruncate(file_.get(), static_cast<off_t>(bytes));
+        while (cut != 0 && errno == EINTR);
+        if (cut != 0) lacks(bytes, {"ftruncate: ", std::strerror(errno)});
+        // What is mapped writable before the seal stays so.
+        pages_ = mapped_pages(file_.get(), bytes, true);
+        if (pages_.data() == nullptr) lacks(bytes, {"mmap: ", std::strerror(errno)});
+        if (::fcntl(file_.get(), F_ADD_SEALS, shared_memory_seals | F_SEAL_SEAL) != 0)
+            throw error(
+                errc::unsupported, -1, -1, "ensemble",
+                {"this kernel does not seal shared memory against writing (Linux 5.1 does); let members "
+                 "come by tcp: lane::tcp"});
+    }
+
+    std::byte* data() const noexcept { return pages_.data(); }
+    std::size_t size() const noexcept { return pages_.size(); }
+    /// Of the file, to be sent to others; stays this object's.
+    int descriptor() const noexcept { return file_.get(); }
+
+    /// Takes the pages of a part, and maps them.
+    HERRING_SETUP void allocate(std::size_t offset, std::size_t bytes) {
+        if (bytes >= least_to_ask_for &&
+            bytes > free_memory()) // the kernel would not refuse: it kills somebody
+            lacks(bytes, {bytes_text(free_memory()), " are free"});
+        int refused = 0;
+        do refused = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+        while (refused != 0 && errno == EINTR);
+        if (refused != 0) lacks(bytes, {"fallocate: ", std::strerror(errno)});
+        pages_.prefault(offset, bytes, true);
+    }
+
+  private:
+    static constexpr std::size_t least_to_ask_for = std::size_t{1} << 20;
+
+    [[noreturn]] HERRING_SETUP static void lacks(std::size_t bytes, std::initializer_list<text_part> why) {
+        throw error(errc::no_resources, -1, -1, "ensemble",
+                    {bytes_text(bytes), " of shared memory for requests or rows are needed; ", text(why),
+                     "; or have fewer requests in flight, or let members come by tcp"});
+    }
+
+    detail::descriptor file_{};
+    mapped_pages pages_{};
+};
+
+/// Memory of another process, mapped to be read. Its contents may change at any time: who reads bounds what was read.
+///
+/// The file is checked before it is mapped: it is a sealed memfd, so that it can neither shrink under a reader nor lose pages,
+/// of the size that is due. Pages that its owner has not allocated are zeros; `all_allocated` refuses such a file: then reading
+/// takes no memory.
+///
+/// Errors: `protocol`, which says what the file is; `no_resources`.
+class foreign_memory {
+  public:
+    foreign_memory() = default;
+    /// A file of `least` to `most` bytes.
+    HERRING_SETUP foreign_memory(detail::descriptor file, std::uint64_t least, std::uint64_t most,
+                                 bool all_allocated) {
+        int const seals = ::fcntl(file.get(), F_GET_SEALS);
+        struct statfs system {};
+        struct ::stat about {};
+        if (seals < 0 || (seals & shared_memory_seals) != shared_memory_seals ||
+            ::fstatfs(file.get(), &system) != 0 || system.f_type != tmpfs_magic ||
+            ::fstat(file.get(), &about) != 0 || about.st_size < 0)
+            refuse({"the shared memory that it passed is no sealed memfd"});
+        auto const size = static_cast<std::uint64_t>(about.st_size);
+        if (size < least)
+            refuse({"the shared memory that it passed has ", size, " bytes, fewer than ", least});
+        if (size > most) refuse({"the shared memory that it passed has ", size, " bytes, more than ", most});
+        if (all_allocated && static_cast<std::uint64_t>(about.st_blocks) * 512 < size)
+            refuse({"not all of the ", size, " bytes of shared memory that it passed are allocated"});
+        pages_ = mapped_pages(file.get(), size, false);
+        if (pages_.data() == nullptr)
+            throw error(errc::no_resources, -1, -1, "ensemble",
+                        {"mmap of ", bytes_text(size), " of shared memory: ", std::strerror(errno)});
+        if (all_allocated) pages_.prefault(0, size, false);
+    }
+
+    std::byte const* data() const noexcept { return pages_.data(); }
+    std::size_t size() const noexcept { return pages_.size(); }
+
+    /// Into the page table, from the start.
+    HERRING_SETUP void prefault(std::size_t bytes) const noexcept { pages_.prefault(0, bytes, false); }
+
+    [[noreturn]] HERRING_SETUP static void refuse(std::initializer_list<text_part> why) {
+        throw error(errc::protocol, -1, -1, "ensemble", why);
+    }
+
+  private:
+    static constexpr long tmpfs_magic = 0x01021994; // huge pages may be missing when they are read
+
+    mapped_pages pages_{};
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_SEALED_MEMORY_HPP

@@ -1,0 +1,377 @@
+// herring: requests and rows between a frontend and one member of its machine, through shared memory: both ends.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_SHARED_LANE_HPP
+#define HERRING_ENSEMBLE_SHARED_LANE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/ensemble/doorbell.hpp"
+#include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/lane_ends.hpp"
+#include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/request_region.hpp"
+#include "herring/ensemble/row_region.hpp"
+#include "herring/ensemble/shared_ring.hpp"
+#include "herring/error.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// What both ends of a lane have: a ring to write, one to read, a bell, a flag each, and why the lane is broken.
+///
+/// A message into a ring is published first; then the other end's flag is looked at, and the bell is rung where it sleeps. Bells
+/// are taken from the socket only after a sleep, a few at a time. As each bell belongs to one message, an end that rings more
+/// often than it publishes breaks the lane.
+class shared_lane {
+  public:
+    shared_lane(ring_writer out, ring_reader in, sleep_flag& mine, sleep_flag const& others,
+                doorbell bell) noexcept
+        : out_(out), in_(in), sleeper_(mine), waker_(others), bell_(std::move(bell)) {}
+
+    int descriptor() const noexcept { return bell_.descriptor(); }
+    bool is_broken() const noexcept { return error_[0] != 0; }
+    std::string_view error() const noexcept { return error_; }
+
+    template <class... Numbers> HERRING_SETUP void fail(char const* format, Numbers... numbers) noexcept {
+        if (!is_broken()) std::snprintf(error_, sizeof error_, format, numbers...);
+    }
+
+    /// False: the other end is gone. What it has published before can still be read.
+    bool write(ring_message const& message) noexcept {
+        out_.fill(message);
+        out_.publish();
+        if (waker_.has_to_ring()) bell_.ring();
+        return !bell_.is_closed();
+    }
+
+    /// Calls `take(message)` for what has come, until it breaks the lane. False: broken.
+    template <class Take> bool read(Take&& take) noexcept {
+        if (slept_) {
+            sleeper_.awake();
+            heard_ += static_cast<std::uint64_t>(bell_.silence());
+            slept_ = false;
+        }
+        // No more than the other end can have under way: one that publishes without end is not read without end.
+        for (std::uint64_t left = in_.cells(); left > 0 && !is_broken() && in_.has_message(); --left)
+            take(in_.take());
+        if (heard_ > in_.taken() + in_.cells()) fail("it rings its bell without a message%s", "");
+        if (bell_.is_closed() && !in_.has_message()) fail("it has closed its end of the shared memory%s", "");
+        return !is_broken();
+    }
+
+    bool try_sleep() noexcept {
+        bool const sleeps =
+            sleeper_.try_sleep([this]() noexcept { return is_broken() || in_.has_message(); });
+        slept_ |= sleeps;
+        return sleeps;
+    }
+    void awake() noexcept { sleeper_.awake(); }
+
+  private:
+    ring_writer out_;
+    ring_reader in_;
+    sleeper sleeper_;
+    waker waker_;
+    doorbell bell_;
+    bool slept_ = false;
+    std::uint64_t heard_ = 0;
+    char error_[128] = {};
+};
+
+/// The four numbers of a message, which come from another process: who reads them bounds them.
+struct shared_ask {
+    std::uint64_t id = 0, remaining_us = 0;
+    std::uint32_t slot = 0, place = 0;
+    std::uint64_t bytes = 0;
+
+    ring_message message() const noexcept {
+        return {id, remaining_us, std::uint64_t{slot} << 32 | place, bytes};
+    }
+    static shared_ask of(ring_message const& m) noexcept {
+        return {m[0], m[1], static_cast<std::uint32_t>(m[2] >> 32), static_cast<std::uint32_t>(m[2]), m[3]};
+    }
+};
+struct shared_answer {
+    std::uint64_t id = 0, bytes = 0;
+    place_index place = 0;
+    bool is_row = false;
+    std::uint64_t reason = 0; ///< `decline`, if it is no row
+
+    ring_message message() const noexcept { return {id, bytes, place, is_row ? ~std::uint64_t{0} : reason}; }
+    static shared_answer of(ring_message const& m) noexcept {
+        return {m[0], m[1], m[2] < ~place_index{0} ? static_cast<place_index>(m[2]) : ~place_index{0},
+                m[3] == ~std::uint64_t{0}, m[3]};
+    }
+};
+
+/// The frontend's end, one a peer. A place of the member's rows goes with each ask, and is free again when its row was
+/// released or it was declined; the one that was given back last is used first, for its lines are in the caches.
+///
+/// The bytes of a row are in the member's memory, which it can change while they are read: whoever folds them bounds each
+/// number where it uses it. A member spoils its own row at most, reads of a place end where the place does, and one that is
+/// killed while it writes has published nothing.
+///
+/// Cost:    `ask`: a line written for the member to read, its flag read. `poll` without rows: one load.
+/// Threads: one at a time.
+/// Errors:  the constructor throws `protocol` for memory that is not as agreed, and `no_resources`; nothing else throws.
+/// Lifetime: `region` outlives it.
+class shared_lane_frontend {
+  public:
+    /// `credits`: of this peer, as it was told at its admission; at most those of the region's layout.
+    HERRING_SETUP shared_lane_frontend(request_region& region, lane_ends ends, peer_index peer,
+                                       std::uint64_t credits, std::uint64_t row_bytes)
+        : shared_lane_frontend(
+              region, detail::descriptor(std::exchange(ends.bell, -1)),
+              row_view(detail::descriptor(std::exchange(ends.memory, -1)), {peer, credits, row_bytes})) {}
+
+    /// Asks the member for the row of request `id`, whose bytes lie in the region's slot, or are copied there for the first
+    /// member that is asked. False: no place is free, the request is too long, or
+    /// the lane is broken.
+    bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
+             std::span<std::byte const> request) noexcept {
+        if (free_count_ == 0 || lane_.is_broken() || request.size() > region_->layout().request_bytes)
+            return false;
+        region_->put(slot, id, request);
+        place_index const place = free_[--free_count_];
+        places_[place] = {id, 0, state::asked};
+        if (lane_.write(shared_ask{id, remaining_us, slot, place, request.size()}.message())) return true;
+        lane_.fail("it has closed its end of the shared memory%s", "");
+        return false;
+    }
+
+    /// Nothing: when the slot gets its next request, members that still read this one can tell.
+    void detach(slot_index) noexcept {}
+
+    /// Calls `sink.row(id, place, bytes)` and `sink.declined(id, reason)` for what has come. The place of a row stays taken until
+    /// `release`, which may be called from there.
+    ///
+    /// Bounds:  as many answers at most as the ring has cells.
+    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    template <class Sink> bool poll(Sink& sink) noexcept {
+        return lane_.read([&](ring_message const& m) noexcept { take(shared_answer::of(m), sink); });
+    }
+
+    /// The row that came in `place`.
+    std::span<std::byte const> row(place_index place) const noexcept {
+        return {rows_.row(place), places_[place].bytes};
+    }
+    /// A place whose row is needed no more. Nothing, where it has none.
+    void release(place_index place) noexcept {
+        if (place >= places_.size() || places_[place].now != state::landed) return;
+        places_[place].now = state::free;
+        if (place < credits()) {
+            free_[free_count_++] = place;
+        } else {
+            // Unless the section is that of the next incarnation by now.
+            std::uint64_t given = rows_.origin() + places_[place].id++;
+            given_back(place).compare_exchange_strong(given, given + 1, std::memory_order_release,
+                                                      std::memory_order_relaxed);
+        }
+    }
+
+    bool wants_write() const noexcept { return false; }
+    int descriptor() const noexcept { return lane_.descriptor(); }
+    /// Before this end waits for `descriptor()`: asks the member to ring. False: there is something to poll.
+    bool try_sleep() noexcept { return lane_.try_sleep(); }
+    /// After it: members need not ring. So does `poll`.
+    void awake() noexcept { lane_.awake(); }
+    /// Why it is broken; empty: it is not.
+    std::string_view error() const noexcept { return lane_.error(); }
+
+  private:
+    enum class state : std::uint8_t { free, asked, landed };
+    struct place_state {
+        std::uint64_t id = 0; // of the request that was asked; of a spare place, how often it was given back
+        std::uint64_t bytes = 0;
+        state now = state::free;
+    };
+
+    HERRING_SETUP shared_lane_frontend(request_region& region, detail::descriptor bell, row_view rows)
+        : region_(&region), peer_(static_cast<peer_index>(rows.layout().peer)), rows_(std::move(rows)),
+          places_(rows_.layout().places()), free_(credits()),
+          lane_(opened(), ring_reader(rows_.answers(), rows_.layout().cells(), rows_.origin()),
+                region.section(peer_).frontend, rows_.flag(), doorbell(std::move(bell))) {
+        for (; free_count_ < credits(); ++free_count_)
+            free_[free_count_] = static_cast<place_index>(credits() - 1 - free_count_);
+        for (std::uint64_t p = credits(); p < places_.size(); ++p)
+            given_back(static_cast<place_index>(p)).store(rows_.origin(), std::memory_order_release);
+    }
+    HERRING_SETUP ring_writer opened() {
+        if (peer_ >= region_->layout().peers || credits() > region_->layout().credits)
+            throw herring::error(
+                errc::bad_argument, -1, -1, "ensemble",
+                {"there is no shared memory for peer ", peer_, " with ", credits(), " credits"});
+        region_->open_section(peer_);
+        return ring_writer(region_->asks(peer_), region_->layout().cells(), rows_.origin());
+    }
+    std::uint64_t credits() const noexcept { return rows_.layout().credits; }
+    std::atomic<std::uint64_t>& given_back(place_index spare) noexcept {
+        return region_->section(peer_).given_back[spare - credits()];
+    }
+
+    template <class Sink> void take(shared_answer const& a, Sink& sink) noexcept {
+        if (a.place >= places_.size()) {
+            lane_.fail("it sent a row of place %u where there are %zu", a.place, places_.size());
+            return;
+        }
+        place_state& place = places_[a.place];
+        bool const spare = a.place >= credits();
+        if (spare ? place.now != state::free || !a.is_row : place.now != state::asked || place.id != a.id) {
+            lane_.fail("it answered a request that it does not have, %llu",
+                       static_cast<unsigned long long>(a.id));
+        } else if (!a.is_row) {
+            place.now = state::free;
+            free_[free_count_++] = a.place;
+            sink.declined(a.id, a.reason < declines ? static_cast<decline>(a.reason) : decline::unspecified);
+        } else if (a.bytes > rows_.layout().row_bytes) {
+            lane_.fail("it sent a row of %llu bytes where at most %llu are due",
+                       static_cast<unsigned long long>(a.bytes),
+                       static_cast<unsigned long long>(rows_.layout().row_bytes));
+        } else {
+            place.now = state::landed;
+            place.bytes = a.bytes;
+            sink.row(a.id, a.place, row(a.place));
+        }
+    }
+
+    request_region* region_;
+    peer_index peer_;
+    row_view rows_;
+    fixed_array<place_state> places_;
+    fixed_array<place_index> free_; // of asks: a stack
+    std::size_t free_count_ = 0;
+    shared_lane lane_;
+};
+
+/// The member's end, one a frontend.
+///
+/// A request's bytes are those of the frontend's slot, which gets its next request when the frontend needs no more rows for
+/// this one (its deadline has passed, say): `holds` tells. A row that was computed of such bytes may be sent: the frontend drops
+/// it, for its request's id is not in flight any more.
+///
+/// Threads: one at a time.
+/// Errors:  the constructor throws `protocol` for memory that is not as agreed; nothing else throws.
+class shared_lane_member {
+  public:
+    /// `mine`: whose descriptor the frontend was given at this admission; its layout has the peer and its credits.
+    HERRING_SETUP shared_lane_member(row_region mine, lane_ends ends)
+        : shared_lane_member(std::move(mine), detail::descriptor(std::exchange(ends.bell, -1)),
+                             detail::descriptor(std::exchange(ends.memory, -1))) {}
+
+    /// Calls `sink.asked(id, remaining_us, request, place)` for what has come. The bytes can be read until the place is answered;
+    /// a request whose slot has another by now is declined at once as expired.
+    ///
+    /// Bounds:  as many asks at most as the ring has cells.
+    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    template <class Sink> bool poll(Sink& sink) noexcept {
+        return lane_.read([&](ring_message const& m) noexcept { take(shared_ask::of(m), sink); });
+    }
+
+    /// A place for a row that nobody asked for. False: the frontend has none of them read yet.
+    bool take(place_index& place) noexcept {
+        for (std::uint64_t p = credits(); p < jobs_.size(); ++p) {
+            place = static_cast<place_index>(p);
+            if (!jobs_[p].busy && given_back(place) == mine_.origin() + jobs_[p].id) {
+                jobs_[p].busy = true;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Where the encoded row of an answer goes.
+    std::span<std::byte> row(place_index place) noexcept { return mine_.row(place); }
+
+    /// Whether the request's bytes are still its own. Asked after they were read, it tells whether what was read was.
+    bool holds(place_index place) const noexcept {
+        return place < credits() && jobs_[place].busy && requests_.holds(jobs_[place].slot, jobs_[place].id);
+    }
+
+    /// Answers with the first `bytes` of the place's row. False: the lane is broken, or the place is not that of job `id`.
+    bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
+        return bytes <= mine_.layout().row_bytes &&
+               answer({.id = id, .bytes = bytes, .place = place, .is_row = true, .reason = 0});
+    }
+    bool decline(std::uint64_t id, place_index place, enum herring::decline reason) noexcept {
+        if (place >= credits() && place < jobs_.size()) { // the frontend knows nothing of it
+            jobs_[place].busy = false;
+            return true;
+        }
+        return answer({.id = id,
+                       .bytes = 0,
+                       .place = place,
+                       .is_row = false,
+                       .reason = static_cast<std::uint64_t>(reason)});
+    }
+
+    bool wants_write() const noexcept { return false; }
+    int descriptor() const noexcept { return lane_.descriptor(); }
+    /// Before this end waits for `descriptor()`: asks the frontend to ring. False: there is something to poll.
+    bool try_sleep() noexcept { return lane_.try_sleep(); }
+    /// After it: the frontend need not ring. So does `poll`.
+    void awake() noexcept { lane_.awake(); }
+    /// Why it is broken; empty: it is not.
+    std::string_view error() const noexcept { return lane_.error(); }
+
+  private:
+    struct job {
+        std::uint64_t id = 0; // of the request; of a spare place, how often it was sent
+        slot_index slot = 0;
+        bool busy = false;
+    };
+
+    HERRING_SETUP shared_lane_member(row_region mine, detail::descriptor bell, detail::descriptor memory)
+        : mine_(std::move(mine)), requests_(std::move(memory), peer()), jobs_(mine_.layout().places()),
+          lane_(ring_writer(mine_.answers(), mine_.layout().cells(), mine_.origin()),
+                ring_reader(requests_.asks(peer()), requests_.layout().cells(), mine_.origin()), mine_.flag(),
+                requests_.section(peer()).frontend, doorbell(std::move(bell))) {}
+
+    peer_index peer() const noexcept { return static_cast<peer_index>(mine_.layout().peer); }
+    std::uint64_t credits() const noexcept { return mine_.layout().credits; }
+    std::uint64_t given_back(place_index spare) const noexcept {
+        return requests_.section(peer()).given_back[spare - credits()].load(std::memory_order_acquire);
+    }
+
+    template <class Sink> void take(shared_ask const& a, Sink& sink) noexcept {
+        if (a.place >= credits() || a.slot >= requests_.layout().in_flight || jobs_[a.place].busy) {
+            lane_.fail("it sent a request for place %u that is not free", a.place);
+        } else if (a.bytes > requests_.layout().request_bytes) {
+            lane_.fail("it sent a request of %llu bytes where at most %llu are due",
+                       static_cast<unsigned long long>(a.bytes),
+                       static_cast<unsigned long long>(requests_.layout().request_bytes));
+        } else {
+            jobs_[a.place] = {a.id, a.slot, true};
+            if (holds(a.place))
+                sink.asked(a.id, a.remaining_us, requests_.bytes_of(a.slot).first(a.bytes), a.place);
+            else
+                decline(a.id, a.place, herring::decline::expired);
+        }
+    }
+
+    bool answer(shared_answer const& a) noexcept {
+        if (lane_.is_broken() || a.place >= jobs_.size() || !jobs_[a.place].busy) return false;
+        if (a.place < credits() && jobs_[a.place].id != a.id) return false;
+        jobs_[a.place].busy = false;
+        if (a.place >= credits()) ++jobs_[a.place].id;
+        if (lane_.write(a.message())) return true;
+        lane_.fail("it has closed its end of the shared memory%s", "");
+        return false;
+    }
+
+    row_region mine_;
+    request_view requests_;
+    fixed_array<job> jobs_;
+    shared_lane lane_;
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_SHARED_LANE_HPP

@@ -1,0 +1,283 @@
+// herring: requests and rows between a frontend and one member over a stream socket: both ends.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENSEMBLE_TCP_LANE_HPP
+#define HERRING_ENSEMBLE_TCP_LANE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/descriptor.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/ensemble/data_frames.hpp"
+#include "herring/ensemble/frame_receiver.hpp"
+#include "herring/ensemble/frame_sender.hpp"
+#include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/places.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+namespace HERRING_NAMESPACE::detail::ensembles {
+
+/// What both ends have agreed on at admission.
+struct lane_sizes {
+    std::uint32_t credits = 0; ///< requests that a member may have unanswered, and rows that a frontend keeps
+    std::size_t request_bytes = 0; ///< at most, as are
+    std::size_t row_bytes = 0;     ///< these
+};
+
+/// A socket with its two directions, and why it is broken.
+class tcp_lane {
+  public:
+    HERRING_SETUP tcp_lane(detail::descriptor socket, std::size_t messages, std::size_t bounce_bytes,
+                           std::size_t typical)
+        : out(messages, bounce_bytes), socket_(std::move(socket)), in_(typical) {
+        int const on = 1; // fails where it is no tcp socket, which needs it not
+        (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+
+    int descriptor() const noexcept { return socket_.get(); }
+    bool is_broken() const noexcept { return error_[0] != 0; }
+    std::string_view error() const noexcept { return error_; }
+
+    HERRING_SETUP void fail(char const* why) noexcept { fail("%s", why); }
+    template <class... Values> HERRING_SETUP void fail(char const* format, Values... values) noexcept {
+        if (!is_broken()) std::snprintf(error_, sizeof error_, format, values...); // the first reason stays
+    }
+
+    template <class Left, class Dropped> bool flush(Left&& left, Dropped&& dropped) noexcept {
+        int const number = out.queued() == 0 ? 0 : out.flush(socket_.get(), left, dropped);
+        if (number != 0) fail("sending to it failed: %s", std::strerror(number));
+        return number == 0;
+    }
+    template <class Begin, class Done> bool read(Begin&& begin, Done&& done) noexcept {
+        switch (in_.read(socket_.get(), at_once, begin, done)) {
+        case receive_state::ok:
+            return true;
+        case receive_state::closed:
+            fail("it has closed its data connection");
+            break;
+        case receive_state::failed:
+            fail("its data connection failed: %s", std::strerror(errno));
+            break;
+        case receive_state::no_head:
+            fail("it sent what is no message of an ensemble's data connection");
+            break;
+        case receive_state::refused:
+            fail("it sent a message that is not due");
+        }
+        return false;
+    }
+
+    frame_sender out;
+
+  private:
+    static constexpr std::size_t at_once = 512 * 1024; // bytes of one peer, then another has its turn
+
+    detail::descriptor socket_;
+    frame_receiver in_;
+    char error_[160] = {};
+};
+
+/// Places for rows that nobody asked for.
+inline constexpr std::uint32_t tcp_spare_places = 4;
+
+/// The frontend's end, one a peer. A place goes with each request until its row was released or it was declined.
+///
+/// Memory:  (credits + spare) · row_bytes, in cache lines, + request_bytes + 64 KiB at most.
+/// Threads: one at a time.
+class tcp_lane_frontend {
+  public:
+    static constexpr std::uint32_t spare = tcp_spare_places;
+
+    HERRING_SETUP tcp_lane_frontend(detail::descriptor socket, lane_sizes const& sizes)
+        : lane_(std::move(socket), sizes.credits, sizes.request_bytes, sizes.row_bytes),
+          request_bytes_(sizes.request_bytes), rows_(sizes.credits + spare, sizes.row_bytes),
+          sizes_(sizes.credits + spare), free_(0, sizes.credits + spare) {}
+
+    /// Starts to send a request. Its bytes stay where they are until `detach(slot)`.
+    ///
+    /// Errors: false: the lane is broken, the request is larger than agreed, or no place is left for its row.
+    bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
+             std::span<std::byte const> request) noexcept {
+        if (lane_.is_broken() || request.size() > request_bytes_) return false;
+        if (owed_ + spare >= free_.count()) return false;
+        data_head const head{.kind = data_kind::ask,
+                             .id = id,
+                             .remaining_us = remaining_us,
+                             .bytes = static_cast<std::uint32_t>(request.size())};
+        bool const first = lane_.out.queued() == 0;
+        if (!lane_.out.push(head, request, slot)) return false;
+        ++owed_;
+        return !first || lane_.flush([](slot_index) noexcept {}, [](std::uint64_t) noexcept {});
+    }
+
+    /// The bytes of a request go away. The rest of one that has been sent in part is copied; one that has not been begun is
+    /// not sent any more, and a later `poll` reports it as `declined(id, decline::expired)`.
+    void detach(slot_index slot) noexcept { lane_.out.withdraw(slot); }
+
+    /// Sends and receives what can be now. Calls `sink.row(id, place, bytes)`: the place is the caller's until `release`; and
+    /// `sink.declined(id, reason)`. A row for which no place is free is read, dropped and declined as `overloaded`.
+    ///
+    /// Bounds:  reads half a MiB at most.
+    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    template <class Sink> bool poll(Sink& sink) noexcept {
+        bool const sent = lane_.flush([](slot_index) noexcept {},
+                                      [&](std::uint64_t id) noexcept {
+                                          --owed_;
+                                          sink.declined(id, decline::expired);
+                                      });
+        bool const received = lane_.read([&](data_head const& head) noexcept { return begin(head, sink); },
+                                         [&](data_head const& head) noexcept { done(head, sink); });
+        return sent && received && !lane_.is_broken();
+    }
+
+    std::span<std::byte const> row(place_index place) const noexcept {
+        return rows_[place].first(sizes_[place]);
+    }
+    void release(place_index place) noexcept { free_.give(place); }
+
+    bool wants_write() const noexcept { return lane_.out.queued() != 0; }
+    int descriptor() const noexcept { return lane_.descriptor(); }
+    bool try_sleep() noexcept { return true; }
+    void awake() noexcept {}
+    /// Why it is broken; empty: it is not.
+    std::string_view error() const noexcept { return lane_.error(); }
+
+  private:
+    template <class Sink> landing begin(data_head const& head, Sink& sink) noexcept {
+        if (head.kind == data_kind::declined) return {landing::action::land};
+        if (head.kind != data_kind::row) return {};
+        if (head.bytes > rows_.bytes()) {
+            lane_.fail("it sent a row of %u bytes where at most %zu are due", head.bytes, rows_.bytes());
+            return {};
+        }
+        owed_ -= owed_ > 0; // also by a row that was not asked for: which one that is, only the table knows
+        if (!free_.take(landing_)) {
+            sink.declined(head.id, decline::overloaded);
+            return {landing::action::skip};
+        }
+        return {landing::action::land, rows_[landing_].data()};
+    }
+    template <class Sink> void done(data_head const& head, Sink& sink) noexcept {
+        if (head.kind == data_kind::declined) {
+            owed_ -= owed_ > 0;
+            sink.declined(head.id, head.reason);
+            return;
+        }
+        sizes_[landing_] = head.bytes;
+        sink.row(head.id, landing_, row(landing_));
+    }
+
+    tcp_lane lane_;
+    std::size_t request_bytes_;
+    place_memory rows_;
+    fixed_array<std::uint32_t> sizes_; // of the rows
+    free_places free_;
+    std::size_t owed_ = 0;    // requests without an answer
+    place_index landing_ = 0; // of the row that is being read
+};
+
+/// The member's end, one a frontend. A place is taken by a request, has room for its row, and is free again when the answer
+/// has left. `spare` more places are for rows that nobody asked for (`take`).
+///
+/// Memory:  credits · request_bytes + (credits + spare) · row_bytes, in cache lines, + 64 KiB at most.
+/// Threads: one at a time. A frontend that does not read holds up its own answers only: no call blocks.
+class tcp_lane_member {
+  public:
+    static constexpr std::uint32_t spare = tcp_spare_places;
+
+    HERRING_SETUP tcp_lane_member(detail::descriptor socket, lane_sizes const& sizes)
+        : lane_(std::move(socket), sizes.credits + spare, 0, sizes.request_bytes), credits_(sizes.credits),
+          requests_(sizes.credits, sizes.request_bytes), rows_(sizes.credits + spare, sizes.row_bytes),
+          free_(0, sizes.credits), spare_(sizes.credits, spare) {}
+
+    /// Sends and receives what can be now. Calls `sink.asked(id, remaining_us, request, place)`: the bytes stay until the
+    /// place's answer.
+    ///
+    /// Bounds:  reads half a MiB at most.
+    /// Errors:  false: broken, as `error()` says. What had come before was reported.
+    template <class Sink> bool poll(Sink& sink) noexcept {
+        bool const sent = flush();
+        bool const received = lane_.read(
+            [&](data_head const& head) noexcept { return begin(head); },
+            [&](data_head const& head) noexcept {
+                sink.asked(head.id, head.remaining_us,
+                           std::span<std::byte const>(requests_[landing_]).first(head.bytes), landing_);
+            });
+        return sent && received && !lane_.is_broken();
+    }
+
+    /// A place for a row that nobody asked for. False: all are being sent.
+    bool take(place_index& place) noexcept { return spare_.take(place); }
+
+    /// Whether a request's bytes are still its own: always.
+    bool holds(place_index) const noexcept { return true; }
+
+    /// Where the encoded row of an answer goes.
+    std::span<std::byte> row(place_index place) noexcept { return rows_[place]; }
+
+    /// Answers with the first `bytes` of the place's row. False: the lane is broken.
+    bool send(std::uint64_t id, place_index place, std::size_t bytes) noexcept {
+        return answer({.kind = data_kind::row, .id = id, .bytes = static_cast<std::uint32_t>(bytes)}, place,
+                      rows_[place].first(bytes));
+    }
+    /// The place is free again when the answer has left; that of a row that nobody asked for, at once.
+    bool decline(std::uint64_t id, place_index place, herring::decline reason) noexcept {
+        if (spare_.give(place)) return true;
+        return answer({.kind = data_kind::declined, .reason = reason, .id = id}, place, {});
+    }
+
+    bool wants_write() const noexcept { return lane_.out.queued() != 0; }
+    int descriptor() const noexcept { return lane_.descriptor(); }
+    bool try_sleep() noexcept { return true; }
+    void awake() noexcept {}
+    /// Why it is broken; empty: it is not.
+    std::string_view error() const noexcept { return lane_.error(); }
+
+  private:
+    landing begin(data_head const& head) noexcept {
+        if (head.kind != data_kind::ask) return {};
+        if (head.bytes > requests_.bytes()) {
+            lane_.fail("it sent a request of %u bytes where at most %zu are due", head.bytes,
+                       requests_.bytes());
+            return {};
+        }
+        if (!free_.take(landing_)) {
+            lane_.fail("it sent more than %u requests without an answer", credits_);
+            return {};
+        }
+        return {landing::action::land, requests_[landing_].data()};
+    }
+    bool answer(data_head const& head, place_index place, std::span<std::byte const> row) noexcept {
+        bool const first = lane_.out.queued() == 0;
+        // There is room: each message has a place of its own.
+        return !lane_.is_broken() && lane_.out.push(head, row, place) && (!first || flush());
+    }
+    bool flush() noexcept {
+        return lane_.flush(
+            [&](place_index place) noexcept {
+                if (!free_.give(place)) spare_.give(place);
+            },
+            [](std::uint64_t) noexcept {});
+    }
+
+    tcp_lane lane_;
+    std::uint32_t credits_;
+    place_memory requests_, rows_;
+    free_places free_, spare_;
+    place_index landing_ = 0; // of the request that is being read
+};
+
+} // namespace HERRING_NAMESPACE::detail::ensembles
+
+#endif // HERRING_ENSEMBLE_TCP_LANE_HPP

@@ -1,0 +1,94 @@
+// herring: exponential and logarithm of vectors of floats, the same bits with every compiler, flag and width.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_KERNEL_EXPONENTIAL_HPP
+#define HERRING_KERNEL_EXPONENTIAL_HPP
+
+#include <cstdint>
+
+#include "herring/base/config.hpp"
+#include "herring/kernel/lanes.hpp"
+
+namespace HERRING_NAMESPACE::kernel {
+
+/// a · b, rounded before anything is added to it: compilers would join it with an addition where the processor can, and the
+/// bits of the sum would depend on flags.
+template <class Vector> HERRING_ALWAYS_INLINE Vector product(Vector a, Vector b) noexcept {
+    Vector result = a * b;
+#if defined(__FMA__) || defined(__FMA4__)
+    asm("" : "+x"(result));
+#elif defined(__aarch64__)
+    asm("" : "+w"(result));
+#endif
+    return result;
+}
+
+namespace detail {
+using floats = vector<float>;
+using words = vector<std::uint32_t>;
+
+HERRING_ALWAYS_INLINE floats all(float x) noexcept { return floats{} + x; }
+HERRING_ALWAYS_INLINE floats horner(floats sum, floats x, float next) noexcept {
+    return kernel::product(sum, x) + next;
+}
+} // namespace detail
+
+/// Below it `exponential` is 0: ln 2^-126, rounded up. Subnormal results would be slow, and nobody's mass.
+inline constexpr float least_exponent = -87.3365f;
+
+/// e^x of each lane, for x ≤ 0 and −inf. Not for NaN.
+///
+/// Shape:   at most 2 ulp from the exact value; 1 for x = 0, 0 below `least_exponent`.
+/// Cost:    some 20 instructions a register.
+/// Source:  x = n·ln 2 + r, |r| ≤ ln 2 / 2; the polynomial of degree 7 of Cephes' expf.
+HERRING_ALWAYS_INLINE vector<float> exponential(vector<float> x) noexcept {
+    using namespace detail;
+    floats const magic = all(12582912.0f); // 1.5 · 2^23: adding it rounds to an integer, in the low bits
+    floats const shifted = kernel::product(x, all(1.44269504088896341f)) + magic;
+    floats const n = shifted - magic;
+    floats r = x - kernel::product(n, all(0.693359375f)); // exact: this half of ln 2 has 9 bits
+    r = r - kernel::product(n, all(-2.12194440e-4f));
+    floats p = horner(all(1.9875691500e-4f), r, 1.3981999507e-3f);
+    p = horner(p, r, 8.3334519073e-3f);
+    p = horner(p, r, 4.1665795894e-2f);
+    p = horner(p, r, 1.6666665459e-1f);
+    p = horner(p, r, 5.0000001201e-1f);
+    floats const y = (kernel::product(p, kernel::product(r, r)) + r) + 1.0f;
+    words const scaled = words(y) + (words(shifted) << 23); // · 2^n
+    return floats(scaled & words(x >= all(least_exponent)));
+}
+
+/// ln x of each lane, for normal x > 0; of 0 and of subnormal x it is a finite number that means nothing.
+///
+/// Shape:   at most 2 ulp from the exact value.
+/// Cost:    some 30 instructions a register.
+/// Source:  x = m·2^e, √½ ≤ m < √2; the polynomial of Cephes' logf.
+HERRING_ALWAYS_INLINE vector<float> logarithm(vector<float> x) noexcept {
+    using namespace detail;
+    using signed_words = vector<std::int32_t>;
+    words const bits = words(x);
+    floats m = floats((bits & 0x007f'ffffu) | 0x3f00'0000u); // [½, 1)
+    signed_words const below = signed_words(m < all(0.707106781186547524f));
+    floats const e = __builtin_convertvector(signed_words(bits >> 23) - 126 + below, floats);
+    m = m - 1.0f + floats(words(m) & words(below));
+    floats const z = kernel::product(m, m);
+    floats p = horner(all(7.0376836292e-2f), m, -1.1514610310e-1f);
+    p = horner(p, m, 1.1676998740e-1f);
+    p = horner(p, m, -1.2420140846e-1f);
+    p = horner(p, m, 1.4249322787e-1f);
+    p = horner(p, m, -1.6668057665e-1f);
+    p = horner(p, m, 2.0000714765e-1f);
+    p = horner(p, m, -2.4999993993e-1f);
+    p = horner(p, m, 3.3333331174e-1f);
+    floats y = kernel::product(kernel::product(p, m), z);
+    y = y + kernel::product(e, all(-2.12194440e-4f));
+    y = y - kernel::product(z, all(0.5f));
+    return (m + y) + kernel::product(e, all(0.693359375f));
+}
+
+/// The same of one number: the same bits as a lane.
+HERRING_ALWAYS_INLINE float exponential(float x) noexcept { return exponential(detail::all(x))[0]; }
+HERRING_ALWAYS_INLINE float logarithm(float x) noexcept { return logarithm(detail::all(x))[0]; }
+
+} // namespace HERRING_NAMESPACE::kernel
+
+#endif // HERRING_KERNEL_EXPONENTIAL_HPP

@@ -1,0 +1,106 @@
+// herring: what an ensemble can tell of its members' rows beside the combined row, and the concept of lists of such.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_OUTPUTS_OUTPUTS_HPP
+#define HERRING_OUTPUTS_OUTPUTS_HPP
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "herring/base/config.hpp"
+#include "herring/policy.hpp"
+
+namespace HERRING_NAMESPACE {
+
+/// Outputs by their type. `result<Number>` is what an answer has: a span of one number an element, or a number.
+///
+/// The rows are those that count, in the space of the combine rule, with equal weights or those of `weighting::renormalised`.
+namespace outputs {
+
+/// Of each element: the mean of the squared distances of the rows from their mean, the population's variance. 0 where a row
+/// masks the element.
+///
+/// Cost: each row is read twice from the first-level cache, and one number an element is written.
+struct variance {
+    static constexpr char const* name = "variance";
+    template <class Number> using result = std::span<Number>;
+};
+/// The largest standard deviation of an element: the root of the largest variance.
+struct maximal_deviation {
+    static constexpr char const* name = "maximal_deviation";
+    template <class Number> using result = Number;
+};
+/// The share of the rows whose largest element is another than that of the combined row; ties go to the lowest index.
+struct disagreement {
+    static constexpr char const* name = "disagreement";
+    template <class Number> using result = float;
+};
+/// The entropy, in nats, of the combined probabilities. Of `combine::mean<space::probability>` only.
+struct entropy_of_mean {
+    static constexpr char const* name = "entropy_of_mean";
+    template <class Number> using result = float;
+};
+/// The mean of the entropies, in nats, of the members' rows, before these are encoded. Not of `space::value`.
+struct mean_entropy {
+    static constexpr char const* name = "mean_entropy";
+    template <class Number> using result = float;
+};
+/// entropy_of_mean − mean_entropy: how much members differ, beyond what each of them leaves open. Not below 0.
+struct mutual_information {
+    static constexpr char const* name = "mutual_information";
+    template <class Number> using result = float;
+};
+
+} // namespace outputs
+
+template <class Output>
+concept output_kind =
+    std::same_as<Output, outputs::variance> || std::same_as<Output, outputs::maximal_deviation> ||
+    std::same_as<Output, outputs::disagreement> || std::same_as<Output, outputs::entropy_of_mean> ||
+    std::same_as<Output, outputs::mean_entropy> || std::same_as<Output, outputs::mutual_information>;
+
+template <class Policy>
+concept outputs_named = requires {
+    { Policy::name } -> std::convertible_to<char const*>;
+};
+/// Clause: it is `outputs::of<...>`.
+template <class Policy>
+concept outputs_is_a_list = requires {
+    requires bool(Policy::is_list);
+};
+template <class Policy>
+concept outputs_known = requires {
+    requires bool(Policy::all_known);
+};
+template <class Policy>
+concept outputs_once = requires {
+    requires bool(Policy::all_once);
+};
+
+/// A list of outputs. What is not in it is neither computed nor stored.
+template <class Policy>
+concept outputs_policy = std::same_as<typename Policy::axis, axes::outputs> && outputs_named<Policy> &&
+    outputs_is_a_list<Policy> && outputs_known<Policy> && outputs_once<Policy>;
+
+template <class Policy> struct check<axes::outputs, Policy> {
+    static constexpr int broken = first_broken(
+        {outputs_named<Policy> && outputs_is_a_list<Policy>, outputs_known<Policy>, outputs_once<Policy>});
+    static constexpr bool value = broken < 0;
+    static_assert(
+        broken != 0,
+        "[HRG-O01] outputs: this type is no list of outputs; a common slip is an output of one's own; "
+        "name herring::outputs::of<...>, and compute what else you need from member_rows()");
+    static_assert(
+        broken != 1,
+        "[HRG-O02] outputs: one of the listed types is no output; a common slip is a combine rule; "
+        "list some of herring::outputs::variance, maximal_deviation, disagreement, entropy_of_mean, "
+        "mean_entropy and mutual_information");
+    static_assert(broken != 2,
+                  "[HRG-O03] outputs: one of them is listed twice; a common slip is to join two lists; "
+                  "keep one of the two");
+};
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_OUTPUTS_OUTPUTS_HPP

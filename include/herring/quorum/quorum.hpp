@@ -1,0 +1,93 @@
+// herring: the concept of quorum policies: how many members make an answer, and how long the others are waited for.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_QUORUM_QUORUM_HPP
+#define HERRING_QUORUM_QUORUM_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/policy.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace HERRING_NAMESPACE {
+
+/// How long an answer waits for members beyond the k-th, and which it does not wait for at all.
+struct quorum_tuning {
+    std::uint32_t grace_percent = 15;       ///< of t_k, the time from the request's entry to its k-th row
+    std::uint32_t least_grace_us = 50;      ///< a thread that sleeps wakes in some 75 µs
+    std::uint32_t probation_after = 3;      ///< requests in a row that a member is late for; 0: no probation
+    std::uint32_t probation_left_after = 3; ///< requests in a row that it is in time for, then; at least 1
+
+    /// What is waited after the k-th row, in nanoseconds: max(grace_percent of t_k, least_grace_us).
+    constexpr std::int64_t grace_ns(std::int64_t t_k_ns) const noexcept {
+        constexpr std::int64_t most = std::int64_t{1} << 61; // 73 years; a sum of two is no overflow
+        std::int64_t const hundredth = t_k_ns > 0 ? t_k_ns / 100 : 0, percent = grace_percent;
+        if (percent > 0 && hundredth >= most / percent) return most;
+        std::int64_t const share = hundredth * percent + (t_k_ns > 0 ? t_k_ns % 100 * percent / 100 : 0);
+        std::int64_t const least = std::int64_t{least_grace_us} * 1000;
+        return share < least ? least : share;
+    }
+
+    friend constexpr bool operator==(quorum_tuning const&, quorum_tuning const&) = default;
+};
+
+/// "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3".
+HERRING_SETUP inline std::string to_string(quorum_tuning const& tuning) {
+    return "grace_percent=" + std::to_string(tuning.grace_percent) +
+           " least_grace_us=" + std::to_string(tuning.least_grace_us) +
+           " probation_after=" + std::to_string(tuning.probation_after) +
+           " probation_left_after=" + std::to_string(tuning.probation_left_after);
+}
+
+template <class Policy>
+concept quorum_counts = requires(std::size_t roster) {
+    { Policy::least(roster) }
+    noexcept->std::same_as<std::size_t>;
+};
+
+template <class Policy>
+concept quorum_tuned = requires {
+    requires std::is_same_v<decltype(Policy::tuning), quorum_tuning const>;
+    requires std::bool_constant < detail::readable<quorum_tuning>(Policy::tuning)
+    > ::value;
+};
+
+template <class Policy>
+concept quorum_not_zero = requires {
+    requires std::bool_constant<(Policy::least(1) >= 1)>::value;
+};
+
+/// Says how many members make an answer, k: the default of a frontend, which a request may override.
+///
+/// `least(roster)` is asked with the number of members that the frontend names, when it is constructed and when one is
+/// added. A value: neither clock nor state. `tuning` says how long members beyond the k-th are waited for.
+///
+/// Errors: `bad_argument` from the frontend's constructor where k is beyond its roster.
+template <class Policy>
+concept quorum_policy = std::same_as<typename Policy::axis, axes::quorum> && quorum_counts<Policy> &&
+    quorum_tuned<Policy> && quorum_not_zero<Policy>;
+
+template <class Policy> struct check<axes::quorum, Policy> {
+    static constexpr int broken =
+        first_broken({quorum_counts<Policy>, quorum_tuned<Policy>, quorum_not_zero<Policy>});
+    static constexpr bool value = broken < 0;
+    static_assert(
+        broken != 0,
+        "[HRG-Q01] quorum: needs 'static constexpr std::size_t least(std::size_t roster) noexcept'; a "
+        "common slip is to forget static or noexcept; return how many members make an answer");
+    static_assert(
+        broken != 1,
+        "[HRG-Q02] quorum: needs 'static constexpr herring::quorum_tuning tuning{...}'; a common slip "
+        "is to leave it out where the defaults hold; write 'tuning{}'");
+    static_assert(
+        broken != 2,
+        "[HRG-Q03] quorum: 'least(1)' must be a constant of 1 or more; a common slip is at_least<0>, an "
+        "answer of nobody; ask for at least one member, and make the function constexpr");
+};
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_QUORUM_QUORUM_HPP

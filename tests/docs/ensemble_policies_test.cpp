@@ -1,0 +1,89 @@
+// herring: a combine rule and a codec of one's own, as docs/writing-a-policy.md has them.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands between [snippet] and [end] is shown on that page; tests/docs/check_snippets.sh compares.
+#include "conformance/combine_suite.hpp"
+#include "conformance/wire_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "herring/combine/combine.hpp"
+#include "herring/wire/wire.hpp"
+
+namespace {
+
+// [snippet rule]
+/// The mean of the least and the greatest of the rows.
+struct midrange {
+    using axis = herring::axes::combine;
+    using space = herring::space::value; // what a member's row is, and in which numbers rows are combined
+    using weighting = herring::weighting::none;                           // all rows count alike
+    static constexpr char const* name = "midrange";                       // frontend and members compare it
+    static constexpr herring::combine_facts facts{.takes_vectors = true}; // made of operators and ?: alone
+
+    /// One element of all rows that count, in the order of the roster: numbers, or vectors of so many elements.
+    template <class Lane>
+    static Lane combine(std::span<Lane> rows, std::span<float const> /*weights*/) noexcept {
+        Lane least = rows[0], most = rows[0];
+        for (Lane const& x : rows) {
+            least = x < least ? x : least;
+            most = x > most ? x : most;
+        }
+        return (least + most) * 0.5f;
+    }
+};
+static_assert(herring::checked_policy<midrange>);
+// [end]
+
+// [snippet codec]
+/// Sends 32 elements as 8 bits each, and their largest magnitude as a float.
+struct int8 {
+    using axis = herring::axes::wire;
+    static constexpr char const* name = "int8";
+    static constexpr herring::wire_facts facts{.group = 32, .largest = 1e30f}; // larger numbers refuse a row
+    template <class T> static constexpr bool supports = std::is_same_v<herring::accumulator<T>, float>;
+
+    template <class T> static constexpr std::size_t bytes(std::size_t elements) noexcept {
+        return elements + (elements + 31) / 32 * sizeof(float);
+    }
+    template <class T> static void encode(std::span<float const> numbers, std::span<std::byte> out) noexcept {
+        std::byte* to = out.data();
+        for (std::size_t i = 0; i < numbers.size(); i += 32) {
+            auto const group = numbers.subspan(i, std::min<std::size_t>(32, numbers.size() - i));
+            float most = 0;
+            for (float const x : group) most = std::max(most, std::abs(x));
+            std::memcpy(to, &most, sizeof most);
+            to += sizeof most;
+            for (float const x : group)
+                *to++ = static_cast<std::byte>(most > 0 ? std::lrint(x / most * 127) : 0);
+        }
+    }
+    template <class T>
+    static void decode(std::span<std::byte const> bytes, std::span<float> numbers) noexcept {
+        std::byte const* from = bytes.data();
+        for (std::size_t i = 0; i < numbers.size(); i += 32) {
+            float most = 0;
+            std::memcpy(&most, from, sizeof most);
+            from += sizeof most;
+            for (std::size_t j = i; j < std::min(i + 32, numbers.size()); ++j)
+                numbers[j] = static_cast<float>(static_cast<std::int8_t>(*from++)) / 127 * most;
+        }
+    }
+};
+static_assert(herring::checked_policy<int8>);
+// [end]
+
+} // namespace
+
+TEST_CASE("a combine rule and a codec of one's own pass the suites of their axes") {
+    // [snippet suites]
+    using namespace herring::conformance; // tests/conformance/combine_suite.hpp, wire_suite.hpp
+    CHECK(text(combine_suite<midrange>()) == "");
+    CHECK(text(wire_suite<int8>({.absolute = 0.5 / 127 + 1e-6})) == "");
+    // [end]
+}

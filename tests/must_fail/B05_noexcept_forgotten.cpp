@@ -1,0 +1,22 @@
+// herring: must not compile: a combine rule that may throw.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/combine/combine.hpp"
+
+struct own {
+    using axis = herring::axes::combine;
+    static constexpr char const* name = "own";
+    using space = herring::space::value;
+    using weighting = herring::weighting::none;
+    static constexpr herring::combine_facts facts{};
+#ifndef HERRING_TWIN
+    template <class Lane> static Lane combine(std::span<Lane> rows, std::span<float const>) {
+        return rows[0];
+    }
+#else
+    template <class Lane> static Lane combine(std::span<Lane> rows, std::span<float const>) noexcept {
+        return rows[0];
+    }
+#endif
+};
+
+inline constexpr bool mine = herring::holds<herring::check<herring::axes::combine, own>>;

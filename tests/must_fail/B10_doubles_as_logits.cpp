@@ -1,0 +1,14 @@
+// herring: must not compile: logits of doubles.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/combine/mean.hpp"
+#include "herring/ensemble/row_format.hpp"
+#include "herring/wire/as_is.hpp"
+
+#ifndef HERRING_TWIN
+using own = double;
+#else
+using own = float;
+#endif
+
+inline constexpr bool mine = herring::holds<herring::detail::ensembles::rows_fit<
+    own, herring::combine::mean<herring::space::probability>, herring::wire::as_is, herring::outputs::of<>>>;

@@ -1,0 +1,15 @@
+// herring: must not compile: an ensemble over the transport of a world's threads.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble.hpp"
+
+using herring::combine::mean;
+using herring::space::probability;
+using herring::transport::tcp;
+
+#ifndef HERRING_TWIN
+using mine = herring::ensemble<float, mean<probability>, herring::transport::inproc>;
+#else
+using mine = herring::ensemble<float, mean<probability>, tcp>;
+#endif
+
+#include "use.hpp"

@@ -1,0 +1,12 @@
+// herring: must not compile: an ensemble with an update rule.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble.hpp"
+#include "herring/update/sum.hpp"
+
+#ifndef HERRING_TWIN
+using mine = herring::ensemble<float, herring::transport::tcp, herring::update::sum>;
+#else
+using mine = herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::value>>;
+#endif
+
+#include "use.hpp"

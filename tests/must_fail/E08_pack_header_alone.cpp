@@ -1,0 +1,12 @@
+// herring: must not compile: an ensemble's pack where only its header is included.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/combine/mean.hpp"
+#include "herring/ensemble/pack.hpp"
+#ifdef HERRING_TWIN
+#include "herring/ensemble.hpp"
+#endif
+
+using mine = herring::detail::ensembles::resolve_t<float, herring::transport::tcp,
+                                                   herring::combine::mean<herring::space::value>>;
+
+#include "use.hpp"

@@ -1,0 +1,14 @@
+// herring: must not compile: an outputs policy that is no list.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/outputs/of.hpp"
+
+#ifndef HERRING_TWIN
+struct own {
+    using axis = herring::axes::outputs;
+    static constexpr char const* name = "own";
+};
+#else
+using own = herring::outputs::of<herring::outputs::variance>;
+#endif
+
+inline constexpr bool mine = herring::holds<herring::check<herring::axes::outputs, own>>;

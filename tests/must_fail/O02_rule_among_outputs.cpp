@@ -1,0 +1,12 @@
+// herring: must not compile: a combine rule in the list of outputs.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/combine/median.hpp"
+#include "herring/outputs/of.hpp"
+
+#ifndef HERRING_TWIN
+using own = herring::outputs::of<herring::combine::median<herring::space::value>>;
+#else
+using own = herring::outputs::of<herring::outputs::variance>;
+#endif
+
+inline constexpr bool mine = herring::holds<herring::check<herring::axes::outputs, own>>;

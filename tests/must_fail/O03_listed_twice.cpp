@@ -1,0 +1,11 @@
+// herring: must not compile: an output that is listed twice.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/outputs/of.hpp"
+
+#ifndef HERRING_TWIN
+using own = herring::outputs::of<herring::outputs::variance, herring::outputs::variance>;
+#else
+using own = herring::outputs::of<herring::outputs::variance>;
+#endif
+
+inline constexpr bool mine = herring::holds<herring::check<herring::axes::outputs, own>>;

@@ -1,0 +1,14 @@
+// herring: must not compile: the variance of votes.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/combine/vote.hpp"
+#include "herring/ensemble/row_format.hpp"
+#include "herring/wire/as_is.hpp"
+
+#ifndef HERRING_TWIN
+using own = herring::outputs::of<herring::outputs::variance>;
+#else
+using own = herring::outputs::of<herring::outputs::disagreement>;
+#endif
+
+inline constexpr bool mine = herring::holds<
+    herring::detail::ensembles::rows_fit<float, herring::combine::vote<>, herring::wire::as_is, own>>;

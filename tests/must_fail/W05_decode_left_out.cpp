@@ -1,0 +1,22 @@
+// herring: must not compile: a codec that does not decode.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/wire/wire.hpp"
+
+struct own {
+    using axis = herring::axes::wire;
+    static constexpr char const* name = "own";
+    static constexpr herring::wire_facts facts{};
+    template <class T> static constexpr bool supports = std::is_same_v<T, float>;
+    template <class T> static constexpr std::size_t bytes(std::size_t elements) noexcept { return elements; }
+#ifndef HERRING_TWIN
+    template <class T>
+    static void encode(std::span<herring::accumulator<T> const>, std::span<std::byte>) noexcept {}
+#else
+    template <class T>
+    static void encode(std::span<herring::accumulator<T> const>, std::span<std::byte>) noexcept {}
+    template <class T>
+    static void decode(std::span<std::byte const>, std::span<herring::accumulator<T>>) noexcept {}
+#endif
+};
+
+inline constexpr bool mine = herring::holds<herring::check<herring::axes::wire, own>>;

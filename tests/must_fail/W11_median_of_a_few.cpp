@@ -1,0 +1,15 @@
+// herring: must not compile: a median of the few elements that travel.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/combine/mean.hpp"
+#include "herring/combine/median.hpp"
+#include "herring/ensemble/row_format.hpp"
+#include "herring/wire/top_k.hpp"
+
+#ifndef HERRING_TWIN
+using own = herring::combine::median<herring::space::probability>;
+#else
+using own = herring::combine::mean<herring::space::probability>;
+#endif
+
+inline constexpr bool mine = herring::holds<
+    herring::detail::ensembles::rows_fit<float, own, herring::wire::top_k<64>, herring::outputs::of<>>>;

@@ -1,0 +1,75 @@
+// herring: tests of ensemble/admission.hpp: what is proved, by whom, and that nothing recorded proves it again.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble/admission.hpp"
+
+#include "herring/control/wire/handshake.hpp"
+#include "herring/crypto/random.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <cstddef>
+#include <set>
+#include <string>
+
+namespace ensemble_admission_test {
+
+namespace ensembles = herring::detail::ensembles;
+namespace wire = herring::detail::wire;
+using ensembles::admission_handshake;
+using ensembles::lane_handshake;
+using herring::detail::bytes_of;
+using herring::detail::secret_key;
+
+TEST_CASE("admission: another secret, challenge, hello, role, body or protocol is another proof") {
+    secret_key const one(herring::detail::random_nonce()), two(herring::detail::random_nonce());
+    auto const a = bytes_of("challenge"), b = bytes_of("hello"), c = bytes_of("other");
+    std::set<wire::proof> proofs;
+    auto const add = [&](wire::proof const& next) { CHECK(proofs.insert(next).second); };
+    admission_handshake const base(one, a, b);
+    add(base.proof_of_member());
+    add(base.proof_of_frontend({}));
+    add(base.proof_of_frontend(c));
+    add(base.proof_of_refusal({}));
+    add(base.proof_of_refusal(c));
+    add(admission_handshake(two, a, b).proof_of_member());
+    add(admission_handshake(one, c, b).proof_of_member());
+    add(admission_handshake(one, a, c).proof_of_member());
+    add(lane_handshake(one, a, b).proof_of_member());
+    add(lane_handshake(one, a, b).proof_of_frontend());
+    add(wire::handshake(one, a, b).proof_of_rank());
+    CHECK(admission_handshake(one, a, b).proof_of_member() == base.proof_of_member());
+}
+
+TEST_CASE("admission: both ends agree on the lane's key and on the keys of messages") {
+    secret_key const secret(herring::detail::random_nonce());
+    admission_handshake const member(secret, bytes_of("a"), bytes_of("b")),
+        frontend(secret, bytes_of("a"), bytes_of("b"));
+    wire::nonce const key = herring::detail::random_nonce();
+    wire::nonce wrapped = key;
+    frontend.wrap(wrapped);
+    CHECK(wrapped != key);
+    member.wrap(wrapped);
+    CHECK(wrapped == key);
+    std::array<std::byte, 32> const head{};
+    auto const digest = herring::detail::sha256().finish();
+    wire::message_keys at_member = member.keys(false), at_frontend = frontend.keys(true);
+    wire::message_tag const first = at_member.next(head, digest);
+    CHECK(at_frontend.accepts(head, {}, first));
+    CHECK_FALSE(at_frontend.accepts(head, {}, first)); // again
+    CHECK_FALSE(at_member.accepts(head, {}, first));   // to where it came from
+}
+
+TEST_CASE("admission: the key of a salt is made once") {
+    herring::detail::secret const from(std::string(64, 'a'));
+    ensembles::salted_key key;
+    wire::salt one{}, two{};
+    two[0] = std::byte{1};
+    secret_key const* const first = &key.of(from, one);
+    auto const bytes = std::string(reinterpret_cast<char const*>(first->bytes().data()), 32);
+    CHECK(&key.of(from, one) == first);
+    auto const of_two = key.of(from, two).bytes();
+    CHECK(std::string(reinterpret_cast<char const*>(of_two.data()), 32) != bytes);
+}
+
+} // namespace ensemble_admission_test

@@ -1,0 +1,42 @@
+// herring: tests of ensemble/control_sinks.hpp: what is a sink and what is none.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble/control_sinks.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace ensemble_control_sinks_test {
+
+using namespace herring::detail::ensembles;
+
+struct frontend {
+    void admitted(peer_index, std::uint64_t, std::uint32_t, lane_ends&&) {}
+    void draining(peer_index, std::uint64_t) {}
+    void lost(peer_index, std::uint64_t, std::string_view) {}
+    void refused(herring::admission_refusal, std::string_view) {}
+    int local_memory() { return -1; }
+};
+struct member {
+    void connected(std::size_t, admission const&, lane_ends&&) {}
+    void disconnected(std::size_t, std::string_view) {}
+    void refused(std::size_t, herring::failure const&) {}
+    herring::detail::descriptor local_memory(std::size_t, admission const&) {
+        return herring::detail::descriptor();
+    }
+};
+struct forgets : frontend {
+    void lost() = delete;
+};
+
+TEST_CASE("control_sinks: each end has its own") {
+    CHECK(door_sink<frontend>);
+    CHECK(dialler_sink<member>);
+    CHECK_FALSE(door_sink<member>);
+    CHECK_FALSE(dialler_sink<frontend>);
+    CHECK_FALSE(door_sink<forgets>);
+}
+
+} // namespace ensemble_control_sinks_test

@@ -1,0 +1,51 @@
+// herring: the pack of an ensemble: any order of policies, and the transport's name stands for links.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble/pack.hpp"
+
+#include "herring/combine/mean.hpp"
+#include "herring/outputs/of.hpp"
+#include "herring/quorum/at_least.hpp"
+#include "herring/waiting/block.hpp"
+#include "herring/wire/as_is.hpp"
+
+#include "doctest/doctest.h"
+
+#include <type_traits>
+
+namespace ensemble_pack_test {
+
+namespace axes = herring::axes;
+namespace ensembles = herring::detail::ensembles;
+
+template <class Axis> struct of_axis { using axis = Axis; };
+using combining = herring::combine::mean<herring::space::value>;
+using wiring = herring::wire::as_is;
+using giving = herring::outputs::of<>;
+using voting = herring::quorum::at_least<2>;
+using waiting = herring::waiting::block;
+
+using written =
+    ensembles::resolve_t<float, voting, herring::transport::tcp, wiring, combining, waiting, giving>;
+
+static_assert(std::is_same_v<written::element, float>);
+static_assert(std::is_same_v<written::transport, ensembles::tcp_links>);
+static_assert(std::is_same_v<written::combine, combining>);
+static_assert(std::is_same_v<written::wire, wiring>);
+static_assert(std::is_same_v<written::outputs, giving>);
+static_assert(std::is_same_v<written::quorum, voting>);
+static_assert(std::is_same_v<written::waiting, waiting>);
+
+TEST_CASE("ensemble pack: diagnoses") {
+    using ensembles::pack_fault;
+    struct nothing {};
+    CHECK(ensembles::diagnose<float, combining>().what == pack_fault::missing_transport);
+    CHECK(ensembles::diagnose<float, ensembles::tcp_links>().what == pack_fault::missing_combine);
+    CHECK(ensembles::diagnose<float, herring::transport::inproc>().what == pack_fault::other_transport);
+    CHECK(ensembles::diagnose<float, of_axis<axes::update>>().what == pack_fault::axis_of_reducers);
+    CHECK(ensembles::diagnose<float, nothing>().what == pack_fault::policy);
+    CHECK(ensembles::diagnose<bool, combining>().what == pack_fault::element);
+    CHECK(ensembles::diagnose<combining, combining>().what == pack_fault::element_left_out);
+    CHECK(ensembles::diagnose<float, combining, combining>().doubled == ensembles::axis_place<axes::combine>);
+}
+
+} // namespace ensemble_pack_test

@@ -1,0 +1,135 @@
+// herring: tests of ensemble/prometheus.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble/prometheus.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ensemble_prometheus_test {
+
+using namespace herring::detail::ensembles;
+
+frontend_metrics sample(std::vector<member_metrics>& members) {
+    members.resize(2);
+    members[0].name = "a";
+    members[0].admitted = true;
+    members[0].counts.asked = 10;
+    members[0].counts.answered = 8;
+    members[0].counts.missing[static_cast<std::size_t>(herring::miss::late)] = 2;
+    members[0].counts.declined[static_cast<std::size_t>(herring::decline::overloaded)] = 1;
+    members[0].counts.refused_rows[static_cast<std::size_t>(row_check::no_mass)] = 3;
+    members[0].latency = {1'000'000, 2'000'000, 1'500'000'000};
+    members[0].latencies = 9;
+    members[0].latencies_sum_ns = 12'000'000'001;
+    members[1].name = "b \"quoted\" \\ and\nbroken";
+    members[1].on_probation = true;
+    frontend_metrics of{.ensemble = "digits", .in_flight = 3, .slots = 64, .k = 2, .members = members};
+    of.counts.ended[static_cast<std::size_t>(herring::outcome::full)] = 7;
+    of.counts.hedges = 4;
+    return of;
+}
+bool has(std::string const& text, std::string const& line) {
+    return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST_CASE("prometheus: counters, by label") {
+    std::vector<member_metrics> members;
+    frontend_metrics const of = sample(members);
+    std::string const text = prometheus_text(of).text();
+    INFO(text);
+    CHECK(has(text, "# TYPE herring_ensemble_requests_total counter"));
+    CHECK(has(text, "herring_ensemble_requests_total{ensemble=\"digits\",outcome=\"full\"} 7"));
+    CHECK(has(text, "herring_ensemble_requests_total{ensemble=\"digits\",outcome=\"closed\"} 0"));
+    CHECK(has(text, "herring_ensemble_requests_in_flight{ensemble=\"digits\"} 3"));
+    CHECK(has(text, "herring_ensemble_hedges_total{ensemble=\"digits\"} 4"));
+    CHECK(has(text, "herring_ensemble_member_up{ensemble=\"digits\",member=\"a\"} 1"));
+    CHECK(has(text, "herring_ensemble_member_asked_total{ensemble=\"digits\",member=\"a\"} 10"));
+    CHECK(has(text,
+              "herring_ensemble_member_missing_total{ensemble=\"digits\",member=\"a\",reason=\"late\"} 2"));
+    CHECK(has(
+        text,
+        "herring_ensemble_member_declined_total{ensemble=\"digits\",member=\"a\",reason=\"overloaded\"} 1"));
+    CHECK(has(
+        text,
+        "herring_ensemble_member_refused_rows_total{ensemble=\"digits\",member=\"a\",reason=\"no mass\"} 3"));
+    CHECK(has(text, "# TYPE herring_ensemble_member_latency_seconds summary"));
+    CHECK(has(text, "herring_ensemble_member_latency_seconds{ensemble=\"digits\",member=\"a\",quantile=\"0."
+                    "5\"} 0.001000000"));
+    CHECK(has(text, "herring_ensemble_member_latency_seconds{ensemble=\"digits\",member=\"a\",quantile=\"0."
+                    "99\"} 1.500000000"));
+    CHECK(has(text,
+              "herring_ensemble_member_latency_seconds_sum{ensemble=\"digits\",member=\"a\"} 12.000000001"));
+    CHECK(has(text, "herring_ensemble_member_latency_seconds_count{ensemble=\"digits\",member=\"a\"} 9"));
+    CHECK(text.find("lateness_seconds{ensemble=\"digits\",member=\"a\",quantile") == std::string::npos);
+}
+
+TEST_CASE("prometheus: values of labels are escaped") {
+    std::vector<member_metrics> members;
+    frontend_metrics const of = sample(members);
+    CHECK(has(prometheus_text(of).text(), "herring_ensemble_member_on_probation{ensemble=\"digits\",member="
+                                          "\"b \\\"quoted\\\" \\\\ and\\nbroken\"} 1"));
+    CHECK(prometheus_text::escaped("plain") == "plain");
+    CHECK(prometheus_text::escaped("") == "");
+}
+
+TEST_CASE("prometheus: every line is a comment or a sample, no series comes twice, none before its type") {
+    std::vector<member_metrics> members;
+    frontend_metrics const of = sample(members);
+    std::istringstream lines(prometheus_text(of).text());
+    std::set<std::string> series, types;
+    std::string family;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.rfind("# TYPE ", 0) == 0) {
+            family = line.substr(7, line.find(' ', 7) - 7);
+            CHECK(types.insert(family).second);
+        } else if (line.rfind("# HELP ", 0) != 0) {
+            std::size_t const end = line.rfind("} ");
+            REQUIRE(end != std::string::npos);
+            CHECK(line.rfind(family, 0) == 0);
+            CHECK(series.insert(line.substr(0, end)).second);
+            CHECK(line.find_first_not_of("0123456789.", end + 2) == std::string::npos);
+        }
+    }
+    CHECK(types.size() == 20);
+}
+
+TEST_CASE("prometheus: a file is replaced as a whole, and one that cannot be leaves nothing") {
+    char folder[] = "/tmp/herring_prometheus_XXXXXX";
+    REQUIRE(::mkdtemp(folder) != nullptr);
+    std::string const path = std::string(folder) + "/herring.prom";
+    auto const content = [&] {
+        std::ifstream in(path);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    write_whole_file(path, "one\n");
+    CHECK(content() == "one\n");
+    std::string const large(std::size_t{1} << 20, 'x');
+    write_whole_file(path, large);
+    CHECK(content() == large);
+    auto const files = [&] {
+        return std::distance(std::filesystem::directory_iterator(folder),
+                             std::filesystem::directory_iterator());
+    };
+    CHECK(files() == 1);
+    std::filesystem::create_directory(std::string(folder) + "/taken");
+    CHECK_THROWS_AS(write_whole_file(std::string(folder) + "/taken", "x"), herring::error);
+    CHECK(files() == 2); // nothing beside them
+    std::string const nowhere = std::string(folder) + "/no/such/folder";
+    CHECK_THROWS_WITH_AS(
+        write_whole_file(nowhere, "x"),
+        ("herring: write_prometheus: unreachable: cannot create " + nowhere + ": No such file or directory")
+            .c_str(),
+        herring::error);
+    std::filesystem::remove_all(folder);
+}
+
+} // namespace ensemble_prometheus_test

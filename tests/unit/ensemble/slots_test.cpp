@@ -1,0 +1,67 @@
+// herring: tests of ensemble/slots.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble/slots.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace ensemble_slots_test {
+
+using namespace herring::detail::ensembles;
+
+TEST_CASE("slots: no id comes twice, and one that has ended is found no more") {
+    for (std::size_t const size : {1u, 2u, 3u, 64u}) {
+        slot_pool pool(size, 2);
+        std::set<std::uint64_t> ids;
+        for (int round = 0; round < 50; ++round) {
+            std::vector<slot_index> taken;
+            while (pool.any_free()) {
+                taken.push_back(pool.take(false, 0));
+                std::uint64_t const id = pool[taken.back()].id;
+                CHECK(ids.insert(id).second);
+                CHECK((id & slot_pool::sent_bit) != 0);
+                CHECK(pool.find(id) == taken.back());
+            }
+            CHECK(taken.size() == size);
+            CHECK(pool.in_flight() == size);
+            for (slot_index const s : taken) {
+                std::uint64_t const id = pool[s].id;
+                pool.release(s);
+                CHECK(pool.find(id) == no_slot);
+            }
+        }
+    }
+}
+
+TEST_CASE("slots: ids that the user gives are found beside the others") {
+    slot_pool pool(4, 1);
+    slot_index const sent = pool.take(false, 0), expected = pool.take(true, 77), zero = pool.take(true, 0);
+    CHECK(pool.find(77) == expected);
+    CHECK(pool.find(0) == zero);
+    CHECK(pool.find(pool[sent].id) == sent);
+    CHECK(pool.find(78) == no_slot);
+    CHECK(pool.find(~std::uint64_t{0}) == no_slot);
+    CHECK(pool.expected() == 2);
+    pool.release(expected);
+    CHECK(pool.find(77) == no_slot);
+    CHECK(pool.expected() == 1);
+}
+
+TEST_CASE("slots: what is in flight stays when the roster grows") {
+    slot_pool pool(2, 1);
+    slot_index const s = pool.take(false, 0);
+    pool.member(s, 0).latency = 42;
+    pool.asked(s)[0] = 5;
+    pool.rows(s)[0].place = 9;
+    pool.grow(3);
+    CHECK(pool.member(s, 0).latency == 42);
+    CHECK(pool.asked(s)[0] == 5);
+    CHECK(pool.rows(s)[0].place == 9);
+    pool.member(s, 2).latency = 1;
+    CHECK(pool.member(s, 1).latency == -1);
+}
+
+} // namespace ensemble_slots_test

@@ -1,0 +1,120 @@
+// herring: an ensemble of one process: a frontend and its members by TCP and through shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/ensemble.hpp"
+
+#include "doctest/doctest.h"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace ensemble_test {
+
+using namespace herring;
+using namespace std::chrono_literals;
+
+constexpr std::size_t elements = 100;
+using voters =
+    ensemble<float, transport::tcp, combine::mean<space::value, weighting::as_given>, quorum::at_least<2>>;
+static_assert(std::is_same_v<voters, ensemble<float, quorum::at_least<2>, transport::tcp,
+                                              combine::mean<space::value, weighting::as_given>>>);
+
+std::string const secret(64, 'a');
+
+struct served {
+    explicit served(std::string address, std::string name, lane way, float number)
+        : me({.frontends = {std::move(address)},
+              .name = std::move(name),
+              .elements = elements,
+              .request_bytes = 16,
+              .secret = secret,
+              .lanes = way}),
+          thread([this, number] {
+              while (auto job = me.next()) {
+                  for (float& x : job.row()) x = number * float(job.input()[0]);
+                  job.send();
+              }
+          }) {}
+    ~served() {
+        me.stop();
+        thread.join();
+    }
+    voters::member me;
+    std::thread thread;
+};
+
+void await_members(voters::frontend& front, std::size_t count) {
+    for (std::size_t here = 0; here < count;) {
+        here = 0;
+        for (auto const& m : front.members()) here += m.admitted;
+        std::this_thread::yield();
+    }
+}
+
+void asks_and_combines(lane way) {
+    voters::frontend front({.listen = "127.0.0.1:0",
+                            .members = {"a", "b", "c"},
+                            .elements = elements,
+                            .request_bytes = 16,
+                            .secret = secret,
+                            .lanes = way});
+    CHECK(!front.ready());
+    CHECK(front.port() > 0);
+    std::byte input[16] = {};
+    CHECK(front.ask(input, 1s).outcome() == outcome::failed); // at once: nobody is here
+    served a(front.address(), "a", way, 1), b(front.address(), "b", way, 2), c(front.address(), "c", way, 4);
+    await_members(front, 3);
+    CHECK(front.ready());
+    float const weights[] = {1, 0.5f, 2};
+    for (int i = 1; i < 50; ++i) {
+        input[0] = static_cast<std::byte>(i);
+        auto const answer = front.ask(input, 60s, {.k = 3, .weights = weights});
+        CHECK(answer.outcome() == outcome::full);
+        REQUIRE(answer.values().size() == elements);
+        CHECK(answer.values()[elements - 1] == 10 * float(i));
+        CHECK(answer.contributors().count() == 3);
+    }
+    CHECK(front.counters(1).answered == 49);
+    for (auto const& m : front.members()) CHECK(m.shared == (way == lane::shared));
+}
+TEST_CASE("ensemble: over TCP") { asks_and_combines(lane::tcp); }
+TEST_CASE("ensemble: through shared memory") { asks_and_combines(lane::shared); }
+
+TEST_CASE("ensemble: a member of another shape is told what differs") {
+    voters::frontend front({.listen = "127.0.0.1:0",
+                            .members = {"a"},
+                            .elements = elements,
+                            .request_bytes = 16,
+                            .secret = secret,
+                            .k = 1});
+    voters::member other({.frontends = {front.address()},
+                          .name = "a",
+                          .elements = elements + 1,
+                          .request_bytes = 16,
+                          .secret = secret});
+    CHECK(!other.next());
+    auto const status = other.status();
+    REQUIRE(status.size() == 1);
+    CHECK(status[0].now == frontend_status::state::refused);
+    CHECK(status[0].why.find("101") != std::string::npos);
+    CHECK(status[0].why.find("100") != std::string::npos);
+}
+
+TEST_CASE("ensemble: options that make no sense") {
+    auto const code = [](auto&& f) {
+        try {
+            f();
+        } catch (error const& e) {
+            return e.code();
+        }
+        return errc::ok;
+    };
+    CHECK(code([] { voters::frontend({.listen = "127.0.0.1:0", .members = {"a"}, .elements = 1}); }) ==
+          errc::bad_argument); // k of the pack is 2
+    CHECK(code([] { voters::member({.frontends = {"127.0.0.1:1"}, .elements = 1}); }) == errc::bad_argument);
+}
+
+} // namespace ensemble_test

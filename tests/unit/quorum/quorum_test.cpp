@@ -1,0 +1,72 @@
+// herring: tests of quorum/quorum.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/quorum/quorum.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace quorum_test {
+
+using herring::quorum_policy;
+using herring::quorum_tuning;
+
+struct majority {
+    using axis = herring::axes::quorum;
+    static constexpr quorum_tuning tuning{};
+    static constexpr std::size_t least(std::size_t roster) noexcept { return roster / 2 + 1; }
+};
+struct may_throw : majority {
+    static constexpr std::size_t least(std::size_t roster) { return roster; }
+};
+struct of_ints : majority {
+    static constexpr int least(std::size_t) noexcept { return 1; }
+};
+struct untuned {
+    using axis = herring::axes::quorum;
+    static constexpr std::size_t least(std::size_t) noexcept { return 1; }
+};
+struct tuned_by_another : untuned {
+    static constexpr int tuning = 3;
+};
+struct nobody : majority {
+    static constexpr std::size_t least(std::size_t roster) noexcept { return roster / 2; }
+};
+
+TEST_CASE("quorum: a policy counts, is tuned, and asks for somebody") {
+    CHECK(quorum_policy<majority>);
+    CHECK_FALSE(quorum_policy<may_throw>);
+    CHECK_FALSE(quorum_policy<of_ints>);
+    CHECK_FALSE(quorum_policy<untuned>);
+    CHECK_FALSE(quorum_policy<tuned_by_another>);
+    CHECK_FALSE(quorum_policy<nobody>);
+}
+
+TEST_CASE("quorum: the grace is a share of t_k, at least a wake-up") {
+    constexpr quorum_tuning usual{};
+    CHECK(usual.grace_ns(0) == 50'000);
+    CHECK(usual.grace_ns(-7) == 50'000);
+    CHECK(usual.grace_ns(100'000) == 50'000);
+    CHECK(usual.grace_ns(1'000'000) == 150'000);
+    CHECK(usual.grace_ns(1'000'007) == 150'001);
+    CHECK(quorum_tuning{.grace_percent = 0, .least_grace_us = 0}.grace_ns(1'000'000'000) == 0);
+    CHECK(quorum_tuning{.grace_percent = 300, .least_grace_us = 0}.grace_ns(7) == 21);
+}
+
+TEST_CASE("quorum: a grace beyond all deadlines does not overflow") {
+    constexpr std::int64_t century = std::int64_t{100} * 365 * 86'400 * 1'000'000'000;
+    for (std::uint32_t const percent : {1u, 15u, 100u, std::numeric_limits<std::uint32_t>::max()})
+        for (std::int64_t const t_k : {std::int64_t{1'000'000'000'000}, century})
+            CHECK(quorum_tuning{.grace_percent = percent}.grace_ns(t_k) >= t_k / 100);
+    CHECK(quorum_tuning{.least_grace_us = std::numeric_limits<std::uint32_t>::max()}.grace_ns(1) ==
+          std::int64_t{4'294'967'295'000});
+}
+
+TEST_CASE("quorum: the tuning prints") {
+    CHECK(to_string(quorum_tuning{}) ==
+          "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3");
+}
+
+} // namespace quorum_test

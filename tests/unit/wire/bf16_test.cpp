@@ -1,0 +1,59 @@
+// herring: tests of wire/bf16.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/wire/bf16.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "doctest/doctest.h"
+
+namespace bf16_test {
+
+using herring::wire::bf16;
+static_assert(std::is_empty_v<bf16> && !bf16::facts.exact && bf16::bytes<float>(10) == 20);
+static_assert(herring::wire_supports<bf16, herring::bfloat16> && !herring::wire_supports<bf16, double>);
+
+TEST_CASE("bf16: every value of 16 bits comes back, in vectors and at the end of a row") {
+    std::vector<float> row;
+    for (unsigned bits = 0; bits < 0x1'0000; ++bits)
+        if ((bits & 0x7fff) <= 0x7f80)
+            row.push_back(
+                static_cast<float>(__builtin_bit_cast(herring::bfloat16, static_cast<std::uint16_t>(bits))));
+    std::vector<std::byte> bytes(bf16::bytes<float>(row.size()));
+    std::vector<float> back(row.size());
+    bf16::encode<float>(row, bytes);
+    bf16::decode<float>(bytes, back);
+    CHECK(std::memcmp(row.data(), back.data(), row.size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("bf16: one by one, numbers have the bits that they have in a row") {
+    std::vector<float> row(1000);
+    std::uint32_t seed = 5;
+    for (float& x : row) {
+        seed = seed * 1664525u + 1013904223u;
+        x = std::ldexp(static_cast<float>(static_cast<std::int32_t>(seed)),
+                       -20 - static_cast<int>(seed % 29));
+    }
+    std::vector<std::byte> bytes(bf16::bytes<float>(row.size())), one(2);
+    bf16::encode<float>(row, bytes);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        bf16::encode<float>(std::span<float const>(row).subspan(i, 1), one);
+        CHECK(std::memcmp(one.data(), bytes.data() + 2 * i, 2) == 0);
+    }
+}
+
+TEST_CASE("bf16: the largest number is one") {
+    std::vector<float> const row{bf16::facts.largest, -bf16::facts.largest, bf16::facts.one};
+    std::vector<std::byte> bytes(bf16::bytes<float>(3));
+    std::vector<float> back(3);
+    bf16::encode<float>(row, bytes);
+    bf16::decode<float>(bytes, back);
+    CHECK(row == back);
+}
+
+} // namespace bf16_test

@@ -1,0 +1,15 @@
+// herring: tests of wire/entry.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/wire/entry.hpp"
+
+#include <type_traits>
+
+#include "doctest/doctest.h"
+
+namespace entry_test {
+
+static_assert(sizeof(herring::entry) == 8 && std::is_trivially_copyable_v<herring::entry>);
+static_assert(herring::entry{3, 0.5f} == herring::entry{3, 0.5f} &&
+              herring::entry{3, 0.5f} != herring::entry{4, 0.5f});
+
+} // namespace entry_test
