@@ -23,7 +23,8 @@ class asio_readiness {
   public:
     using executor_type = boost::asio::any_io_executor;
 
-    /// The descriptor is duplicated. Errors: `no_resources`.
+    /// The descriptor is duplicated.
+    /// Errors: `no_resources`.
     HERRING_SETUP asio_readiness(executor_type executor, int descriptor, char const* operation)
         : descriptor_(std::move(executor)) {
         int const own = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);

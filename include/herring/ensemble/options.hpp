@@ -81,7 +81,8 @@ namespace detail::ensembles {
 /// The longest time that an option or a request may name: what is above is a slip of units.
 inline constexpr std::chrono::nanoseconds most_time = std::chrono::hours(24);
 
-/// Checks of options, before anything is made of them. Errors: `bad_argument`, a sentence with the option and its value.
+/// Checks of options, before anything is made of them.
+/// Errors: `bad_argument`, a sentence with the option and its value.
 struct option_check {
     std::string_view operation; ///< "frontend" or "member"
 

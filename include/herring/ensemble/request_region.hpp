@@ -116,7 +116,8 @@ class request_region {
         head(slot).id.store(id, std::memory_order_release);
     }
 
-    /// Allocates the section of `peer`, which may have been that of an incarnation before. Errors: `no_resources`.
+    /// Allocates the section of `peer`, which may have been that of an incarnation before.
+    /// Errors: `no_resources`.
     HERRING_SETUP void open_section(peer_index peer) {
         memory_.allocate(layout_.section_at(peer), layout_.section_bytes());
     }

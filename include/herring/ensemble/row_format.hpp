@@ -91,7 +91,8 @@ using rows_of = std::conditional_t<Combine::facts.votes || Wire::facts.entries,
 ///                             weights, or none: all 1. False, and nothing written, where no weight is left: they are 0
 ///
 /// Cost:   `fold` reads each row once. No function allocates.
-/// Blocks: never. Threads: any number, each with results of its own.
+/// Blocks: never.
+/// Threads: any number, each with results of its own.
 template <class Element, class Combine, class Wire, class Outputs>
 struct row_format : rows_of<Element, Combine, Wire, Outputs>::type {
     /// `results` has `values`, one an element; else it has `entries`.

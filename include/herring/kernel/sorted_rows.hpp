@@ -24,7 +24,8 @@ struct exchanged {
     std::uint8_t low, high;
 };
 
-/// The fewest comparisons that sort so many. Source: Knuth, volume 3, 5.3.4.
+/// The fewest comparisons that sort so many.
+/// Source: Knuth, volume 3, 5.3.4.
 template <std::size_t Count> inline constexpr exchanged network[1] = {};
 template <> inline constexpr exchanged network<2>[] = {{0, 1}};
 template <> inline constexpr exchanged network<3>[] = {{0, 2}, {0, 1}, {1, 2}};
