@@ -141,8 +141,8 @@ struct stage {
     std::optional<world> rank_0{}, rank_1{};
 
     explicit stage(herring::failure_detector_options const& times) {
-        std::thread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
-        std::thread second([&] { rank_1.emplace(join(1, 3, hub, times)); });
+        std::jthread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
+        std::jthread second([&] { rank_1.emplace(join(1, 3, hub, times)); });
         rank_2.join(2, 3, hub);
         first.join();
         second.join();
@@ -162,8 +162,8 @@ struct two_puppets {
     explicit two_puppets(milliseconds peer_timeout) : bound(peer_timeout) {
         herring::failure_detector_options times = quick;
         times.peer_timeout = peer_timeout;
-        std::thread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
-        std::thread second([&] { rank_1.join(1, 3, hub); });
+        std::jthread first([&] { rank_0.emplace(join(0, 3, hub, times)); });
+        std::jthread second([&] { rank_1.join(1, 3, hub); });
         rank_2.join(2, 3, hub);
         first.join();
         second.join();
@@ -228,9 +228,9 @@ TEST_CASE("rendezvous: a rank that falls silent ends the world in its name, on e
 
 TEST_CASE("rendezvous: a rank that speaks is not missed") {
     herring::failure_detector_options times = quick;
-    times.peer_timeout = milliseconds(1'000);
+    times.peer_timeout = milliseconds(2'000); // a machine that is busy takes a while to speak
     stage s(times);
-    auto const until = herring::clock::now() + milliseconds(1'500);
+    auto const until = herring::clock::now() + milliseconds(2'500);
     while (herring::clock::now() < until) {
         s.rank_2.await(rendezvous::message_kind::heartbeat);
         s.rank_2.say(rendezvous::message_kind::heartbeat, 0, {});
@@ -238,7 +238,7 @@ TEST_CASE("rendezvous: a rank that speaks is not missed") {
     CHECK(s.rank_0->failed() == nullptr);
     CHECK(s.rank_1->failed() == nullptr);
     s.rank_2.say(rendezvous::message_kind::leave, 0, {}); // and who has said goodbye may be silent
-    std::thread leaves([&] { s.rank_1.reset(); });
+    std::jthread leaves([&] { s.rank_1.reset(); });
     s.rank_2.await(rendezvous::message_kind::heartbeat);
     CHECK(s.rank_0->failed() == nullptr);
     ::close(std::exchange(s.rank_2.socket, -1));
@@ -257,7 +257,7 @@ TEST_CASE("rendezvous: a rank that is silent lives as long as another one hears 
             {&s.rank_1});
     CHECK(s.rank_0->failed() == nullptr);
     auto const until = herring::clock::now();
-    std::thread lives([&] { s.rank_1.live(); }); // which hears rank 2 no more
+    std::jthread lives([&] { s.rank_1.live(); }); // which hears rank 2 no more
     failure const why = await_failure(*s.rank_0);
     CHECK(why.what == errc::peer_lost);
     CHECK(why.peer == 2);
@@ -320,7 +320,7 @@ TEST_CASE("rendezvous: a rank that pauses is not called cut off from another") {
 TEST_CASE("rendezvous: a participant finds by itself that rank 0 is silent") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 2, quick); });
+    std::jthread other([&] { rank_0.let_in(hub, 2, quick); });
     world rank_1 = join(1, 2, hub, quick);
     other.join();
     failure const& why = await_failure(rank_1);
@@ -332,7 +332,7 @@ TEST_CASE("rendezvous: a participant finds by itself that rank 0 is silent") {
 TEST_CASE("rendezvous: rank 0's times hold for a participant that gives none") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 2, {.peer_timeout = milliseconds(300)}); });
+    std::jthread other([&] { rank_0.let_in(hub, 2, {.peer_timeout = milliseconds(300)}); });
     world rank_1 = join(1, 2, hub, {});
     other.join();
     CHECK(rank_1.peer_timeout() == milliseconds(300));
@@ -346,7 +346,7 @@ TEST_CASE("rendezvous: rank 0's times hold for a participant that gives none") {
 TEST_CASE("rendezvous: times that no rank would choose are no welcome") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] {
+    std::jthread other([&] {
         rank_0.let_in(hub, 2, {.peer_timeout = milliseconds(0)});
         ::close(std::exchange(rank_0.socket, -1));
     });
@@ -361,7 +361,7 @@ TEST_CASE("rendezvous: times that no rank would choose are no welcome") {
 
 TEST_CASE("rendezvous: what is no rank 0 before the welcome is tried again, and leaves nothing behind") {
     listener hub;
-    std::thread other([&] {
+    std::jthread other([&] {
         auto const knocked = [&](puppet& as) { as.control_peer::let_in(hub.socket); };
         auto const closed = [](puppet& as) { CHECK_FALSE(as.hear()); };
         using rendezvous::message_kind;
@@ -407,7 +407,7 @@ TEST_CASE("rendezvous: what is no rank 0 before the welcome is tried again, and 
 
 TEST_CASE("rendezvous: a refusal that names a rank beyond the world is rank 0's") {
     listener hub;
-    std::thread other([&] {
+    std::jthread other([&] {
         puppet rank_0;
         rank_0.accept(hub.socket);
         rank_0.challenged();
@@ -430,7 +430,7 @@ TEST_CASE("rendezvous: a refusal that names a rank beyond the world is rank 0's"
 TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses its place to the rank") {
     listener hub;
     std::optional<world> rank_0;
-    std::thread first([&] { rank_0.emplace(join(0, 2, hub, forgiving)); });
+    std::jthread first([&] { rank_0.emplace(join(0, 2, hub, forgiving)); });
     using rendezvous::message_kind;
     {
         // Refused, and at once welcome: what follows a refusal does not count.
@@ -452,7 +452,7 @@ TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses it
     rank_1.join(1, 2, hub);
     first.join();
     CHECK(rank_0->failed() == nullptr);
-    std::thread leaves([&] { rank_0.reset(); });
+    std::jthread leaves([&] { rank_0.reset(); });
     rank_1.await(message_kind::leave);
     ::close(std::exchange(rank_1.socket, -1));
     leaves.join();
@@ -461,7 +461,7 @@ TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses it
 TEST_CASE("rendezvous: a goodbye, a failure or junk before the welcome ends no world") {
     listener hub;
     std::optional<world> rank_0;
-    std::thread first([&] { rank_0.emplace(join(0, 3, hub, forgiving)); });
+    std::jthread first([&] { rank_0.emplace(join(0, 3, hub, forgiving)); });
     using rendezvous::message_kind;
     auto const bad = failure::make(errc::internal, 1, 0, "x", "x");
     for (message_kind const kind :
@@ -475,12 +475,12 @@ TEST_CASE("rendezvous: a goodbye, a failure or junk before the welcome ends no w
         }
     }
     puppet rank_1, rank_2;
-    std::thread second([&] { rank_1.join(1, 3, hub); });
+    std::jthread second([&] { rank_1.join(1, 3, hub); });
     rank_2.join(2, 3, hub);
     second.join();
     first.join();
     CHECK(rank_0->failed() == nullptr);
-    std::thread leaves([&] { rank_0.reset(); });
+    std::jthread leaves([&] { rank_0.reset(); });
     for (puppet* const each : {&rank_1, &rank_2}) {
         each->await(message_kind::leave);
         ::close(std::exchange(each->socket, -1));
@@ -492,7 +492,7 @@ TEST_CASE("rendezvous: rank 0 that gives no verdict is the one") {
     for (int const accused : {0, 2}) {
         listener hub;
         puppet rank_0;
-        std::thread other([&] { rank_0.let_in(hub, 3, forgiving); });
+        std::jthread other([&] { rank_0.let_in(hub, 3, forgiving); });
         world rank_1 = join(1, 3, hub, forgiving);
         other.join();
         failure const& why = verdict(rank_1, accused);
@@ -507,10 +507,10 @@ TEST_CASE("rendezvous: rank 0 that gives no verdict is the one") {
 TEST_CASE("rendezvous: rank 0 that lives, and has no verdict yet, is not") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 3, forgiving); });
+    std::jthread other([&] { rank_0.let_in(hub, 3, forgiving); });
     world rank_1 = join(1, 3, hub, forgiving);
     other.join();
-    std::thread lives([&] {
+    std::jthread lives([&] {
         failure heard;
         REQUIRE(rendezvous::read_failure(rank_0.await(rendezvous::message_kind::suspicion).body, 3, heard));
         for (int beats = 0; beats < 20; ++beats) {
@@ -529,7 +529,7 @@ TEST_CASE("rendezvous: rank 0 that lives, and has no verdict yet, is not") {
 
 TEST_CASE("rendezvous: blame goes where the accused says that it waits") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
+    std::jthread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
     failure const& why = verdict(*s.rank_1, 2);
     CHECK(why.what == errc::timeout);
     CHECK(why.reporter == 1);
@@ -541,7 +541,7 @@ TEST_CASE("rendezvous: blame goes where the accused says that it waits") {
 
 TEST_CASE("rendezvous: who is alive, and does not say whom it waits for, is the one") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(); });
+    std::jthread lives([&] { s.rank_2.live(); });
     failure const& why = verdict(*s.rank_0, 2);
     CHECK(why.peer == 2);
     CHECK(says(why, "rank 2 does not answer"));
@@ -551,9 +551,9 @@ TEST_CASE("rendezvous: who is alive, and does not say whom it waits for, is the 
 
 TEST_CASE("rendezvous: a rank answers when its caller has looked around, not with what it said before") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
+    std::jthread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
     detail::detector(*s.rank_1).waits_for(0, detail::detector(*s.rank_1).probe());
-    std::thread looks([&] {
+    std::jthread looks([&] {
         while (detail::detector(*s.rank_1).probe() == 0) std::this_thread::yield();
         detail::detector(*s.rank_1).waits_for(2, detail::detector(*s.rank_1).probe());
     });
@@ -567,7 +567,7 @@ TEST_CASE("rendezvous: a rank answers when its caller has looked around, not wit
 TEST_CASE("rendezvous: what is certain stands once the accused has had time to say what happened") {
     {
         stage s(forgiving);
-        std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
+        std::jthread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0}); });
         failure const& why = verdict(*s.rank_1, 2, true);
         CHECK(why.what == errc::peer_lost);
         CHECK(why.peer == 2);
@@ -576,7 +576,7 @@ TEST_CASE("rendezvous: what is certain stands once the accused has had time to s
     }
     {
         stage s(forgiving);
-        std::thread lives([&] {
+        std::jthread lives([&] {
             s.rank_2.await(rendezvous::message_kind::probe);
             s.rank_2.say(rendezvous::message_kind::fail, 0,
                          rendezvous::write_failure(failure::make(errc::device, 2, -1, "wait", "on purpose")));
@@ -590,8 +590,8 @@ TEST_CASE("rendezvous: what is certain stands once the accused has had time to s
 
 TEST_CASE("rendezvous: a collective whose deadline passes names whom the missing ranks wait for") {
     stage s(forgiving);
-    std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
-    std::thread looks([&] { // rank 1 waits elsewhere for rank 2
+    std::jthread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::idle, -1}); });
+    std::jthread looks([&] { // rank 1 waits elsewhere for rank 2
         while (detail::detector(*s.rank_1).probe() == 0) std::this_thread::yield();
         detail::detector(*s.rank_1).waits_for(2, detail::detector(*s.rank_1).probe());
     });
@@ -616,7 +616,7 @@ TEST_CASE(
             s.rank_2.say(
                 rendezvous::message_kind::suspicion, 0,
                 rendezvous::write_failure(failure::make(errc::timeout, 2, 3, "wait", "there is no rank 3")));
-        std::thread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 7}); });
+        std::jthread lives([&] { s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 7}); });
         if (what == 2) CHECK(verdict(*s.rank_0, 1).what != errc::ok);
         failure const& why = await_failure(*s.rank_1);
         if (what != 2) {
@@ -630,7 +630,7 @@ TEST_CASE(
 TEST_CASE("rendezvous: a question that the network loses is not held against who does not answer") {
     stage s(lossy);
     s.rank_2.hears(false);
-    std::thread lives([&] {
+    std::jthread lives([&] {
         while (detail::detector(*s.rank_0).probe() == 0) std::this_thread::yield();
         s.rank_2.hears_after(2 * lossy.reply_timeout);
         s.rank_2.live(detail::wait_report{detail::rank_state::waiting, 0});
@@ -652,11 +652,11 @@ TEST_CASE("rendezvous: a rank that never hears the question is the one all the s
 TEST_CASE("rendezvous: rank 0, which does not hear a suspicion that the network loses, is not the one") {
     listener hub;
     puppet rank_0;
-    std::thread other([&] { rank_0.let_in(hub, 3, lossy); });
+    std::jthread other([&] { rank_0.let_in(hub, 3, lossy); });
     world rank_1 = join(1, 3, hub, lossy);
     other.join();
     rank_0.hears(false);
-    std::thread lives([&] {
+    std::jthread lives([&] {
         rank_0.hears_after(3 * lossy.reply_timeout);
         rank_0.await(rendezvous::message_kind::suspicion);
         rank_0.say(rendezvous::message_kind::fail, 0,
@@ -673,7 +673,7 @@ TEST_CASE("rendezvous: a verdict that is due is awaited for longer where the net
     for (bool const loses : {false, true}) {
         listener hub;
         puppet rank_0;
-        std::thread other([&] { rank_0.let_in(hub, 3, lossy); });
+        std::jthread other([&] { rank_0.let_in(hub, 3, lossy); });
         world rank_1 = join(1, 3, hub, lossy);
         other.join();
         if (loses) rank_0.hears(false);
@@ -696,12 +696,12 @@ TEST_CASE("rendezvous: a verdict that is due is awaited for longer where the net
 TEST_CASE("rendezvous: rank 0 stays until all have heard of a failure, also what the network lost at first") {
     stage s(lossy);
     s.rank_2.hears(false);
-    std::thread others([&] {
+    std::jthread others([&] {
         await_failure(*s.rank_1);
         s.rank_1.reset();
     });
     s.rank_0->fail(failure::make(errc::device, 0, 1, "wait", "on purpose"));
-    std::thread leaves([&] { s.rank_0.reset(); });
+    std::jthread leaves([&] { s.rank_0.reset(); });
     std::this_thread::sleep_for(milliseconds(900)); // longer than where all is well
     s.rank_2.say(rendezvous::message_kind::heartbeat, 0, {});
     s.rank_2.hears_after(milliseconds(100));
