@@ -29,18 +29,21 @@ int main(int count, char** words) {
             o.hosts = number(i++) == 4 ? 4 : 3;
         } else if (std::strcmp(words[i], "--loss") == 0) {
             o.loss = number(i++);
+        } else if (std::strcmp(words[i], "--deadline") == 0) {
+            o.deadline = number(i++);
         } else if (std::strcmp(words[i], "--no-network") == 0) {
             o.network = false;
         } else if (std::strcmp(words[i], "--no-steady") == 0) {
             o.steady = false;
         } else {
             std::puts("soak [--seconds 60] [--seed 1] [--cores 0.7] [--life 20] [--only stop,junk,...] "
-                      "[--hosts 3] [--loss 0] [--no-network] [--no-steady]\n"
+                      "[--hosts 3] [--loss 0] [--deadline 20] [--no-network] [--no-steady]\n"
                       "  --cores       of the machine, on average; ranks pause between calls\n"
                       "  --life        of a world, at most, in seconds\n"
                       "  --only        what disturbs: stop,junk,hogs,loss,outage,slow; all, or none\n"
                       "  --hosts       3 or 4\n"
                       "  --loss        percent of all packets between hosts that are dropped, all the time\n"
+                      "  --deadline    of a call, in seconds\n"
                       "  --no-network  one host, without network namespaces\n"
                       "  --no-steady   without the world that lives all the time");
             return 2;

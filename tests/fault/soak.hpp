@@ -63,6 +63,7 @@ struct options {
     double longest_outage = 3;   ///< seconds
     bool network = true;         ///< hosts of their own, if that can be
     int hosts = 3;               ///< 3 or 4
+    double deadline = 20;        ///< of a call, in seconds
     double loss = 0;             ///< percent of all packets between hosts that are dropped at the switch
     unsigned disturbances = ~0u; ///< a bit for each nuisance
     bool steady = true;          ///< beside worlds that end, one that lives all the time
@@ -113,7 +114,7 @@ inline constexpr int calls = 10;
 inline constexpr int most_slots = 8;
 inline std::size_t large =
     1; ///< sizes are divided by it: where every fifth packet is lost a link carries some 10 kB/s
-inline constexpr milliseconds limit{20'000}; // of a call
+inline milliseconds limit{20'000}; ///< of a call; more where links lose much
 inline constexpr milliseconds join_limit{30'000};
 inline constexpr milliseconds short_limit{400}; // of the call whose deadline is to pass
 inline constexpr milliseconds slack{
@@ -1050,6 +1051,7 @@ inline int run(options const& o) {
     auto* const strangers = in_shared_memory<std::atomic<std::uint64_t>>();
     bool const on_four = o.hosts == 4;
     large = o.loss >= 5 ? 50 : 1;
+    limit = milliseconds(static_cast<std::int64_t>(o.deadline * 1000));
     troupe eventful("eventful", *in_shared_memory<board>(),
                     on_four ? std::vector<int>{0, 1, 2, 3, 3} : std::vector<int>{0, 0, 1, 1, 2}, port, at,
                     secret);
