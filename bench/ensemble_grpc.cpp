@@ -81,7 +81,7 @@ int main(int count, char** value) try {
         stubs.push_back(model::NewStub(channel));
     }
 
-    folder mean(set.elements);
+    folder mean(set.elements, set.members);
     grpc::CompletionQueue queue;
     struct reply {
         std::unique_ptr<grpc::ClientContext> context{};

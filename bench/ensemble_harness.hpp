@@ -150,20 +150,26 @@ inline std::vector<float> logits(std::size_t member, std::size_t elements) {
 /// The mean of rows as they came, with its scratch memory.
 class folder {
   public:
-    explicit folder(std::size_t elements) : elements_(elements), values_(elements) {}
+    folder(std::size_t elements, std::size_t members)
+        : elements_(elements), members_(members), memory_(format::result_bytes(elements, members) / 64 + 1) {}
     void fold(std::span<std::span<std::byte const> const> rows) {
         for (auto const row : rows)
             if (format::check(row, elements_) != herring::detail::ensembles::row_check::good)
                 throw std::runtime_error("a row is not as it was sent");
-        format::results results{};
-        results.values = values_;
-        format::fold(rows, {}, elements_, results);
+        format::results results =
+            format::results_in({memory_.data()->bytes, memory_.size() * sizeof(line)}, elements_, members_);
+        if (!format::fold(rows, {}, elements_, results)) throw std::runtime_error("rows without weight");
+        values_ = results.values;
     }
     std::span<float const> values() const noexcept { return values_; }
 
   private:
-    std::size_t elements_;
-    std::vector<float> values_;
+    struct alignas(64) line {
+        std::byte bytes[64];
+    };
+    std::size_t elements_, members_;
+    std::vector<line> memory_; // of values and scratch
+    std::span<float const> values_;
 };
 
 /// Latencies of one row of the table.

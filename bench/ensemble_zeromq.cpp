@@ -58,7 +58,7 @@ int main(int count, char** value) try {
         check(zmq_recv(socket, name, sizeof name, 0) == 0, "a hello");
     }
 
-    folder mean(set.elements);
+    folder mean(set.elements, set.members);
     std::size_t const bytes = format::row_bytes(set.elements);
     std::vector<std::vector<std::byte>> rows(set.members, std::vector<std::byte>(8 + bytes));
     std::vector<std::span<std::byte const>> views(set.members);
