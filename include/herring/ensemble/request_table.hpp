@@ -11,6 +11,9 @@
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lateness.hpp"
 #include "herring/ensemble/outcome.hpp"
+#include "herring/ensemble/request_answers.hpp"
+#include "herring/ensemble/request_decisions.hpp"
+#include "herring/ensemble/request_hedges.hpp"
 #include "herring/ensemble/slots.hpp"
 #include "herring/ensemble/table_roster.hpp"
 #include "herring/member_set.hpp"
@@ -59,13 +62,14 @@ struct table_options {
 class request_table {
   public:
     explicit request_table(table_options const& options)
-        : options_(with_credits(options)), pool_(options.in_flight, options.members), due_(options.in_flight),
-          roster_(options.replicas, options_.credits) {
-        for (std::size_t m = 0; m < options.members; ++m) add_member();
+        : options_(with_credits(options)), pool_(options.in_flight, options.members),
+          roster_(options.replicas, options_.credits, options.members), answers_(pool_, roster_, totals_),
+          decisions_(pool_, roster_, totals_, options_.quorum),
+          hedges_(pool_, roster_, totals_, options_.hedging) {
         lost_.reserve(options_.credits + options_.in_flight);
-        if (options.replicas > 1)
-            hedges_.reserve(options.in_flight * std::max<std::size_t>(options.members, 16));
     }
+    request_table(request_table const&) = delete;
+    request_table& operator=(request_table const&) = delete;
 
     /// Of a table with these options, nearly.
     static constexpr std::size_t bytes(table_options const& o) noexcept {
@@ -122,8 +126,8 @@ class request_table {
             asked_member& asked = pool_.member(s, m);
             if (!pool_[s].expected) asked.forget(at);
             if (pool_[s].is == request_slot::state::open && asked.is == asked_member::state::open &&
-                !asked.owed() && !(pool_[s].waits_for(asked) && hedge(s, m, now)))
-                gone(s, asked, miss::lost, now);
+                !asked.owed() && !(pool_[s].waits_for(asked) && hedges_.add(s, m, now)))
+                decisions_.gone(s, asked, miss::lost, now);
         }
     }
     /// A peer is asked no more; rows that it owes still count.
@@ -196,7 +200,7 @@ class request_table {
                     each.why = now >= s.deadline ? miss::expired : miss::not_asked;
                 }
             s.open = s.open_slow = 0;
-            decide(at, outcome::failed, now, ending::other);
+            decisions_.decide(at, outcome::failed, now, ending::other);
             return result;
         }
         for (std::size_t m = 0; m < s.members; ++m)
@@ -206,13 +210,13 @@ class request_table {
                 roster_.peer(each.first).owed.take(s.id, now);
                 each.first_owes = true;
                 pool_.asked(at)[s.asked++] = each.first;
-                if (may_hedge() && roster_[m].delay.ns() != never_ns) {
+                if (hedges_.may() && roster_[m].delay.ns() != never_ns) {
                     each.hedge_at = now + roster_[m].delay.ns();
                     s.hedge_at = std::min(s.hedge_at, each.hedge_at);
                 }
             }
-        budget_.sent(s.asked, options_.hedging);
-        reschedule(at);
+        hedges_.sent(s.asked);
+        decisions_.reschedule(at);
         return result;
     }
     /// Peers that the request is to be sent to; none if it is expected.
@@ -220,41 +224,35 @@ class request_table {
         return {pool_.asked(at), pool_[at].asked};
     }
 
-    enum class arrival : std::uint8_t {
-        counted,   ///< its place is in `contributions`, until `release`
-        late,      ///< it came after the decision, or after another replica's
-        stale,     ///< of another incarnation, or for a request that the peer does not owe
-        duplicate, ///< the peer has answered this request already
-        refused    ///< it did not pass its check
-    };
+    using arrival = ensembles::arrival;
 
     /// A row has come in. If it is not counted, the caller gives its place back at once.
     arrival row(peer_index at, std::uint64_t incarnation, std::uint64_t id, place_index place,
                 row_check check, std::int64_t now) noexcept {
         advance(now);
-        answer const a = take(at, incarnation, id);
+        request_answer const a = answers_.take(at, incarnation, id);
         if (a.is != arrival::counted) return a.is;
         roster_member& m = roster_[roster_.member_of(at)];
         if (check != row_check::good) {
             ++m.counts.refused_rows[static_cast<std::size_t>(check)];
-            if (a.last()) gone(a.slot, *a.asked, miss::refused_row, now);
+            if (a.last()) decisions_.gone(a.slot, *a.asked, miss::refused_row, now);
             return arrival::refused;
         }
         m.latencies.add(now - a.ask.asked);
-        if (may_hedge()) m.delay.sampled(m.latencies, options_.hedging);
+        if (hedges_.may()) m.delay.sampled(m.latencies, options_.hedging);
         if (a.asked != nullptr && a.asked->is == asked_member::state::open && is_open(a.slot)) {
-            count(a.slot, *a.asked,
-                  {.member = static_cast<std::uint32_t>(roster_.member_of(at)),
-                   .peer = at,
-                   .place = place,
-                   .incarnation = incarnation},
-                  now);
+            decisions_.count(a.slot, *a.asked,
+                             {.member = static_cast<std::uint32_t>(roster_.member_of(at)),
+                              .peer = at,
+                              .place = place,
+                              .incarnation = incarnation},
+                             now);
             return arrival::counted;
         }
         ++m.counts.late;
         ++totals_.late_rows;
         if (a.ask.frozen != never_ns) m.lateness.add(now - a.ask.frozen);
-        if (a.ask.in_time != never_ns) judge(roster_.member_of(at), now < a.ask.in_time);
+        if (a.ask.in_time != never_ns) decisions_.judge(roster_.member_of(at), now < a.ask.in_time);
         if (a.asked != nullptr && a.asked->latency < 0) a.asked->latency = now - pool_[a.slot].entered;
         return arrival::late;
     }
@@ -262,23 +260,23 @@ class request_table {
     void declined(peer_index at, std::uint64_t incarnation, std::uint64_t id, decline why,
                   std::int64_t now) noexcept {
         advance(now);
-        answer const a = take(at, incarnation, id);
+        request_answer const a = answers_.take(at, incarnation, id);
         if (a.is != arrival::counted) return;
         ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
-        if (a.last()) gone(a.slot, *a.asked, miss::declined, now);
+        if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
     }
 
     /// Does what is due: ends of graces, deadlines, hedges.
     void advance(std::int64_t now) noexcept {
         if (now > now_) now_ = now;
-        while (due_.time() <= now) {
-            slot_index const at = due_.first();
+        while (due().time() <= now) {
+            slot_index const at = due().first();
             request_slot& s = pool_[at];
-            std::int64_t const time = due_.time();
+            std::int64_t const time = due().time();
             if (time >= s.ends()) {
                 bool const in_grace = s.ends() < s.deadline;
-                decide(at, s.counted >= s.k ? outcome::partial : outcome::failed, time,
-                       in_grace ? ending::grace : ending::deadline);
+                decisions_.decide(at, s.counted >= s.k ? outcome::partial : outcome::failed, time,
+                                  in_grace ? ending::grace : ending::deadline);
                 continue;
             }
             s.hedge_at = never_ns;
@@ -286,67 +284,38 @@ class request_table {
                 asked_member& each = pool_.member(at, m);
                 if (each.hedge_at <= time) {
                     each.hedge_at = never_ns;
-                    if (s.waits_for(each) && now < s.ends()) (void)hedge(at, m, now);
+                    if (s.waits_for(each) && now < s.ends()) (void)hedges_.add(at, m, now);
                 }
                 s.hedge_at = std::min(s.hedge_at, each.hedge_at);
             }
-            reschedule(at);
+            decisions_.reschedule(at);
         }
     }
     /// When `advance` has something to do; `never_ns`.
-    std::int64_t next_event() const noexcept { return due_.time(); }
+    std::int64_t next_event() const noexcept { return due().time(); }
 
     /// A request that is to be sent to a second replica. False: none.
-    bool next_hedge(slot_index& at, peer_index& to) noexcept {
-        while (hedges_read_ < hedges_.size()) {
-            pending_hedge const h = hedges_[hedges_read_++];
-            if (hedges_read_ == hedges_.size()) {
-                hedges_.clear();
-                hedges_read_ = 0;
-            }
-            roster_peer& p = roster_.peer(h.peer);
-            unanswered* const ask = p.incarnation == h.incarnation ? p.owed.find(h.id) : nullptr;
-            if (ask == nullptr) continue; // lost since
-            if (pool_.find(h.id) == h.slot && is_open(h.slot) &&
-                pool_.member(h.slot, roster_.member_of(h.peer)).is == asked_member::state::open) {
-                at = h.slot;
-                to = h.peer;
-                return true;
-            }
-            // Decided since, or answered by the first: it is not sent, so that the peer does not owe it.
-            p.owed.give_back(*ask);
-            if (pool_.find(h.id) == h.slot)
-                pool_.member(h.slot, roster_.member_of(h.peer)).answered_by(h.peer);
-            budget_.give_back();
-            --roster_[roster_.member_of(h.peer)].counts.hedged;
-            --totals_.hedges;
-        }
-        return false;
-    }
+    bool next_hedge(slot_index& at, peer_index& to) noexcept { return hedges_.next(at, to); }
     /// A request that has been decided, each once, in the order of decisions. False: none.
-    bool next_decided(slot_index& at) noexcept {
-        if (decided_first_ == no_slot) return false;
-        at = decided_first_;
-        unlink(at);
-        return true;
-    }
+    bool next_decided(slot_index& at) noexcept { return decisions_.next(at); }
 
     /// Ends a request that is not decided as cancelled. False: there is none with this id in the slot, or it is decided.
     bool cancel(slot_index at, std::uint64_t id) noexcept {
         if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
-        decide(at, outcome::cancelled, now_, ending::other);
+        decisions_.decide(at, outcome::cancelled, now_, ending::other);
         return true;
     }
     /// Ends all requests as closed, and refuses those to come.
     void close(std::int64_t now) noexcept {
         advance(now);
         closed_ = true;
-        while (!due_.empty()) decide(due_.first(), outcome::closed, now, ending::other); // all that are open
+        while (!due().empty())
+            decisions_.decide(due().first(), outcome::closed, now, ending::other); // all that are open
     }
     /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that was counted.
     template <class Give> void release(slot_index at, Give&& give) noexcept {
-        if (is_open(at)) decide(at, outcome::cancelled, now_, ending::other);
-        unlink(at);
+        if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
+        decisions_.unlink(at);
         for (contribution const& row : contributions(at)) give(row.peer, row.place);
         pool_.release(at);
     }
@@ -384,18 +353,13 @@ class request_table {
     time_window const& lateness(std::size_t m) const noexcept { return roster_[m].lateness; }
 
   private:
-    struct pending_hedge {
-        std::uint64_t id, incarnation;
-        slot_index slot;
-        peer_index peer;
-    };
-    enum class ending { grace, deadline, other };
+    using ending = request_decisions::ending;
 
     static table_options with_credits(table_options options) noexcept {
         if (options.credits == 0) options.credits = options.in_flight;
         return options;
     }
-    bool may_hedge() const noexcept { return options_.replicas > 1 && options_.hedging.percent > 0; }
+    due_queue const& due() const noexcept { return decisions_.due(); }
     bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
     begun refuse(outcome how) noexcept {
@@ -403,191 +367,14 @@ class request_table {
         return {how, no_slot, 0};
     }
 
-    // What an answer of a peer, a row or a decline, belongs to.
-    struct answer {
-        arrival is = arrival::stale; // counted: as far as the peer owes it
-        slot_index slot = no_slot;   // if it is in flight
-        asked_member* asked = nullptr;
-        unanswered ask{}; // as it was
-        bool open = false;
-
-        /// Nobody else may answer for the member, and the request is undecided.
-        bool last() const noexcept {
-            return open && asked->is == asked_member::state::open && !asked->owed();
-        }
-    };
-    answer take(peer_index at, std::uint64_t incarnation, std::uint64_t id) noexcept {
-        answer a;
-        if (!roster_.has(at)) return a;
-        roster_peer& p = roster_.peer(at);
-        std::size_t const m = roster_.member_of(at);
-        if (p.is == roster_peer::state::absent || p.incarnation != incarnation) {
-            ++roster_[m].counts.stale;
-            return a;
-        }
-        a.slot = pool_.find(id);
-        if (a.slot != no_slot && m < pool_[a.slot].members) {
-            a.asked = &pool_.member(a.slot, m);
-            a.open = is_open(a.slot);
-        }
-        if (unanswered* const ask = p.owed.find(id)) {
-            a.is = arrival::counted;
-            a.ask = *ask;
-            p.owed.give_back(*ask);
-            if (a.asked != nullptr) a.asked->answered_by(at);
-            return a;
-        }
-        if (a.asked != nullptr && pool_[a.slot].expected) {
-            if (a.asked->heard) {
-                a.is = a.asked->first == at ? arrival::duplicate : arrival::late;
-            } else if (a.asked->is != asked_member::state::out) {
-                a.asked->heard = true;
-                a.asked->first = at;
-                a.is = arrival::counted;
-                a.ask.asked = pool_[a.slot].entered;
-                if (!a.open && a.asked->is == asked_member::state::open) {
-                    a.ask.frozen = pool_[a.slot].decided;
-                    a.ask.in_time = judged_later(pool_[a.slot]);
-                }
-                return a;
-            }
-        } else if (a.asked != nullptr && (a.asked->first == at || a.asked->second == at)) {
-            a.is = arrival::duplicate;
-        }
-        if (a.is == arrival::late) {
-            ++roster_[m].counts.late;
-            ++totals_.late_rows;
-        } else {
-            ++(a.is == arrival::duplicate ? roster_[m].counts.duplicate : roster_[m].counts.stale);
-        }
-        return a;
-    }
-
-    void count(slot_index at, asked_member& m, contribution const& row, std::int64_t now) noexcept {
-        request_slot& s = pool_[at];
-        m.is = asked_member::state::counted;
-        m.why = miss::none;
-        m.row = row;
-        m.latency = now - s.entered;
-        --s.open;
-        s.open_slow -= m.slow ? 1 : 0;
-        ++s.counted;
-        s.counted_slow += m.slow ? 1 : 0;
-        judge(row.member, true);
-        if (s.counted == s.k) {
-            s.until = now + options_.quorum.grace_ns(now - s.entered);
-            reschedule(at);
-        }
-        settle(at, now);
-    }
-    void gone(slot_index at, asked_member& m, miss why, std::int64_t now) noexcept {
-        request_slot& s = pool_[at];
-        m.is = asked_member::state::gone;
-        m.why = why;
-        --s.open;
-        s.open_slow -= m.slow ? 1 : 0;
-        settle(at, now);
-    }
-    // Decides what needs no more time.
-    void settle(slot_index at, std::int64_t now) noexcept {
-        request_slot const& s = pool_[at];
-        if (s.counted == s.target)
-            decide(at, outcome::full, now, ending::other);
-        else if (s.counted + s.open < s.k)
-            decide(at, outcome::failed, now, ending::other);
-        else if (s.counted >= s.k && s.waited_for() == 0)
-            decide(at, outcome::partial, now, ending::other);
-    }
-    void reschedule(slot_index at) noexcept {
-        request_slot const& s = pool_[at];
-        due_.set(at, std::min(s.ends(), s.hedge_at), s.order);
-    }
-
-    void decide(slot_index at, outcome how, std::int64_t now, ending by) noexcept {
-        request_slot& s = pool_[at];
-        bool const for_slow = s.waits_for_slow();
-        s.is = request_slot::state::decided;
-        s.how = how;
-        s.decided = now;
-        s.by_time = by != ending::other;
-        due_.erase(at);
-        ++totals_.ended[static_cast<std::size_t>(how)];
-        std::size_t rows = 0;
-        for (std::size_t m = 0; m < s.members; ++m) {
-            asked_member& each = pool_.member(at, m);
-            member_counters& counts = roster_[m].counts;
-            if (each.is == asked_member::state::counted) {
-                s.contributors.insert(m);
-                pool_.rows(at)[rows++] = each.row;
-                ++counts.answered;
-            } else if (each.is == asked_member::state::open) {
-                each.why = each.slow && !for_slow   ? miss::probation
-                           : by == ending::deadline ? miss::expired
-                                                    : miss::late;
-                if (s.by_time) judge(m, false);
-                freeze(each, s);
-            }
-            if (each.is == asked_member::state::open || each.is == asked_member::state::gone) ++counts.missed;
-            ++counts.missing[static_cast<std::size_t>(each.why)];
-        }
-        s.before = decided_last_;
-        (decided_last_ == no_slot ? decided_first_ : pool_[decided_last_].after) = at;
-        decided_last_ = at;
-        s.linked = true;
-    }
-    // Its replicas still owe the row: by how much that is late is measured from here.
-    void freeze(asked_member const& m, request_slot const& s) noexcept {
-        for (auto const& [to, owes] : {std::pair{m.first, m.first_owes}, std::pair{m.second, m.second_owes}})
-            if (owes)
-                if (unanswered* const ask = roster_.peer(to).owed.find(s.id)) {
-                    ask->frozen = s.decided;
-                    ask->in_time = judged_later(s);
-                }
-    }
-    // Up to when a row that comes after the decision is in time all the same; never: that has been judged, or is not.
-    static std::int64_t judged_later(request_slot const& s) noexcept {
-        return s.how == outcome::partial && !s.by_time ? s.ends() : never_ns;
-    }
-    void unlink(slot_index at) noexcept {
-        request_slot& s = pool_[at];
-        if (!s.linked) return;
-        (s.before == no_slot ? decided_first_ : pool_[s.before].after) = s.after;
-        (s.after == no_slot ? decided_last_ : pool_[s.after].before) = s.before;
-        s.before = s.after = no_slot;
-        s.linked = false;
-    }
-
-    void judge(std::size_t m, bool in_time) noexcept { roster_.judge(m, in_time, options_.quorum); }
-
-    // Asks a second replica of an open member, if there is one with credit and the budget has a hedge.
-    bool hedge(slot_index at, std::size_t m, std::int64_t now) noexcept {
-        asked_member& each = pool_.member(at, m);
-        if (!may_hedge() || pool_[at].expected || each.second != no_peer) return false;
-        peer_index const to = roster_.choose(m, each.first).peer;
-        if (to == no_peer || hedges_.size() == hedges_.capacity()) return false;
-        if (!budget_.take()) {
-            ++totals_.hedges_withheld;
-            return false;
-        }
-        roster_.peer(to).owed.take(pool_[at].id, now);
-        each.second = to;
-        each.second_owes = true;
-        hedges_.push_back({pool_[at].id, roster_.peer(to).incarnation, at, to});
-        ++roster_[m].counts.hedged;
-        ++totals_.hedges;
-        return true;
-    }
-
     table_options options_;
     slot_pool pool_;
-    due_queue due_;
     table_roster roster_;
-    std::vector<slot_index> lost_;      // scratch of `lost`
-    std::vector<pending_hedge> hedges_; // from hedges_read_ on
-    std::size_t hedges_read_ = 0;
-    slot_index decided_first_ = no_slot, decided_last_ = no_slot;
-    hedge_budget budget_;
     frontend_counters totals_;
+    request_answers answers_;
+    request_decisions decisions_;
+    request_hedges hedges_;
+    std::vector<slot_index> lost_; // scratch of `lost`
     std::int64_t now_ = 0;
     bool closed_ = false;
 };

@@ -41,8 +41,10 @@ struct roster_member {
 /// All members in the order of the roster, each with the same number of replicas.
 class table_roster {
   public:
-    table_roster(std::size_t replicas, std::size_t credits_of_each)
-        : replicas_(replicas), credits_(credits_of_each) {}
+    table_roster(std::size_t replicas, std::size_t credits_of_each, std::size_t members = 0)
+        : replicas_(replicas), credits_(credits_of_each) {
+        while (members_.size() < members) add();
+    }
 
     /// Allocates.
     HERRING_SETUP void add() {
