@@ -12,7 +12,7 @@ namespace HERRING_NAMESPACE {
 /// Why a frontend does not take a member. All but `none` are final for that member's process and this frontend.
 enum class admission_refusal : std::uint8_t {
     none,
-    version,       ///< another version of the protocol
+    other_version, ///< another version of the protocol
     secret,        ///< it did not prove that it has the secret, or one of the two has none
     ensemble,      ///< another ensemble's name
     type,          ///< of elements
@@ -34,7 +34,7 @@ constexpr char const* to_string(admission_refusal r) noexcept {
     switch (r) {
     case admission_refusal::none:
         return "none";
-    case admission_refusal::version:
+    case admission_refusal::other_version:
         return "version";
     case admission_refusal::secret:
         return "secret";

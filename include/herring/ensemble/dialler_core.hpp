@@ -531,7 +531,7 @@ class dialler_core {
             if (got.found == what::other_version) {
                 if (got.kind == message::refuse && t.at == stage::knocked)
                     return refused(t,
-                                   {admission_refusal::version,
+                                   {admission_refusal::other_version,
                                     text({"the frontend speaks version ", got.version,
                                           " of the protocol of ensembles, the member version ",
                                           protocol_version, "; build both from one version of Herring"})},

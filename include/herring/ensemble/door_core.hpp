@@ -493,7 +493,7 @@ class door_core {
             if (got.found == what::other_version) {
                 if (g.at != stage::stranger || g.link.is_local()) return on_wrong(g, "another version");
                 return refuse(g,
-                              {admission_refusal::version,
+                              {admission_refusal::other_version,
                                text({"the member speaks version ", got.version,
                                      " of the protocol of ensembles, the frontend ", "version ",
                                      protocol_version, "; build both from one version of Herring"})},

@@ -175,9 +175,9 @@ TEST_CASE("door: another version of the protocol is refused by name") {
     ensembles::append_message(knock, message::knock, {}, 9);
     REQUIRE(::send(peer.link.socket(), knock.data(), knock.size(), 0) == static_cast<ssize_t>(knock.size()));
     auto const why = peer.refused();
-    CHECK(why.reason == admission_refusal::version);
+    CHECK(why.reason == admission_refusal::other_version);
     CHECK(says(why.text, "the member speaks version 9 of the protocol of ensembles, the frontend version 1"));
-    CHECK(f.refusals(admission_refusal::version) == 1);
+    CHECK(f.refusals(admission_refusal::other_version) == 1);
 }
 
 TEST_CASE("door: a recorded hello, and a recorded lane, prove nothing") {
