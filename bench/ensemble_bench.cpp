@@ -93,6 +93,7 @@ template <class Wire, class Waiting> int in_a_row(options const& set) {
         std::vector<float> const row = logits(m, set.elements);
         while (auto job = me.next()) {
             std::copy(row.begin(), row.end(), job.row().begin());
+            if (!job.encode()) throw std::runtime_error("a row cannot be encoded");
             times.sending(m, id_in(job.input()));
             job.send();
         }
@@ -180,6 +181,8 @@ int late(options const& set, bool busy) {
         std::vector<waiting_job> waiting;
         auto const answer = [&](typename voters::job& job) {
             std::copy(row.begin(), row.end(), job.row().begin());
+            job.encode();
+            if (!job.encode()) throw std::runtime_error("a row cannot be encoded");
             times.sending(m, id_in(job.input()));
             job.send();
         };

@@ -85,10 +85,16 @@ template <class Core> class job {
     /// Where the row goes. It has the numbers of an earlier row, not zeros.
     std::span<element> row() const { return core().row(slot_); }
 
+    /// Brings the row into its wire form now, where it travels from, so that `send` only publishes it; without it `send` does both.
+    /// What changes in the row afterwards is not sent, unless `encode` is called again.
+    ///
+    /// Returns: false: the row has NaN, or what its space does not allow. It can be corrected and encoded again; `send` drops it as
+    ///          `bad_row`. Deadline and frontend are looked at by `send` only.
+    bool encode() { return core().encode(slot_); }
     /// Answers with the row. Past the deadline, or where the frontend is gone, the row is dropped and counted.
     ///
     /// Blocks:  for 1 ms at most, while the first bytes that a socket does not take at once have to wait.
-    /// Errors:  `bad_state`: it is answered; all functions but the last throw it then.
+    /// Errors:  `bad_state`: it is answered; all functions but `operator bool` throw it then.
     job_end send() {
         Core& of = core();
         core_ = nullptr;

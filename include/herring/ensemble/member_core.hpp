@@ -210,6 +210,13 @@ class member_core {
     std::size_t frontend(std::uint32_t slot) const noexcept { return slots_[slot].from->frontend; }
     std::uint64_t id(std::uint32_t slot) const noexcept { return slots_[slot].request.id; }
 
+    bool encode(std::uint32_t slot) noexcept {
+        slot_state& s = slots_[slot];
+        bool const good = Rows::encode(row_of(slot), s.from->lane.row(s.request.place).first(row_bytes_)) ==
+                          row_check::good;
+        s.row = good ? row_state::encoded : row_state::bad;
+        return good;
+    }
     job_end send(std::uint32_t slot) noexcept {
         slot_state& s = slots_[slot];
         waiting_request const& r = s.request;
@@ -219,7 +226,7 @@ class member_core {
             lane.decline(r.id, r.place, herring::decline::expired);
             return end(slot, job_end::late, counters_.late);
         }
-        if (Rows::encode(row_of(slot), lane.row(r.place).first(row_bytes_)) != row_check::good) {
+        if (s.row == row_state::bad || (s.row == row_state::open && !encode(slot))) {
             lane.decline(r.id, r.place, herring::decline::unspecified);
             return end(slot, job_end::bad_row, counters_.bad_rows);
         }
@@ -241,9 +248,11 @@ class member_core {
 
     static constexpr std::chrono::microseconds longest_look{10}; // a longer one was another thread's turn
 
+    enum class row_state : std::uint8_t { open, encoded, bad };
     struct slot_state {
         waiting_request request{};
         link* from = nullptr;
+        row_state row = row_state::open;
     };
 
     // What a lane reports.

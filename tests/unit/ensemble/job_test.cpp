@@ -27,7 +27,7 @@ struct noting_core {
     std::array<std::byte, 3> request{};
     std::array<float, 2> values{};
     std::vector<std::pair<std::uint32_t, herring::decline>> declined;
-    std::vector<std::uint32_t> sent;
+    std::vector<std::uint32_t> encoded, sent;
     std::chrono::nanoseconds left{5};
 
     std::span<std::byte const> input(std::uint32_t) const noexcept { return request; }
@@ -35,6 +35,10 @@ struct noting_core {
     std::chrono::nanoseconds remaining(std::uint32_t) const noexcept { return left; }
     std::size_t frontend(std::uint32_t slot) const noexcept { return slot + 1; }
     std::uint64_t id(std::uint32_t slot) const noexcept { return slot * 10; }
+    bool encode(std::uint32_t slot) noexcept {
+        encoded.push_back(slot);
+        return slot % 2 == 0;
+    }
     job_end send(std::uint32_t slot) noexcept {
         sent.push_back(slot);
         return job_end::sent;
@@ -85,17 +89,31 @@ TEST_CASE("ensemble job: it is answered once, and what is destroyed unanswered d
                                                                           {3, decline::unspecified}});
 }
 
+TEST_CASE("ensemble job: it can be encoded as often as wanted before it is answered") {
+    noting_core core;
+    job good(core, 2), bad(core, 3);
+    CHECK(good.encode());
+    CHECK(good.encode());
+    CHECK_FALSE(bad.encode());
+    CHECK(core.encoded == std::vector<std::uint32_t>{2, 2, 3});
+    CHECK(core.sent.empty());
+    CHECK(good); // unanswered
+    good.send();
+    CHECK(core.encoded.size() == 3);
+}
+
 TEST_CASE("ensemble job: after its answer it says so") {
     noting_core core;
     job some(core, 1);
     some.send();
     for (auto const call : std::initializer_list<void (*)(job&)>{
              [](job& j) { (void)j.send(); }, [](job& j) { (void)j.decline(); },
-             [](job& j) { (void)j.input(); }, [](job& j) { (void)j.row(); },
+             [](job& j) { (void)j.encode(); }, [](job& j) { (void)j.input(); }, [](job& j) { (void)j.row(); },
              [](job& j) { (void)j.remaining(); }, [](job& j) { (void)j.id(); }})
         CHECK_THROWS_WITH_AS(call(some), doctest::Contains("it is empty, answered, or was moved away"),
                              herring::error);
     CHECK(core.sent.size() == 1);
+    CHECK(core.encoded.empty());
 }
 
 TEST_CASE("ensemble job: each end has a name of its own") {

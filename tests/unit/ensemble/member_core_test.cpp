@@ -44,7 +44,9 @@ using herring::detail::descriptor;
 /// A row is its floats, with one in front that says how many they are.
 struct plain_rows {
     static std::size_t row_bytes(std::size_t elements) noexcept { return 4 * elements + 4; }
+    static inline int encoded = 0; // how often
     static row_check encode(std::span<float const> row, std::span<std::byte> out) noexcept {
+        ++encoded;
         for (float const each : row)
             if (std::isnan(each)) return row_check::not_a_number;
         float const front = static_cast<float>(row.size());
@@ -310,6 +312,83 @@ TEST_CASE("ensemble member: a row with NaN is not sent") {
     CHECK(with.fronts[0].rows.empty());
     CHECK(with.fronts[0].declines.size() == 1);
     CHECK(with.member.counters().bad_rows == 1);
+}
+
+TEST_CASE("ensemble member: a row that is encoded before it is sent is encoded once") {
+    world_of_one with;
+    auto& front = with.fronts[0];
+    for (std::uint64_t id = 1; id <= 3; ++id) { // a slot's next job begins anew
+        front.ask(id);
+        auto job = with.job();
+        int const before = plain_rows::encoded;
+        job.row()[0] = 1;
+        if (id != 2) CHECK(job.encode());
+        CHECK(plain_rows::encoded == before + (id != 2));
+        job.row()[0] = 2; // is not sent
+        if (id == 3) CHECK(job.encode());
+        front.poll();
+        CHECK(front.rows.size() == id - 1);
+        int const encoded = plain_rows::encoded;
+        CHECK(job.send() == job_end::sent);
+        CHECK(plain_rows::encoded == encoded + (id == 2));
+        front.poll();
+        REQUIRE(front.rows.size() == id);
+        CHECK(front.rows.back().first == (id == 1 ? 1 : 2));
+    }
+    CHECK(with.member.counters().sent == 3);
+}
+
+TEST_CASE("ensemble member: a row that cannot be encoded is dropped by send, unless it was corrected") {
+    world_of_one with(1, 2);
+    auto& front = with.fronts[0];
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    front.ask(1);
+    front.ask(2);
+    auto bad = with.job(), corrected = with.job();
+    for (auto* each : {&bad, &corrected}) {
+        for (float& x : each->row()) x = 0;
+        each->row()[1] = nan;
+        CHECK_FALSE(each->encode());
+        CHECK(*each);
+        each->row()[1] = 0;
+    }
+    CHECK(with.member.counters().bad_rows == 0);
+    CHECK(bad.send() == job_end::bad_row); // its last encoding is what counts
+    CHECK(corrected.encode());
+    corrected.row()[1] = nan;
+    CHECK(corrected.send() == job_end::sent);
+    front.poll();
+    CHECK(front.rows.size() == 1);
+    CHECK(front.declines.size() == 1);
+    CHECK(with.member.counters().bad_rows == 1);
+}
+
+TEST_CASE("ensemble member: deadline and frontend are looked at when a row is sent, also if it is encoded") {
+    world_of_one with(1, 2);
+    auto& front = with.fronts[0];
+    front.ask(1);
+    std::uint64_t id = 2, us = 1000;
+    core<>::job kept = with.job(), job;
+    while (!job) { // this machine may be slow: it expires before it is taken
+        front.ask(id++, us);
+        us *= 4;
+        job = with.member.next(1ms);
+        front.poll();
+    }
+    for (float& x : job.row()) x = 0;
+    for (float& x : kept.row()) x = 0;
+    CHECK(job.encode());
+    while (!job.expired()) {
+    }
+    CHECK(job.encode());
+    CHECK(job.send() == job_end::late);
+    CHECK(kept.encode());
+    with.dialler().sink.disconnected(0, "gone");
+    CHECK_FALSE(with.member.try_next());
+    CHECK(kept.encode());
+    CHECK(kept.send() == job_end::disconnected);
+    CHECK(with.member.counters().late == 1);
+    CHECK(with.member.counters().sent == 0);
 }
 
 TEST_CASE("ensemble member: a job outlives its connection, and does not reach the next one") {
