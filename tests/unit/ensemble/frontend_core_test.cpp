@@ -189,11 +189,11 @@ template <class Waiting = waiting::adaptive> struct fixture {
         ensembles::lane_ends mine;
         mine.socket = ends[0];
         members[peer] = std::make_unique<member>(ends[1]);
-        front.core().admitted(peer, incarnation, 8, std::move(mine));
+        front.core().members().admitted(peer, incarnation, 8, std::move(mine));
         return *members[peer];
     }
     void lose(ensembles::peer_index peer, std::uint64_t incarnation = 1) {
-        front.core().lost(peer, incarnation, "it died");
+        front.core().members().lost(peer, incarnation, "it died");
     }
 
     std::map<ensembles::peer_index, std::unique_ptr<member>> members; // goes after the frontend
@@ -534,7 +534,7 @@ TEST_CASE("ensemble frontend: changes are told, and the handler may ask") {
     f.join(1, 1);
     f.lose(1, 1);
     f.join(1, 2);
-    f.front.core().draining(1, 2);
+    f.front.core().members().draining(1, 2);
     f.lose(1, 2);
     CHECK(told ==
           std::vector<std::string>{"b joined 1", "b lost 0", "b returned 1", "b leaving 0", "b lost 0"});
@@ -552,8 +552,8 @@ TEST_CASE(
     f.join(1); // never answers
     for (int i = 0; i < 3; ++i) CHECK(f.front.ask(bytes(0), 60s).contributors() == member_set{0});
     CHECK(told.size() == 2);
-    f.front.core().nudged();
-    f.front.core().nudged();
+    f.front.core().members().nudged();
+    f.front.core().members().nudged();
     CHECK(told == std::vector<std::string>{"a joined", "b joined", "b slow"});
     CHECK(f.front.members()[1].slow);
     CHECK(f.front.prometheus().find("member_on_probation") != std::string::npos);

@@ -147,8 +147,8 @@ template <class Waiting> struct ensemble {
         descriptor const rows = sink.local_memory(0, facts);
         REQUIRE(rows.get() >= 0);
         shared_lane_pair::bells bells;
-        front.core().admitted(facts.peer, ++one.incarnation, in_flight,
-                              shared_lane_pair::ends(std::move(bells.frontend), rows.get()));
+        front.core().members().admitted(facts.peer, ++one.incarnation, in_flight,
+                                        shared_lane_pair::ends(std::move(bells.frontend), rows.get()));
         sink.connected(0, facts, shared_lane_pair::ends(std::move(bells.member), memory_of_frontend));
     }
     void serve(std::size_t m) {
@@ -170,7 +170,7 @@ template <class Waiting> struct ensemble {
     }
     void lose(std::size_t m) {
         end(m);
-        front.core().lost(static_cast<std::uint32_t>(m), members[m].incarnation, "it ended");
+        front.core().members().lost(static_cast<std::uint32_t>(m), members[m].incarnation, "it ended");
     }
 
     auto ask(std::uint32_t number, std::size_t k, std::chrono::nanoseconds within = 60s) {
