@@ -6,15 +6,19 @@
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "row_formats.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 using namespace herring::detail;
 using wire::append;
@@ -328,6 +332,40 @@ void ensemble_control_corpus() {
     write("ensemble_control", "false-refusal", joined({3}, refuses));
 }
 
+/// Three rows of a format, whole, with weights, one a byte short, and folded without their check.
+template <class Case> void rows_of(std::uint8_t which) {
+    using element = typename Case::element;
+    constexpr std::uint8_t elements = 21, unchecked = 1, weights = 2, lengths = 4;
+    std::string const name = std::to_string(which / 10) + std::to_string(which % 10);
+    std::vector<std::vector<std::byte>> rows;
+    for (std::size_t r = 0; r < 3; ++r) {
+        std::vector<element> row(elements);
+        for (std::size_t i = 0; i < elements; ++i)
+            row[i] = static_cast<element>(static_cast<float>((i * 7 + r * 5) % 11) * 0.75f - 4);
+        rows.emplace_back(Case::format::row_bytes(elements));
+        if (Case::format::encode(row, rows.back()) != ensembles::row_check::good) std::abort();
+    }
+    auto const file = [&](char const* kind, std::uint8_t what) {
+        byte_buffer made = joined({which, elements - 1, 2, what});
+        if ((what & weights) != 0)
+            for (float const each : {0.5f, 2.0f, 1.0f}) made.append(std::as_bytes(std::span(&each, 1)));
+        for (auto const& row : rows) {
+            std::size_t const size = row.size() - (&row == &rows[1] && (what & lengths) != 0 ? 1 : 0);
+            if ((what & lengths) != 0) append<std::uint16_t>(made, size);
+            made.append(std::span<std::byte const>(row).first(size));
+        }
+        write("rows", name + kind, made);
+    };
+    file("-whole", 0);
+    file("-weights", weights);
+    file("-short", lengths);
+    file("-unchecked", unchecked);
+}
+template <class... Cases> void rows_corpus(std::tuple<Cases...> const*) {
+    std::uint8_t which = 0;
+    (rows_of<Cases>(which++), ...);
+}
+
 } // namespace
 
 int main(int count, char** words) {
@@ -340,4 +378,5 @@ int main(int count, char** words) {
     environment_corpus();
     shared_lane_corpus();
     ensemble_control_corpus();
+    rows_corpus(static_cast<fuzz::row_cases const*>(nullptr));
 }

@@ -104,6 +104,7 @@ struct row_format : rows_of<Element, Combine, Wire, Outputs>::type {
         if (weights.empty()) return nullptr;
         if (!weighting::weighted) return "the combine rule takes no weights: its weighting is none";
         bool any = false;
+        float total = 0;
         for (float const weight : weights) {
             if (!std::isfinite(weight)) return "a weight is not a finite number";
             if (weight < 0 && weighting::normalised)
@@ -111,7 +112,10 @@ struct row_format : rows_of<Element, Combine, Wire, Outputs>::type {
             if (weight < 0 && std::is_same_v<typename Combine::space, space::probability>)
                 return "a weight is negative, and probabilities are combined";
             any |= weight != 0;
+            total += weight;
         }
+        if (weighting::normalised && !std::isfinite(total))
+            return "the sum of the weights is too large, and they are divided by it";
         return any ? nullptr : "all weights are 0";
     }
 };

@@ -45,6 +45,9 @@ TEST_CASE("rows: weights as given, renormalised, and what is wrong with some") {
     CHECK(text(renormalised::fault_of_weights(negative)).find("negative") != text::npos);
     CHECK(text(renormalised::fault_of_weights(none)) == "all weights are 0");
     CHECK(text(renormalised::fault_of_weights(nan)).find("finite") != text::npos);
+    float const large[] = {3e38f, 3e38f};
+    CHECK(text(renormalised::fault_of_weights(large)).find("too large") != text::npos);
+    CHECK(as_given::format::fault_of_weights(large) == nullptr);
     CHECK(as_given::format::fault_of_weights(negative) == nullptr);
     using unweighted = row_format<float, combine::mean<space::value>, wire::as_is, outputs::of<>>;
     CHECK(text(unweighted::fault_of_weights(good)).find("takes no weights") != text::npos);
