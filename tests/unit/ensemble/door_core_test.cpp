@@ -61,7 +61,7 @@ TEST_CASE("door_core: who was not looked at for long was not silent for long") {
     auto const paused = herring::clock::now();
     ::poll(nullptr, 0, 1000); // as if the process had been stopped
     for (int i = 0; i < 3; ++i) core.turn(notices);
-    REQUIRE(notices.empty()); // otherwise nothing more would come
+    REQUIRE(notices.empty());                            // otherwise nothing more would come
     CHECK(turned(core).kind == door_notice::what::lost); // it says nothing indeed
     CHECK(herring::clock::now() - paused >= milliseconds(1500));
 }
