@@ -76,6 +76,7 @@ template <class Link> class frontend_links {
             shared_.erase(std::find(shared_.begin(), shared_.end(), l));
         else
             --sockets_;
+        std::erase(broken_, peer); // whoever comes next has not broken
         retired_.push_back(l);
     }
     /// By the door's thread: nothing is unmapped or closed while a request waits for it.

@@ -40,6 +40,7 @@ template <class Lanes, class Engine> class frontend_members {
           teller_(options.on_change), seen_(engine.links.size()) {
         names_.reserve(options_.most_members);
         names_.assign(options_.members.begin(), options_.members.end());
+        count();
     }
     frontend_members(frontend_members const&) = delete;
     frontend_members& operator=(frontend_members const&) = delete;
@@ -52,7 +53,7 @@ template <class Lanes, class Engine> class frontend_members {
     /// They do not move as long as the frontend is there.
     std::vector<std::string> const& names() const noexcept { return names_; }
     /// Of a request that gives none.
-    std::size_t k() const noexcept { return options_.k > 0 ? options_.k : least_(names_.size()); }
+    std::size_t k() const noexcept { return k_; }
     struct replica_state {
         bool admitted = false, draining = false, slow = false, shared = false;
     };
@@ -83,7 +84,8 @@ template <class Lanes, class Engine> class frontend_members {
                               " members, which is most_members; give the frontend a larger one"});
             names_.push_back(name);
             engine_.table.add_member();
-            engine_.table.set_k(k());
+            count();
+            engine_.table.set_k(k_);
         }
     }
 
@@ -168,6 +170,8 @@ template <class Lanes, class Engine> class frontend_members {
   private:
     using guard = frontend_lock::guard;
 
+    // The policy is asked through a pointer, which no request does.
+    HERRING_SETUP void count() noexcept { k_ = options_.k > 0 ? options_.k : least_(names_.size()); }
     HERRING_SETUP void tell(change_kind what, peer_index peer, std::string_view why) noexcept {
         std::size_t const member = peer / options_.replicas;
         if (!teller_) return;
@@ -188,6 +192,7 @@ template <class Lanes, class Engine> class frontend_members {
     frontend_options const& options_;
     std::size_t row_bytes_;
     least_members least_;
+    std::size_t k_ = 0;
     change_teller teller_;
     fixed_array<bool> seen_; // peers that were admitted once
     std::vector<std::string> names_;
