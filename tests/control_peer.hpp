@@ -6,9 +6,11 @@
 #include "herring/base/address.hpp"
 #include "herring/base/byte_buffer.hpp"
 #include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/frame_seal.hpp"
 #include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/random.hpp"
+#include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 
 #include <array>
@@ -37,6 +39,9 @@ struct control_peer {
     herring::detail::byte_buffer challenge{};
     std::optional<herring::detail::wire::handshake> seen{};
     std::optional<herring::detail::wire::message_keys> keys{};
+    herring::detail::seal_provider const* seals = nullptr; // by which it would seal
+    herring::detail::key_exchange exchange{};
+    std::optional<herring::detail::wire::frame_seal> seal{};
     std::optional<herring::detail::secret_key> world_key{};
 
     control_peer() = default;
@@ -57,11 +62,15 @@ struct control_peer {
                     static_cast<ssize_t>(bytes.size()),
                 "it can be sent");
     }
-    /// As it goes over the wire, with its tag where there are keys.
+    /// As it goes over the wire, with its tag where there are keys, or sealed.
     herring::detail::byte_buffer bytes_of(kind what, std::uint64_t sequence,
                                           std::span<std::byte const> body) {
         namespace detail = herring::detail;
         detail::byte_buffer bytes;
+        if (seal) {
+            require(seal->append(bytes, what, rank, sequence, body), "it can be sealed");
+            return bytes;
+        }
         detail::wire::append_message(bytes, what, rank, sequence, body);
         if (keys)
             bytes.append(keys->next(std::span<std::byte const>(bytes).first(detail::wire::head_bytes),
@@ -82,6 +91,7 @@ struct control_peer {
         namespace wire = herring::detail::wire;
         pollfd ready{socket, POLLIN, 0};
         if (::poll(&ready, 1, 30'000) != 1) return {};
+        if (seal) return hear_sealed();
         heard made;
         made.raw.resize(wire::head_bytes);
         if (!read(made.raw.data(), made.raw.size())) return {};
@@ -131,13 +141,17 @@ struct control_peer {
     herring::detail::byte_buffer proven(herring::detail::wire::hello said,
                                         herring::detail::secret const* by = nullptr) {
         namespace wire = herring::detail::wire;
+        wire::challenge asked;
+        require(asked.read(challenge), "a challenge");
         said.has_secret = by != nullptr;
+        said.seals = by != nullptr && seals != nullptr;
+        herring::detail::secret_key shared;
+        bool const sealed = said.seals && asked.seals;
+        if (sealed) said.nonce = agreed(asked.nonce, shared);
         herring::detail::byte_buffer words = said.write();
         wire::proof shown{};
         if (by != nullptr) {
-            wire::challenge asked;
-            require(asked.read(challenge), "a challenge");
-            seen.emplace(by->key(asked.salt), challenge, words);
+            seen.emplace(by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
             shown = seen->proof_of_rank();
         }
         words.append(shown);
@@ -151,7 +165,7 @@ struct control_peer {
         if (seen) {
             require(told.proof == seen->proof_of_rank_0(told.wrapped), "rank 0 has the secret");
             seen->wrap(told.wrapped);
-            keys.emplace(seen->keys(false));
+            protect(false);
         }
         world_key.emplace(told.wrapped);
     }
@@ -186,6 +200,11 @@ struct control_peer {
         wire::challenge asks;
         asks.nonce = herring::detail::random_nonce();
         asks.has_secret = has_secret;
+        asks.seals = has_secret && seals != nullptr;
+        if (asks.seals) {
+            exchange = herring::detail::key_exchange(*seals);
+            asks.nonce = exchange.shown();
+        }
         challenge = asks.write();
         say(kind::challenge, 0, challenge);
         return await(kind::hello).body;
@@ -199,12 +218,18 @@ struct control_peer {
         if (by != nullptr) {
             wire::challenge asked;
             require(asked.read(challenge), "a challenge");
-            seen.emplace(by->key(asked.salt), challenge, hello.first(hello.size() - wire::proof_bytes));
+            std::span<std::byte const> const words = hello.first(hello.size() - wire::proof_bytes);
+            wire::hello said;
+            require(said.read(words), "a hello");
+            herring::detail::secret_key shared;
+            bool const sealed = asked.seals && said.seals;
+            if (sealed) require(exchange.agree(said.nonce, shared), "a key that is shared");
+            seen.emplace(by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
             seen->wrap(told.wrapped);
             told.proof = seen->proof_of_rank_0(told.wrapped);
         }
         say(kind::admit, 0, told.write());
-        if (seen) keys.emplace(seen->keys(true));
+        if (seen) protect(true);
     }
     void let_in(int listener, herring::detail::secret const* by = nullptr) {
         accept(listener);
@@ -212,6 +237,36 @@ struct control_peer {
     }
 
   private:
+    void protect(bool at_rank_0) {
+        if (seals != nullptr)
+            seal.emplace(seen->seal(at_rank_0, *seals));
+        else
+            keys.emplace(seen->keys(at_rank_0));
+    }
+    /// Returns this end's public key.
+    herring::detail::exchange_key agreed(herring::detail::exchange_key const& other,
+                                         herring::detail::secret_key& shared) {
+        exchange = herring::detail::key_exchange(*seals);
+        require(exchange.agree(other, shared), "a key that is shared");
+        return exchange.shown();
+    }
+    /// `raw` is what came over the wire.
+    std::optional<heard> hear_sealed() {
+        namespace wire = herring::detail::wire;
+        heard made;
+        made.raw.resize(wire::sealed_head_bytes);
+        if (!read(made.raw.data(), made.raw.size())) return {};
+        std::vector<std::byte> open(made.raw);
+        require(seal->open_head(std::span<std::byte, wire::sealed_head_bytes>(open)), "its head opens");
+        require(made.front.read(open), "it is a control message");
+        open.resize(wire::sealed_body_bytes(made.front.length));
+        require(read(open.data(), open.size()), "it comes whole");
+        made.raw.insert(made.raw.end(), open.begin(), open.end());
+        require(seal->open_body(open), "its body opens");
+        open.resize(made.front.length);
+        made.body = std::move(open);
+        return made;
+    }
     bool read(std::byte* into, std::size_t size) const {
         return size == 0 || ::recv(socket, into, size, MSG_WAITALL) == static_cast<ssize_t>(size);
     }

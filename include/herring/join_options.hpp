@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/control/failure/failure_handler.hpp"
+#include "herring/crypto/seal_provider.hpp"
 #include "herring/failure_detector_options.hpp"
 
 #include <chrono>
@@ -12,6 +13,20 @@
 #include <string>
 
 namespace HERRING_NAMESPACE {
+
+/// How control connections are protected where ranks have a secret: authenticated, or sealed (`sealed_control()` of
+/// herring/join/sealed.hpp).
+class control_protection {
+  public:
+    /// Authenticated: who sees the traffic can read control messages, and change none.
+    constexpr control_protection() noexcept = default;
+    constexpr explicit control_protection(detail::seal_provider const* seals) noexcept : seals_(seals) {}
+    /// nullptr: authenticated.
+    constexpr detail::seal_provider const* seals() const noexcept { return seals_; }
+
+  private:
+    detail::seal_provider const* seals_ = nullptr;
+};
 
 /// Options of `join`. Those that are left at their defaults come from the variables.
 struct join_options {
@@ -24,6 +39,8 @@ struct join_options {
     std::optional<std::string> secret{};
     std::string
         secret_file{}; ///< instead of HERRING_SECRET_FILE: a file of one or two secrets, one a line (crypto/secret.hpp)
+    /// Or HERRING_CONTROL: "authenticated" or "sealed". Sealed where either says so; the same on every rank, and with a secret.
+    control_protection control{};
     bool require_secret = false; ///< no secret, or one that is no key, is `bad_argument`
     std::string interface {};    ///< instead of HERRING_INTERFACE: a name or an IP literal of this machine
     /// How long to wait for all ranks.

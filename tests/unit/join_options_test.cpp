@@ -13,6 +13,7 @@ TEST_CASE("join_options: left alone, nothing but the time for joining is said") 
     CHECK_FALSE(options.secret.has_value());
     CHECK(options.secret_file.empty());
     CHECK_FALSE(options.require_secret);
+    CHECK(options.control.seals() == nullptr);
     CHECK(options.interface.empty());
     CHECK(options.timeout == std::chrono::seconds(60));
     CHECK(options.failure_detector.peer_timeout == herring::detail::not_given);

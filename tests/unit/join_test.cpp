@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 #include "herring/control/environment.hpp"
 #include "herring/control/join_as.hpp"
+#include "toy_seals.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -579,4 +580,33 @@ TEST_CASE("join: rank 0 without a secret says so where others than its machine r
     CHECK(said.find('\n') == said.size() - 1);
     ::close(near);
     ::close(far);
+}
+
+TEST_CASE("join: HERRING_CONTROL says whether control connections are sealed, where the program can") {
+    variables const rank{{"HERRING_RANK", "1"}, {"HERRING_SIZE", "2"}, {"HERRING_ADDR", "127.0.0.1:7777"}};
+    auto const with = [&](std::string const& protection) {
+        variables all = rank;
+        all["HERRING_CONTROL"] = protection;
+        return all;
+    };
+    join_options asks;
+    asks.control = herring::control_protection(&toy_seals::table());
+    CHECK(read(rank).seals == nullptr);
+    CHECK(read(with("")).seals == nullptr);
+    CHECK(read(with("authenticated")).seals == nullptr);
+    for (char const* const said : {"", "authenticated", "sealed"})
+        CHECK(read(with(said), asks).seals == &toy_seals::table());
+    CHECK(says(error_of(with("encrypted")), {"HERRING_CONTROL is 'encrypted'", "sealed or authenticated"}));
+    CHECK(says(error_of(with("sealed")), {"HERRING_CONTROL is 'sealed'", "herring/join/sealed.hpp"}));
+    herring::detail::linked_seal_provider = &toy_seals::table();
+    CHECK(read(with("sealed")).seals == &toy_seals::table());
+    herring::detail::linked_seal_provider = nullptr;
+    join_target who = read(rank, asks); // without a secret
+    try {
+        herring::detail::join_as(std::move(who), std::chrono::milliseconds(100));
+        FAIL_CHECK("it joins");
+    } catch (herring::error const& why) {
+        CHECK(why.code() == errc::bad_argument);
+        CHECK(says(why.what(), {"sealed", "no secret", "HERRING_SECRET_FILE"}));
+    }
 }

@@ -9,6 +9,7 @@
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
+#include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 #include "herring/error.hpp"
 #include "herring/join_options.hpp"
@@ -36,8 +37,9 @@ struct join_target {
     std::uint16_t port = 0;
     std::string node{}, interface {};
     std::optional<secrets> secret{};
-    std::string source = "no launcher"; // of the rank
-    world_times times{};                // that the program or the variables give
+    seal_provider const* seals = nullptr; // control connections; nullptr: they are authenticated
+    std::string source = "no launcher";   // of the rank
+    world_times times{};                  // that the program or the variables give
     failure_handler on_failure{};
 };
 
@@ -127,6 +129,22 @@ HERRING_SETUP inline std::optional<secrets> read_secret(join_options const& opti
     return read_secret(options.secret, options.secret_file, "join_options", from);
 }
 
+/// By what control connections are sealed; nullptr: they are authenticated.
+///
+/// Errors: `bad_argument`, where the variable asks for what the program does not have.
+HERRING_SETUP inline seal_provider const* read_protection(join_options const& options,
+                                                          variables const& from) {
+    std::string_view const asked = from.text("HERRING_CONTROL");
+    if (asked.empty() || asked == "authenticated") return options.control.seals();
+    if (asked != "sealed") bad_setting({"HERRING_CONTROL is '", asked, "'; write sealed or authenticated"});
+    if (options.control.seals() != nullptr) return options.control.seals();
+    seal_provider const* const linked = linked_seal_provider.load(std::memory_order_relaxed);
+    if (linked == nullptr)
+        bad_setting({"HERRING_CONTROL is 'sealed', and this program cannot seal control connections; include "
+                     "herring/join/sealed.hpp in one of its files and link herring::sealed (libcrypto)"});
+    return linked;
+}
+
 /// A secret, if any, that somebody may guess is refused, or warned of.
 HERRING_SETUP inline void check_strength(std::optional<secrets> const& given, bool require_secret,
                                          std::string_view owner = "join_options") {
@@ -159,6 +177,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
     found.node = option(options.node, "HERRING_NODE");
     found.secret = read_secret(options, from);
     check_strength(found.secret, options.require_secret);
+    found.seals = read_protection(options, from);
     found.interface = option(options.interface, "HERRING_INTERFACE");
     found.on_failure = options.on_failure;
     found.times = read_times(options.failure_detector, options.default_timeout, from, "join_options", "join");

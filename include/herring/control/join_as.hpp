@@ -121,6 +121,13 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
         alone.control = control_alone::make(who.on_failure);
         return world(std::move(alone));
     }
+    if (who.seals != nullptr) {
+        if (!who.secret)
+            bad_setting({"control connections are to be sealed, and there is no secret to make keys of; give "
+                         "join_options::secret_file, HERRING_SECRET_FILE or HERRING_SECRET, made by: openssl "
+                         "rand -hex 32"});
+        who.seals->check(who.rank);
+    }
     time_point const deadline = deadline_in(timeout);
     rendezvous::settings joining;
     joining.rank = who.rank;
@@ -130,6 +137,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
     joining.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
     joining.boot = boot_id();
     joining.secret = std::move(who.secret);
+    joining.seals = who.seals;
     joining.listeners = std::move(listeners);
     if (joining.listeners.empty()) {
         joining.addresses = resolve_address(who, deadline);

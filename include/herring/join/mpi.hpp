@@ -163,6 +163,8 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     } mine;
     failure const sound = detail::failure_of(who.rank, "join", [&] {
         if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
+        who.seals = detail::read_protection(options, variables);
+        if (who.seals != nullptr) who.seals->check(who.rank);
         who.secret = detail::read_secret(options, variables);
         // Where none is given, MPI hands one out.
         if (who.secret) detail::check_strength(who.secret, options.require_secret);

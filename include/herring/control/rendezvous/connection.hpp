@@ -7,8 +7,11 @@
 #include "herring/base/crc32c.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/wire/frame.hpp"
+#include "herring/control/wire/frame_seal.hpp"
+#include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/limits.hpp"
 #include "herring/control/wire/message_keys.hpp"
+#include "herring/crypto/seal_provider.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -70,7 +73,7 @@ struct parsed_message {
 ///
 /// A connection that is not identified (`rank` −1) may send little: at rank 0 a knock and a hello, at a rank what answers those.
 /// Others may send what each kind of message may have. Once both ends have proved that they have the secret, each message has a
-/// tag behind it.
+/// tag behind it, or is sealed.
 struct connection {
     int socket = -1;          // −1: the entry is free
     std::uint64_t serial = 0; // in order of opening: events of a closed connection do not reach the next
@@ -91,12 +94,33 @@ struct connection {
     byte_buffer in{}, out{};
     std::size_t sent = 0;
     byte_buffer challenge{};            // that was sent or received; empty: not yet
+    key_exchange exchange{};            // rank 0, where it seals: from the challenge to the hello
     std::optional<message_keys> keys{}; // where there is a secret, from the admission on
+    std::optional<frame_seal> seal{};   // in place of them, where both ends seal
 
     bool open() const noexcept { return socket >= 0; }
     bool pending() const noexcept { return open() && rank < 0; }
     /// Still the connection that had this serial.
     bool still(std::uint64_t number) const noexcept { return open() && serial == number; }
+
+    /// From here on messages have tags, or are sealed.
+    HERRING_SETUP void protect(handshake const& proven, bool at_rank_0, seal_provider const* seals) {
+        exchange = {};
+        if (seals != nullptr)
+            seal.emplace(proven.seal(at_rank_0, *seals));
+        else
+            keys.emplace(proven.keys(at_rank_0));
+    }
+
+    /// Appends a sealed message. Where the library fails, nothing goes out, and the connection ends.
+    HERRING_SETUP void append_sealed(message_kind type, std::uint32_t from_rank, std::uint64_t sequence,
+                                     std::span<std::byte const> body) {
+        if (seal->append(out, type, from_rank, sequence, body)) return;
+        out.clear();
+        sent = 0;
+        error = EIO;
+        ::shutdown(socket, SHUT_RDWR);
+    }
 
     /// Writes what the socket takes. False: the rest waits until it takes more.
     HERRING_SETUP bool write() noexcept {
@@ -137,8 +161,9 @@ struct connection {
 
     /// The message at byte `begin` of what has come in. `by`: who is at the other end, if it is identified.
     ///
-    /// To be called once for each whole message.
+    /// To be called once for each whole message. Opens what is sealed where it lies.
     HERRING_SETUP parsed_message parse(std::size_t begin, sender const& by) {
+        if (seal) return parse_sealed(begin, by);
         parsed_message found;
         std::span<std::byte const> const rest = std::span<std::byte const>(in).subspan(begin);
         if (rest.size() < head_bytes) {
@@ -171,6 +196,33 @@ struct connection {
     }
 
   private:
+    HERRING_SETUP parsed_message parse_sealed(std::size_t begin, sender const& by) {
+        parsed_message found;
+        std::span<std::byte> const rest(in.data() + begin, in.size() - begin);
+        if (rest.size() < sealed_head_bytes) return found;
+        head& h = found.front;
+        if (!seal->open_head(rest.first<sealed_head_bytes>()) || !h.read(rest)) {
+            found.wrong = does_not_open;
+            return found;
+        }
+        if (h.length > most_body(h.type, by)) {
+            found.wrong = text({"a control message of ", h.length, " bytes, more than its kind may have"});
+            return found;
+        }
+        std::size_t const body = sealed_body_bytes(h.length);
+        if (rest.size() < sealed_head_bytes + body) return found;
+        found.body = rest.subspan(sealed_head_bytes, h.length);
+        found.bytes = sealed_head_bytes + body;
+        if (!seal->open_body(rest.subspan(sealed_head_bytes, body)) || h.body_crc != crc32c(found.body))
+            found.wrong = does_not_open;
+        found.whole = found.wrong.empty();
+        return found;
+    }
+
+    static constexpr char const* does_not_open =
+        "what does not open as the next sealed control message: it was changed, left out, repeated or "
+        "forged on its way";
+
     static bool looks_ours(std::span<std::byte const> front) noexcept {
         std::byte ours[4];
         put(ours, magic);

@@ -113,6 +113,10 @@ class connection_set {
     HERRING_SETUP void send(connection& to, message_kind type, std::uint64_t sequence,
                             std::span<std::byte const> body, sha256_digest const& digest) {
         if (!to.open() || to.finish) return;
+        if (to.seal) {
+            to.append_sealed(type, static_cast<std::uint32_t>(rank_), sequence, body);
+            return flush(to);
+        }
         std::size_t const at = to.out.size();
         append_message(to.out, type, static_cast<std::uint32_t>(rank_), sequence, body);
         if (to.keys)

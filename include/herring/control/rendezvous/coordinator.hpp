@@ -202,9 +202,11 @@ class coordinator final : public control_endpoint<coordinator> {
         if (h.type != message_kind::hello || from.challenge.empty() || !split_proof(body, words, shown) ||
             !said.read(words) || said.rank != h.rank)
             return on_unidentified(from);
-        std::optional<handshake> const proven = proven_by(from, words, shown);
+        std::optional<handshake> const proven = proven_by(from, said, words, shown);
         if (said.has_secret != secrets_.any() || (secrets_.any() && !proven))
             return refuse(from, said.rank, registration::other_secret(said.has_secret, secrets_.any()));
+        if (said.seals != (settings_.seals != nullptr))
+            return refuse(from, said.rank, registration::other_protection(said.seals), proven);
         refusal why;
         if (registration_.refuses(said, connections_.places(), stage_ != stage::joining, why))
             return refuse(from, said.rank, why, proven);
@@ -219,23 +221,30 @@ class coordinator final : public control_endpoint<coordinator> {
     }
 
     HERRING_SETUP void challenge(connection& to) {
-        to.challenge = wire::challenge{salt_, random_nonce(), secrets_.any()}.write();
+        wire::challenge asks{salt_, {}, secrets_.any(), settings_.seals != nullptr};
+        if (asks.seals) to.exchange = key_exchange(*settings_.seals);
+        asks.nonce = to.exchange.begun() ? to.exchange.shown() : random_nonce();
+        to.challenge = asks.write();
         connections_.send(to, message_kind::challenge, 0, to.challenge);
     }
 
     /// The handshake of who has proved that it has one of this rank's secrets.
-    HERRING_SETUP std::optional<handshake> proven_by(connection const& from, std::span<std::byte const> words,
-                                                     proof const& shown) {
+    HERRING_SETUP std::optional<handshake> proven_by(connection const& from, hello const& said,
+                                                     std::span<std::byte const> words, proof const& shown) {
         if (!secrets_.any()) return {};
+        bool const sealed = said.seals && settings_.seals != nullptr;
+        secret_key shared;
+        if (sealed && !from.exchange.agree(said.nonce, shared)) return {};
         for (secret_key const* const key : {&secrets_.proves(salt_), secrets_.also(salt_)}) {
             if (key == nullptr) continue;
-            std::optional<handshake> with(std::in_place, *key, from.challenge, words);
+            std::optional<handshake> with(std::in_place, *key, from.challenge, words,
+                                          sealed ? &shared : nullptr);
             if (equal_in_constant_time(with->proof_of_rank(), shown)) return with;
         }
         return {};
     }
 
-    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags.
+    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags, or are sealed.
     HERRING_SETUP void admit(connection& to, std::optional<handshake> const& proven) {
         wire::admit told;
         std::memcpy(told.wrapped.data(), world_key_.bytes().data(), told.wrapped.size());
@@ -244,7 +253,7 @@ class coordinator final : public control_endpoint<coordinator> {
             told.proof = proven->proof_of_rank_0(told.wrapped);
         }
         connections_.send(to, message_kind::admit, 0, told.write());
-        if (proven) to.keys.emplace(proven->keys(true));
+        if (proven) to.protect(*proven, true, settings_.seals);
     }
 
     /// `proven`: then the rank can tell that the refusal is rank 0's.

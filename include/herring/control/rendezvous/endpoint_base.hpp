@@ -93,6 +93,7 @@ class endpoint_base {
     HERRING_SETUP hello own_hello() const {
         hello mine;
         mine.has_secret = secrets_.any();
+        mine.seals = settings_.seals != nullptr;
         mine.size = static_cast<std::uint32_t>(settings_.size);
         mine.rank = static_cast<std::uint32_t>(settings_.rank);
         mine.incarnation = incarnation_;

@@ -266,10 +266,20 @@ class participant final : public control_endpoint<participant> {
         from.challenge.append(body);
         hello mine = own_hello();
         mine.nonce = random_nonce();
+        secret_key shared;
+        // Only where both seal: else rank 0, which hears that they differ, refuses with a proof.
+        bool const sealed = mine.seals && asked.seals;
+        if (sealed) {
+            key_exchange const exchange(*settings_.seals);
+            if (!exchange.agree(asked.nonce, shared))
+                return protocol_error(from, "a challenge whose public key leads to no key");
+            mine.nonce = exchange.shown();
+        }
         byte_buffer words = mine.write();
         proof shown{};
         if (secrets_.any() && asked.has_secret) {
-            handshake_.emplace(secrets_.proves(asked.salt), from.challenge, words);
+            handshake_.emplace(secrets_.proves(asked.salt), from.challenge, words,
+                               sealed ? &shared : nullptr);
             shown = handshake_->proof_of_rank();
         }
         words.append(shown);
@@ -279,8 +289,11 @@ class participant final : public control_endpoint<participant> {
     /// Rank 0 takes this rank, and proves that it has the secret too.
     HERRING_SETUP void admitted(connection& from, std::span<std::byte const> body) {
         wire::admit told;
-        if (from.rank >= 0 || from.challenge.empty() || !told.read(body))
+        wire::challenge asked;
+        if (from.rank >= 0 || !asked.read(from.challenge) || !told.read(body))
             return protocol_error(from, "an admission that cannot be read");
+        if (asked.seals != (settings_.seals != nullptr))
+            return protocol_error(from, "an admission, though only one of both seals control connections");
         if (secrets_.any() &&
             (!handshake_ || !equal_in_constant_time(told.proof, handshake_->proof_of_rank_0(told.wrapped)))) {
             unproven_ = true;
@@ -288,7 +301,7 @@ class participant final : public control_endpoint<participant> {
         }
         if (handshake_) {
             handshake_->wrap(told.wrapped);
-            from.keys.emplace(handshake_->keys(false));
+            from.protect(*handshake_, false, settings_.seals);
         }
         handshake_.reset();
         world_key_ = secret_key(told.wrapped);

@@ -51,6 +51,14 @@ class registration {
                                       "; set HERRING_SECRET or HERRING_SECRET_FILE alike on every rank"})};
     }
 
+    /// One of both seals control connections.
+    HERRING_SETUP static refusal other_protection(bool it_seals) {
+        return {errc::mismatch,
+                text({it_seals ? "its control connection is to be sealed, rank 0's are authenticated only"
+                               : "its control connection is authenticated only, rank 0's are to be sealed",
+                      "; give join_options::control or HERRING_CONTROL alike on every rank"})};
+    }
+
     /// Whether the rank of `said`, which has proved itself, may not join, and why. `complete`: all ranks have joined.
     HERRING_SETUP bool refuses(hello const& said, fixed_array<connection*> const& places, bool complete,
                                refusal& why) const {

@@ -9,6 +9,7 @@
 #include "herring/control/control.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/world_times.hpp"
+#include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
 
 #include <chrono>
@@ -26,7 +27,8 @@ struct settings {
     std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
     std::string address_text{};        // host:port, as given
     std::string node{}, boot{};
-    std::optional<secrets> secret{}; // none: nobody has to prove anything
+    std::optional<secrets> secret{};      // none: nobody has to prove anything
+    seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};
     std::chrono::milliseconds timeout{60'000}; // before `deadline`, for the error
     failure_handler on_failure{};

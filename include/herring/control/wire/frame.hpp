@@ -67,10 +67,10 @@ struct head {
     }
 };
 
-/// Appends a whole message.
-HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std::uint32_t rank,
-                                         std::uint64_t sequence, std::span<std::byte const> body,
-                                         std::uint16_t version = protocol_version) {
+/// Appends the head of a message with this body.
+HERRING_SETUP inline void append_head(byte_buffer& to, message_kind type, std::uint32_t rank,
+                                      std::uint64_t sequence, std::span<std::byte const> body,
+                                      std::uint16_t version = protocol_version) {
     std::size_t const at = to.size();
     append<std::uint32_t>(to, magic);
     append<std::uint16_t>(to, version);
@@ -80,6 +80,13 @@ HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std
     append<std::uint64_t>(to, sequence);
     append<std::uint32_t>(to, crc32c(body));
     append<std::uint32_t>(to, crc32c(std::span<std::byte const>(to).subspan(at, head_bytes - 4)));
+}
+
+/// Appends a whole message.
+HERRING_SETUP inline void append_message(byte_buffer& to, message_kind type, std::uint32_t rank,
+                                         std::uint64_t sequence, std::span<std::byte const> body,
+                                         std::uint16_t version = protocol_version) {
+    append_head(to, type, rank, sequence, body, version);
     to.append(body);
 }
 

@@ -6,9 +6,12 @@
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/control/wire/codec.hpp"
+#include "herring/control/wire/frame_seal.hpp"
 #include "herring/control/wire/message_keys.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/control/wire/transcript.hpp"
+#include "herring/crypto/hkdf.hpp"
+#include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret_key.hpp"
 
 #include <cstddef>
@@ -29,14 +32,18 @@ namespace HERRING_NAMESPACE::detail::wire {
 /// later, and what comes back to its sender proves nothing at all. The keys of the connection, one a direction, and the one
 /// that wraps the world's key come from the same bytes, so no two handshakes have one in common.
 ///
-/// Who has the secret and the traffic can read the world's key.
-/// Cost:     some 10 microseconds.
+/// Who has the secret and the traffic can read the world's key. Where both ends seal, their nonces are public keys of an exchange,
+/// and what they share by that goes into all proofs and keys: then the secret and the traffic are not enough.
+/// Cost:     some 10 microseconds, and 0.1 ms of an exchange.
 class handshake {
   public:
     /// `of_secret`: `secret::key` with rank 0's salt. `challenge`, `hello`: bodies as sent, the latter without its proof.
+    /// `shared`: by the exchange, where both ends seal.
     HERRING_SETUP handshake(secret_key const& of_secret, std::span<std::byte const> challenge,
-                            std::span<std::byte const> hello)
-        : seen_(of_secret, "herring control 4", {challenge, hello}) {}
+                            std::span<std::byte const> hello, secret_key const* shared = nullptr)
+        : seen_(shared == nullptr ? secret_key(of_secret.bytes())
+                                  : hkdf_extract(of_secret.bytes(), shared->bytes()),
+                "herring control 4", {challenge, hello}) {}
 
     HERRING_SETUP proof proof_of_rank() const { return seen_.prove("rank", {}); }
     /// `wrapped`: the world's key as it is sent.
@@ -59,6 +66,13 @@ class handshake {
         secret_key const to_0 = seen_.key("to rank 0");
         secret_key const from_0 = seen_.key("from rank 0");
         return at_rank_0 ? message_keys(from_0, to_0) : message_keys(to_0, from_0);
+    }
+    HERRING_SETUP frame_seal seal(bool at_rank_0, seal_provider const& by) const {
+        auto const direction = [&](bool to_0) {
+            return seal_direction(by, to_0 != at_rank_0,
+                                  seen_.key(to_0 ? "sealed to rank 0" : "sealed from rank 0"));
+        };
+        return {direction(!at_rank_0), direction(at_rank_0)};
     }
 
   private:

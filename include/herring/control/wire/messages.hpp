@@ -154,26 +154,36 @@ struct welcome {
     }
 };
 
+/// Whether an end has a secret, and whether it seals: bits 0 and 1. Nobody seals without a secret.
+constexpr std::uint8_t write_flags(bool has_secret, bool seals) noexcept {
+    return static_cast<std::uint8_t>((has_secret ? 1 : 0) | (seals ? 2 : 0));
+}
+constexpr bool read_flags(std::uint8_t flags, bool& has_secret, bool& seals) noexcept {
+    has_secret = (flags & 1) != 0;
+    seals = (flags & 2) != 0;
+    return flags == 0 || flags == 1 || flags == 3;
+}
+
 /// Rank 0's reply to a knock.
 struct challenge {
     wire::salt salt{};   // of this world
     wire::nonce nonce{}; // of this connection
     bool has_secret = false;
+    bool seals = false; // `nonce` is a public key then, and there is a secret
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
         out.append(salt);
         out.append(nonce);
-        append<std::uint8_t>(out, has_secret ? 1 : 0);
+        append<std::uint8_t>(out, write_flags(has_secret, seals));
         return out;
     }
     HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
         reader in{from};
         in.bytes(salt);
         in.bytes(nonce);
-        auto const flag = in.number<std::uint8_t>();
-        has_secret = flag == 1;
-        return in.done() && flag <= 1;
+        bool const sound = read_flags(in.number<std::uint8_t>(), has_secret, seals);
+        return in.done() && sound;
     }
 };
 
@@ -181,6 +191,7 @@ struct challenge {
 struct hello {
     wire::nonce nonce{}; // of this connection
     bool has_secret = false;
+    bool seals = false; // as above
     std::uint32_t size = 0;
     std::uint32_t rank = 0;
     std::uint64_t incarnation = 0;
@@ -192,7 +203,7 @@ struct hello {
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
         out.append(nonce);
-        append<std::uint8_t>(out, has_secret ? 1 : 0);
+        append<std::uint8_t>(out, write_flags(has_secret, seals));
         append<std::uint32_t>(out, size);
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
@@ -209,15 +220,14 @@ struct hello {
     HERRING_SETUP bool read(std::span<std::byte const> from) {
         reader in{from};
         in.bytes(nonce);
-        auto const flag = in.number<std::uint8_t>();
-        has_secret = flag == 1;
+        bool const sound = read_flags(in.number<std::uint8_t>(), has_secret, seals);
         size = in.number<std::uint32_t>();
         rank = in.number<std::uint32_t>();
         incarnation = in.number<std::uint64_t>();
         for (std::uint64_t& time : times) time = in.number<std::uint64_t>();
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
-        if (!in.ok || flag > 1 || n > most_node || b > most_boot || n + b != in.rest.size()) return false;
+        if (!in.ok || !sound || n > most_node || b > most_boot || n + b != in.rest.size()) return false;
         node = in.text(n);
         boot = in.text(b);
         return true;

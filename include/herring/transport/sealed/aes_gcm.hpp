@@ -38,10 +38,9 @@ class aes_gcm {
                                                      chars(nonce{}), static_cast<int>(what)) == 1)
             return;
         EVP_CIPHER_CTX_free(context_);
-        throw error(
-            errc::unsupported, rank, -1, "construction",
-            "libcrypto gives no AES-256-GCM, with which transport::sealed seals messages; see whether its "
-            "configuration (openssl list -cipher-algorithms) leaves it out");
+        throw error(errc::unsupported, rank, -1, "construction",
+                    "libcrypto gives no AES-256-GCM, by which messages are sealed; see whether its "
+                    "configuration (openssl list -cipher-algorithms) leaves it out");
     }
     aes_gcm(aes_gcm&& other) noexcept : context_(std::exchange(other.context_, nullptr)) {}
     aes_gcm& operator=(aes_gcm&& other) noexcept {

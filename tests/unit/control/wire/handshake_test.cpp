@@ -5,6 +5,7 @@
 #include "herring/crypto/random.hpp"
 
 #include "doctest/doctest.h"
+#include "toy_seals.hpp"
 
 #include <array>
 #include <cstddef>
@@ -79,8 +80,35 @@ TEST_CASE("handshake: another key, challenge, nonce, rank or role is another pro
     longer.append(std::span<std::byte const>(all).first(challenge_of(one, one).size() + 1));
     shorter.append(std::span<std::byte const>(all).subspan(longer.size()));
     add(handshake(the_key(), longer, shorter));
+    // What an exchange shares goes into all of them, and so into the world's key as it is wrapped.
+    for (secret_key const* const shared : {&other, &the_key()})
+        add(handshake(the_key(), challenge_of(one, one), hello_of(1, two), shared));
     for (std::size_t i = 0; i < proofs.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) CHECK(proofs[i] != proofs[j]);
+    wire::nonce plain{}, mixed{};
+    base.wrap(plain);
+    handshake(the_key(), challenge_of(one, one), hello_of(1, two), &other).wrap(mixed);
+    CHECK(plain != mixed);
+}
+
+TEST_CASE(
+    "handshake: seals are of one direction and what the exchange shares, and their keys not those of tags") {
+    secret_key const shared(random_nonce()), other(random_nonce());
+    auto const seen = [&](secret_key const* by) {
+        return handshake(the_key(), challenge_of(one, one), hello_of(1, two), by);
+    };
+    auto const opens = [](wire::frame_seal from, wire::frame_seal at) {
+        byte_buffer out;
+        REQUIRE(from.append(out, wire::message_kind::leave, 1, 0, {}));
+        return at.open_head(
+            std::span<std::byte, wire::sealed_head_bytes>(out.data(), wire::sealed_head_bytes));
+    };
+    seal_provider const& by = toy_seals::table();
+    CHECK(opens(seen(&shared).seal(false, by), seen(&shared).seal(true, by)));
+    CHECK(opens(seen(&shared).seal(true, by), seen(&shared).seal(false, by)));
+    CHECK_FALSE(opens(seen(&shared).seal(false, by), seen(&shared).seal(false, by))); // reflected
+    CHECK_FALSE(opens(seen(&shared).seal(false, by), seen(&other).seal(true, by)));
+    CHECK_FALSE(opens(seen(&shared).seal(false, by), seen(nullptr).seal(true, by)));
 }
 
 TEST_CASE("handshake: a tag is of one direction, one number, one head and one body") {
@@ -125,8 +153,14 @@ TEST_CASE("handshake: a challenge, a hello and an admission come back, and nothi
     for (std::size_t size = 0; size < asked.size(); ++size)
         CHECK_FALSE(read.read(std::span<std::byte const>(asked).first(size)));
     std::vector<std::byte> odd(asked.begin(), asked.end());
-    odd.back() = two; // a flag is 0 or 1
-    CHECK_FALSE(read.read(odd));
+    CHECK_FALSE(read.seals);
+    odd.back() = std::byte{3}; // a secret, and it seals
+    CHECK((read.read(odd) && read.has_secret && read.seals));
+    for (std::byte const none :
+         {two, std::byte{4}, std::byte{5}, std::byte{0xFF}}) { // nobody seals without a secret
+        odd.back() = none;
+        CHECK_FALSE(read.read(odd));
+    }
     odd.back() = one;
     odd.push_back(one);
     CHECK_FALSE(read.read(odd));
