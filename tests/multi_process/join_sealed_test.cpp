@@ -80,12 +80,16 @@ class relay {
     }
     relay(relay const&) = delete;
     ~relay() {
-        ends_ = true;
-        runs_.join();
+        stop();
         ::close(listener_);
+    }
+    void stop() {
+        ends_ = true;
+        if (runs_.joinable()) runs_.join();
     }
     int port = 0;
     std::atomic<bool> changes{false};
+    /// Once it has stopped.
     bool has(std::string_view text) const { return seen_.find(text) != std::string::npos; }
 
   private:
@@ -207,6 +211,7 @@ TEST_CASE(
             } catch (herring::error const& why) {
                 require(why.code() == errc::protocol || why.code() == errc::peer_lost, why.what());
             }
+            between.stop();
             require(between.has("HERR") && between.has("odd"), "the handshake can be read");
             require(!between.has(words), "what follows cannot");
         }
