@@ -241,7 +241,7 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
                     block const d = kernel::each([c = lanes{} + most](lanes v) { return v - c; }, x);
                     if constexpr (shifted) x = d;
                     if constexpr (of_probabilities || wants_mean_entropy) {
-                        block const e = kernel::each([](lanes v) { return kernel::exponential(v); }, d);
+                        block const e = kernel::exponential(d);
                         if constexpr (wants_mean_entropy) {
                             sum.add(e);
                             moments.add(kernel::each(moment_of, d, e));
@@ -254,9 +254,10 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
                 if constexpr (has_lanes) {
                     lane* const to = reinterpret_cast<lane*>(out.data()) + (i + j);
                     if (m == block::size) {
-                        kernel::block<lane>{x.a, x.b, x.c, x.d}.round().store(to);
+                        kernel::block<lane> const wide{x.a, x.b, x.c, x.d};
+                        wide.round().store(to);
                         if constexpr (summed) {
-                            auto const back = kernel::block<lane>::load(to);
+                            auto const back = wide.rounded_numbers();
                             encoded.add(exponentials({back.a, back.b, back.c, back.d}));
                         }
                     } else {
@@ -303,7 +304,7 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
     // What an encoded block adds to the sum.
     HERRING_ALWAYS_INLINE static block exponentials(block const& x) noexcept {
         if constexpr (of_logs)
-            return kernel::each([](lanes v) { return kernel::exponential(v); }, x);
+            return kernel::exponential(x);
         else
             return x;
     }

@@ -15,6 +15,7 @@
 #include "herring/base/config.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/element.hpp"
+#include "herring/ensemble/largest_entries.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/kernel/exponential.hpp"
 #include "herring/kernel/rows.hpp"
@@ -46,6 +47,14 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         std::uint32_t count = 0, zero = 0;
     };
 
+    // Entries that a row has at most, whatever its elements.
+    static constexpr std::size_t most_entries = [] {
+        if constexpr (votes)
+            return std::size_t{1};
+        else
+            return Wire::count(std::numeric_limits<std::size_t>::max());
+    }();
+
   public:
     using results = entry_results<Outputs>;
 
@@ -62,25 +71,25 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
 
     static row_check encode(std::span<Element const> row, std::span<std::byte> out) noexcept {
         constexpr float infinite = std::numeric_limits<float>::infinity();
-        auto const extremes = kernel::extremes_of<false>(row.data(), row.size());
-        if (extremes.has_nan) return row_check::not_a_number;
-        if (extremes.largest == infinite) return row_check::infinite;
-        if (extremes.largest == -infinite) return row_check::no_mass;
+        largest_entries<Element, most_entries> tops(row);
+        if (tops.has_nan()) return row_check::not_a_number;
+        float const most = tops.largest();
+        if (most == infinite) return row_check::infinite;
+        if (most == -infinite) return row_check::no_mass;
 
         std::byte* const lanes = out.data() + sizeof(row_start);
         std::size_t const room = row_entries(row.size());
         std::size_t count = 1;
         float logarithm = 0;
-        if constexpr (!votes) logarithm = kernel::logarithm(sum_of_exponentials(row, extremes.largest));
+        if constexpr (!votes) logarithm = kernel::logarithm(sum_of_exponentials(row, most));
         if (room == 1) {
             put(lanes, 0,
-                {static_cast<std::uint32_t>(kernel::index_of(row.data(), row.size(), extremes.largest)),
-                 votes ? 0.0f : 0.0f - logarithm});
+                {static_cast<std::uint32_t>(tops.index_of_largest()), votes ? 0.0f : 0.0f - logarithm});
         } else {
-            entry chosen[most_entries];
-            count = largest(row, std::span(chosen, room));
+            std::span<entry const> const chosen = tops.first(room);
+            count = chosen.size();
             for (std::size_t i = 0; i < count; ++i)
-                put(lanes, i, {chosen[i].id, (chosen[i].value - extremes.largest) - logarithm});
+                put(lanes, i, {chosen[i].id, (chosen[i].value - most) - logarithm});
         }
         for (std::size_t i = count; i < room; ++i) put(lanes, i, {});
         row_start const start{static_cast<std::uint32_t>(count), 0};
@@ -193,8 +202,6 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
     }
 
   private:
-    static constexpr std::size_t most_entries = 1024;
-
     // A row that counts, and how far it has been read.
     struct source {
         std::span<std::byte const> row;
@@ -275,53 +282,14 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
             kernel::lane_sum tile;
             std::size_t const end = row.size() - i < 1024 ? row.size() : i + 1024;
             for (std::size_t j = i; j < end; j += block::size)
-                tile.add(
-                    kernel::each([c = lanes{} + most](lanes v) { return kernel::exponential(v - c); },
+                tile.add(kernel::exponential(
+                    kernel::each([c = lanes{} + most](lanes v) { return v - c; },
                                  kernel::load_row<Element>(reinterpret_cast<std::byte const*>(row.data() + j),
                                                            end - j < block::size ? end - j : block::size,
-                                                           -std::numeric_limits<float>::infinity())));
+                                                           -std::numeric_limits<float>::infinity()))));
             sum += tile.total();
         }
         return sum;
-    }
-
-    // The largest elements in ascending order of their ids; returns how many there are that are not masked.
-    static std::size_t largest(std::span<Element const> row, std::span<entry> chosen) noexcept {
-        using block = kernel::block<float>;
-        using lanes = kernel::vector<float>;
-        constexpr float infinite = std::numeric_limits<float>::infinity();
-        // The worst of those chosen so far is at the top of the heap: the least; of equal ones the highest id.
-        auto const better = [](entry const& a, entry const& b) {
-            return a.value != b.value ? a.value > b.value : a.id < b.id;
-        };
-        std::size_t count = 0;
-        float bar = -infinite; // what an element has to exceed
-        auto const look = [&](std::size_t i) {
-            float const value = static_cast<float>(row[i]);
-            if (!(value > bar)) return;
-            entry const found{static_cast<std::uint32_t>(i), value};
-            if (count < chosen.size()) {
-                chosen[count++] = found;
-                std::push_heap(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(count), better);
-            } else {
-                std::pop_heap(chosen.begin(), chosen.end(), better);
-                chosen.back() = found;
-                std::push_heap(chosen.begin(), chosen.end(), better);
-            }
-            if (count == chosen.size()) bar = chosen.front().value;
-        };
-        std::size_t i = 0;
-        for (; row.size() - i >= block::size; i += block::size) {
-            auto const x =
-                kernel::load_row<Element>(reinterpret_cast<std::byte const*>(row.data() + i), block::size);
-            lanes const least = lanes{} + bar;
-            if (kernel::detail::any(((x.a > least) | (x.b > least)) | ((x.c > least) | (x.d > least))))
-                for (std::size_t j = 0; j < block::size; ++j) look(i + j);
-        }
-        for (; i < row.size(); ++i) look(i);
-        std::sort(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(count),
-                  [](entry const& a, entry const& b) { return a.id < b.id; });
-        return count;
     }
 };
 

@@ -7,6 +7,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/kernel/rows.hpp"
 
 namespace HERRING_NAMESPACE::kernel {
 
@@ -14,7 +15,9 @@ namespace HERRING_NAMESPACE::kernel {
 /// bits of the sum would depend on flags.
 template <class Vector> HERRING_ALWAYS_INLINE Vector product(Vector a, Vector b) noexcept {
     Vector result = a * b;
-#if defined(__FMA__) || defined(__FMA4__)
+#if defined(__AVX512VL__)
+    asm("" : "+v"(result));
+#elif defined(__FMA__) || defined(__FMA4__)
     asm("" : "+x"(result));
 #elif defined(__aarch64__)
     asm("" : "+w"(result));
@@ -35,26 +38,47 @@ HERRING_ALWAYS_INLINE floats horner(floats sum, floats x, float next) noexcept {
 /// Below it `exponential` is 0: ln 2^-126, rounded up. Subnormal results would be slow, and nobody's mass.
 inline constexpr float least_exponent = -87.3365f;
 
+namespace detail {
+// Step by step for all of `x`, as `apply` has it: what is in one step is independent, and the processor takes it at once.
+template <class Apply, class Numbers>
+HERRING_ALWAYS_INLINE Numbers exponential_by(Apply apply, Numbers const& x) noexcept {
+    constexpr float magic = 12582912.0f; // 1.5 · 2^23: adding it rounds to an integer, in the low bits
+    auto const step = [&](Numbers const& sum, Numbers const& at, float next) __attribute__((always_inline)) {
+        return apply([next](floats s, floats r) { return detail::horner(s, r, next); }, sum, at);
+    };
+    Numbers const shifted =
+        apply([](floats v) { return kernel::product(v, all(1.44269504088896341f)) + magic; }, x);
+    Numbers r = apply( // exact: this half of ln 2 has 9 bits
+        [](floats v, floats s) { return v - kernel::product(s - magic, all(0.693359375f)); }, x, shifted);
+    r = apply([](floats v, floats s) { return v - kernel::product(s - magic, all(-2.12194440e-4f)); }, r,
+              shifted);
+    Numbers p = apply([](floats v) { return detail::horner(all(1.9875691500e-4f), v, 1.3981999507e-3f); }, r);
+    p = step(p, r, 8.3334519073e-3f);
+    p = step(p, r, 4.1665795894e-2f);
+    p = step(p, r, 1.6666665459e-1f);
+    p = step(p, r, 5.0000001201e-1f);
+    p = apply([](floats s, floats v) { return kernel::product(s, kernel::product(v, v)); }, p, r);
+    p = apply([](floats s, floats v) { return (s + v) + 1.0f; }, p, r);
+    return apply(
+        [](floats y, floats s, floats v) {
+            words const scaled = words(y) + (words(s) << 23); // · 2^n
+            return floats(scaled & words(v >= all(least_exponent)));
+        },
+        p, shifted, x);
+}
+} // namespace detail
+
 /// e^x of each lane, for x ≤ 0 and −inf. Not for NaN.
 ///
 /// Shape:   at most 2 ulp from the exact value; 1 for x = 0, 0 below `least_exponent`.
 /// Cost:    some 20 instructions a register.
 /// Source:  x = n·ln 2 + r, |r| ≤ ln 2 / 2; the polynomial of degree 7 of Cephes' expf.
 HERRING_ALWAYS_INLINE vector<float> exponential(vector<float> x) noexcept {
-    using namespace detail;
-    floats const magic = all(12582912.0f); // 1.5 · 2^23: adding it rounds to an integer, in the low bits
-    floats const shifted = kernel::product(x, all(1.44269504088896341f)) + magic;
-    floats const n = shifted - magic;
-    floats r = x - kernel::product(n, all(0.693359375f)); // exact: this half of ln 2 has 9 bits
-    r = r - kernel::product(n, all(-2.12194440e-4f));
-    floats p = horner(all(1.9875691500e-4f), r, 1.3981999507e-3f);
-    p = horner(p, r, 8.3334519073e-3f);
-    p = horner(p, r, 4.1665795894e-2f);
-    p = horner(p, r, 1.6666665459e-1f);
-    p = horner(p, r, 5.0000001201e-1f);
-    floats const y = (kernel::product(p, kernel::product(r, r)) + r) + 1.0f;
-    words const scaled = words(y) + (words(shifted) << 23); // · 2^n
-    return floats(scaled & words(x >= all(least_exponent)));
+    return detail::exponential_by([](auto f, auto const&... of) { return f(of...); }, x);
+}
+/// The same of four registers, in less than four times the time of one.
+HERRING_ALWAYS_INLINE block<float> exponential(block<float> const& x) noexcept {
+    return detail::exponential_by([](auto f, auto const&... of) { return kernel::each(f, of...); }, x);
 }
 
 /// ln x of each lane, for normal x > 0; of 0 and of subnormal x it is a finite number that means nothing.

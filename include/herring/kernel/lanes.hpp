@@ -243,6 +243,28 @@ template <class Element> struct block {
         }
     }
 
+    /// What `load` has of it once it was rounded and stored.
+    HERRING_ALWAYS_INLINE block rounded_numbers() const noexcept {
+        if constexpr (rounded::full) {
+            return *this;
+        } else if constexpr (std::is_same_v<Element, bfloat16>) {
+            auto const kept = [](lanes value) __attribute__((always_inline)) {
+                return lanes(narrow(value) << 16);
+            };
+            return {kept(a), kept(b), kept(c), kept(d)};
+        } else {
+            auto const halves = round();
+#if defined(__F16C__)
+            auto const* const bytes = reinterpret_cast<std::byte const*>(halves.at);
+            return {from_f16c(bytes), from_f16c(bytes + vector_bytes / 2), from_f16c(bytes + vector_bytes),
+                    from_f16c(bytes + vector_bytes / 2 * 3)};
+#else
+            auto const first = widen(halves.at[0]), second = widen(halves.at[1]);
+            return {first.low, first.high, second.low, second.high};
+#endif
+        }
+    }
+
     template <class Combine> HERRING_ALWAYS_INLINE block combined(block const& with, Combine) const noexcept {
         return {Combine::combine(a, with.a), Combine::combine(b, with.b), Combine::combine(c, with.c),
                 Combine::combine(d, with.d)};

@@ -189,11 +189,11 @@ class lane_sum {
         }
     }
     float total() const noexcept {
-        float all[16];
+        using quarter [[gnu::vector_size(16)]] = float;
+        quarter all[4];
         std::memcpy(all, at_, sizeof all);
-        for (std::size_t half = 8; half > 0; half /= 2)
-            for (std::size_t i = 0; i < half; ++i) all[i] += all[i + half];
-        return all[0];
+        all[0] = (all[0] + all[2]) + (all[1] + all[3]); // lane i and lane i + 8, then i + 4, 2 and 1
+        return (all[0][0] + all[0][2]) + (all[0][1] + all[0][3]);
     }
 
   private:

@@ -72,8 +72,13 @@ TEST_CASE("a lane and a number have the same bits") {
             seed = seed * 1664525u + 1013904223u;
             x[i] = static_cast<float>(seed >> 8) * (90.0f / (1 << 24));
         }
+        auto const four = herring::kernel::exponential(herring::kernel::block<float>{-x, x - x, -x - x, -x});
         lanes const up = herring::kernel::exponential(-x), down = herring::kernel::logarithm(x + 1e-6f);
         for (std::size_t i = 0; i < width; ++i) {
+            CHECK(float(four.a[i]) == float(up[i]));
+            CHECK(float(four.b[i]) == 1.0f);
+            CHECK(float(four.c[i]) == herring::kernel::exponential(-2 * float(x[i])));
+            CHECK(float(four.d[i]) == float(up[i]));
             CHECK(std::bit_cast<std::uint32_t>(float(up[i])) ==
                   std::bit_cast<std::uint32_t>(herring::kernel::exponential(-float(x[i]))));
             CHECK(std::bit_cast<std::uint32_t>(float(down[i])) ==
