@@ -55,8 +55,8 @@ class members {
     explicit members(int port) {
         for (std::size_t i = 0; i < 2; ++i) {
             each_.push_back(std::make_unique<voters::member>(named(i == 0 ? "a" : "b", port)));
-            threads_.emplace_back([this, i] {
-                while (auto job = each_[i]->next()) {
+            threads_.emplace_back([&me = *each_.back(), i] {
+                while (auto job = me.next()) {
                     float const x =
                         static_cast<float>(std::to_integer<int>(job.input()[0])) + static_cast<float>(i);
                     std::fill(job.row().begin(), job.row().end(), x);
