@@ -333,7 +333,12 @@ TEST_CASE("ensemble frontend: busy until an answer goes") {
     f.join(0).serve(0);
     std::vector<frontend_of<waiting::adaptive>::answer> kept;
     for (int i = 0; i < 8; ++i) kept.push_back(f.front.ask(bytes(i), 10s));
-    for (int i = 0; i < 8; ++i) CHECK(kept[std::size_t(i)].values()[0] == float(i));
+    for (int i = 0; i < 8; ++i) {
+        CHECK(kept[std::size_t(i)].values()[0] == float(i));
+        float row[elements] = {};
+        kept[std::size_t(i)].member_rows([&](auto const& each) { CHECK(each.copy_to(row) == elements); });
+        CHECK(row[0] == float(i)); // where it landed
+    }
     auto const refused = f.front.ask(bytes(0), 10s);
     CHECK(refused.outcome() == outcome::busy);
     CHECK(!refused);
@@ -420,6 +425,25 @@ template <class Waiting> void many_threads(int threads, int requests) {
 TEST_CASE("ensemble frontend: many threads ask at once, and one after another drives") {
     many_threads<waiting::adaptive>(6, 200);
     many_threads<waiting::block>(6, 200);
+}
+
+template <class Waiting> void who_drove_leaves() {
+    fixture<Waiting> f(1);
+    member& m = f.join(0);
+    outcome second = outcome::busy;
+    std::thread drives([&] { CHECK(f.front.ask(bytes(1), 60s).outcome() == outcome::full); });
+    auto const first = m.next();
+    std::thread follows([&] { second = f.front.ask(bytes(2), 10s).outcome(); });
+    auto const other = m.next();
+    m.send(first, 1);
+    drives.join(); // nobody else asks from now on
+    m.send(other, 2);
+    follows.join();
+    CHECK(second == outcome::full); // otherwise it has slept until its deadline
+}
+TEST_CASE("ensemble frontend: who drove and leaves calls another one to drive") {
+    who_drove_leaves<waiting::adaptive>();
+    who_drove_leaves<waiting::block>();
 }
 
 TEST_CASE("ensemble frontend: members go and come while many ask") {
