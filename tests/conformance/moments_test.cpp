@@ -1,0 +1,71 @@
+// herring: all_moments over every transport on the host, with and without shared memory, on every shape of nodes.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/moments_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/transport/chaos.hpp"
+#include "herring/transport/checked.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
+
+// Under a sanitizer those types and shapes that reach every route: what it looks for depends on sizes and routes.
+#define SANITIZED (HERRING_TEST_ASAN || HERRING_TEST_TSAN)
+
+namespace moments_conformance {
+
+using namespace herring::conformance;
+namespace transport = herring::transport;
+namespace update = herring::update;
+using herring::reducer;
+using shared = herring::intra_node::shared_memory;
+
+struct small_inproc : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "small_inproc";
+    static constexpr herring::transport_facts facts{.keeps_order = true,
+                                                    .abandons = true,
+                                                    .envelope_bytes = inproc::facts.envelope_bytes,
+                                                    .tuning = small_chunks};
+};
+using small_tcp = transport::basic_tcp<transport::tcp_tuning{
+    .chunk_bytes = small_chunks.chunk_bytes,
+    .window_bytes = small_chunks.window_bytes,
+    .loopback_chunk_bytes = small_chunks.chunk_bytes,
+    .loopback_window_bytes = small_chunks.window_bytes,
+    .one_hop_bytes = small_chunks.one_hop_bytes,
+    .one_hop_bytes_two_nodes = small_chunks.one_hop_bytes_two_nodes}>;
+using rough = transport::chaos<small_inproc, transport::chaos_tuning{.not_now_per_1000 = 250,
+                                                                     .delay_per_1000 = 500,
+                                                                     .hold_back_per_1000 = 400,
+                                                                     .longest = 25}>;
+settings const processes{.start = ranks_as::processes};
+constexpr std::size_t most_shapes = SANITIZED ? 4 : 8;
+
+TEST_CASE("all_moments: threads, each rank a node or with shared memory") {
+    CHECK(text(moments_suite<reducer<float, small_inproc, update::moments>>({}, most_shapes)) == "");
+    CHECK(text(moments_suite<reducer<float, small_inproc, shared, update::moments>>({}, most_shapes)) == "");
+}
+TEST_CASE("all_moments: between processes, over sockets and shared memory") {
+    CHECK(text(moments_suite<reducer<float, small_tcp, shared, update::sample_moments>>(processes,
+                                                                                        most_shapes)) == "");
+}
+#if !SANITIZED
+TEST_CASE("all_moments: messages in any order, refused and late") {
+    CHECK(text(moments_suite<reducer<float, rough, shared, update::moments>>({}, most_shapes)) == "");
+}
+#endif
+#if !SANITIZED && !defined(HERRING_TESTS_QUICK)
+TEST_CASE("all_moments: other numbers, other transports, a progress thread") {
+    CHECK(text(moments_suite<reducer<double, small_tcp, update::moments>>(processes)) == "");
+    CHECK(text(moments_suite<reducer<float, transport::checked<small_tcp>, shared, update::moments>>(
+              processes, 3)) == "");
+    CHECK(text(moments_suite<reducer<herring::bfloat16, rough, shared, update::sample_moments>>()) == "");
+    CHECK(text(moments_suite<reducer<herring::float16, small_inproc, shared, update::moments,
+                                     herring::progress::thread>>()) == "");
+}
+#endif
+
+} // namespace moments_conformance
