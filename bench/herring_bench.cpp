@@ -8,6 +8,8 @@
 //                                 BENCH_WITH_SEALED, sealed<tcp>: all-reduces
 //     --provider tcp|shm          transport::ofi over that provider of libfabric, if built with BENCH_WITH_OFI
 //     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
+//     --operation shares          what share of an all_reduce's time a reduce_scatter and an all_gather take: in turns of calls in a
+//                                 row, in one run, so that all find the same machine; --rounds 15
 //     --operation all_moments     the same beside what it stands for: two all-reduces, with the squares between them; and beside one
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
@@ -30,7 +32,9 @@
 #include <herring/transport/ofi.hpp>
 #endif
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <unistd.h>
 
@@ -95,6 +99,64 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
         bench::measure(
             team_of(world), opt,
             memory.row(in_place ? "Herring, in place" : "Herring, caller's memory", true, candidates));
+    }
+}
+
+/// All_reduce, reduce_scatter and all_gather in turns, each of some calls in a row; of the ratios to the all_reduce of the same
+/// turn the median and the quartiles count. With more ranks than cores a single run says little: how they come to their
+/// turns on the cores differs from run to run more than the operations do.
+template <class Reducer> void shares(herring::world& world, bench::options const& opt) {
+    auto const ranks = team_of(world);
+    auto const rounds = std::max<std::size_t>(static_cast<std::size_t>(opt.number("rounds", 15)), 3);
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        Reducer reduce{world};
+        herring::range const own = reduce.owned(n);
+        std::vector<float> reduced(n, 1), scattered(n, 1), gathered(n, 1), part(own.elements),
+            mine(own.elements, 1);
+        std::span<float> const whole(scattered), all(gathered);
+        struct row {
+            char const* what;
+            std::function<void()> run;
+            std::vector<double> us = {}, share = {}, cpu = {};
+        };
+        row rows[] = {
+            {"all_reduce, caller's memory", [&] { reduce.all_reduce(std::span(reduced)); }},
+            {"reduce_scatter, in place",
+             [&] { herring::reduce_scatter(reduce, whole, whole.subspan(own.offset, own.elements)); }},
+            {"reduce_scatter, caller's memory",
+             [&] { herring::reduce_scatter(reduce, whole, std::span(part)); }},
+            {"all_gather, in place",
+             [&] { herring::all_gather(reduce, all.subspan(own.offset, own.elements), all); }},
+            {"all_gather, caller's memory",
+             [&] { herring::all_gather(reduce, std::span<float const>(mine), all); }}};
+        std::size_t calls = 0;
+        for (std::size_t round = 0; round <= rounds; ++round) { // the first one warms up
+            for (row& r : rows) {
+                for (int i = 0; i < 2; ++i) r.run(); // the kernel places ranks that slept in the barrier
+                double const cpu_start = bench::cpu_seconds(), start = bench::now_us();
+                for (std::size_t i = 0; i < std::max<std::size_t>(calls, 1); ++i) r.run();
+                double const divisor = static_cast<double>(std::max<std::size_t>(calls, 1));
+                double const us = ranks.max(bench::now_us() - start) / divisor;
+                double const cpu = ranks.sum(bench::cpu_seconds() - cpu_start) * 1e6 / divisor;
+                if (calls == 0)
+                    calls = static_cast<std::size_t>(
+                        std::clamp(opt.number("seconds", 0.05) * 1e6 / us, 1.0, 10000.0));
+                if (round == 0) continue;
+                r.us.push_back(us);
+                r.cpu.push_back(cpu);
+                r.share.push_back(us / rows[0].us.back());
+            }
+        }
+        if (ranks.rank != 0) continue;
+        auto const at = [](std::vector<double> of, double quantile) {
+            std::sort(of.begin(), of.end());
+            return of[static_cast<std::size_t>(quantile * static_cast<double>(of.size() - 1))];
+        };
+        for (row const& r : rows)
+            std::printf("%2d ranks %10zu B  %-32s %10.1f us  cpu %10.1f us  share %.2f [%.2f %.2f]\n",
+                        ranks.size, bytes, r.what, at(r.us, 0.5), at(r.cpu, 0.5), at(r.share, 0.5),
+                        at(r.share, 0.25), at(r.share, 0.75));
     }
 }
 
@@ -248,6 +310,13 @@ int run(herring::world& world, bench::options const& opt) {
             table<by_slow_tcp>(world, opt, path);
         else
             table<by_tcp>(world, opt, path);
+    } else if (opt.text("operation") == "shares") {
+        if (shared)
+            shares<by_memory>(world, opt);
+        else if (slow)
+            shares<by_slow_tcp>(world, opt);
+        else
+            shares<by_tcp>(world, opt);
     } else if (opt.text("operation") == "all_moments") {
         if (shared)
             moments<herring::reducer<float, tcp, memory, herring::update::moments>>(world, opt);
