@@ -21,10 +21,10 @@ enum class lending : std::uint8_t {
     swap_or_read ///< of an operation: two ranks swap, more read
 };
 
-/// How a range of the caller's comes to the bucket.
+/// How a range of the caller's comes to the bucket, or a result to the caller's memory.
 enum class copy_mode : std::uint8_t {
-    cached,   ///< by this core's cache
-    streamed, ///< past it: the others read it, and it is in their caches
+    cached, ///< by this core's cache
+    streamed, ///< past it: the others read it, and it is in their caches; or it is in no cache, and does not fit
     none      ///< not at all: nobody else reads it
 };
 
@@ -35,6 +35,8 @@ struct lent_part {
     std::size_t offset = 0;          ///< elements from the bucket's start
     std::size_t elements = 0;
     copy_mode copying = copy_mode::cached;
+    copy_mode landing = copy_mode::
+        cached; ///< of what `to` gets from another rank's memory; streamed: `to` is not read meanwhile
 };
 
 /// A bucket that was submitted. Executions are numbered 0, 1, 2, … in the same order on every rank of a node.

@@ -13,6 +13,7 @@
 #include "herring/engine/operation.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/error.hpp"
+#include "herring/kernel/fetch_copy.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>
@@ -59,23 +60,11 @@ struct engine_state {
     void copy(std::byte* to, std::byte const* from, std::size_t elements) const noexcept {
         if (elements > 0 && to != from) std::memcpy(to, from, elements * element_bytes);
     }
-    /// Copies what another rank of the node has written, and puts `next` in its place, which is no longer. Its lines come at the
-    /// latency of that core's cache, and the processor's own prefetching has too few of them under way: they are asked for
-    /// ahead. Once read they are in this core's cache, where `next` is written.
-    void fetch(std::byte* to, std::byte* from, std::size_t count,
+    /// Copies what another rank of the node has written, and puts `next` in its place, which is no longer. `landing`: how lines at
+    /// `to` are written.
+    void fetch(std::byte* to, std::byte* from, std::size_t count, copy_mode landing,
                std::span<std::byte const> next = {}) const noexcept {
-        constexpr std::size_t line = 64, block = 4 * line, ahead = 1024;
-        std::size_t const bytes = count * element_bytes;
-        std::size_t const filled = next.size() / block * block; // by whole blocks
-        std::size_t at = 0;
-        for (; bytes - at >= block; at += block) {
-            if (bytes - at >= block + ahead)
-                for (std::size_t i = 0; i < block; i += line) __builtin_prefetch(from + at + ahead + i);
-            std::memcpy(to + at, from + at, block);
-            if (at < filled) std::memcpy(from + at, next.data() + at, block);
-        }
-        if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
-        if (filled < next.size()) std::memcpy(from + filled, next.data() + filled, next.size() - filled);
+        kernel::fetch_copy(to, from, count * element_bytes, landing == copy_mode::streamed, next);
     }
     /// Copies this rank's result of a chunk into the memories of the other local ranks.
     void spread(execution const& e, chunk const& c) noexcept {

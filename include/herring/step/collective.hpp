@@ -17,6 +17,7 @@
 #include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
 #include "herring/trace/trace.hpp"
+#include "herring/units.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -109,6 +110,8 @@ template <class Store, class Sharding> class collective {
     }
 
   private:
+    static constexpr std::size_t streamed_results = 64_MiB; // of a node
+
     template <class Session>
     status run_empty(Session& session, collective_program const& program, time_point deadline) {
         alignas(64) std::byte zeros[256] = {}; // an element has at most as many
@@ -225,7 +228,7 @@ template <class Store, class Sharding> class collective {
             if (!of.program_.has_owners()) {
                 std::size_t const bytes = n * size * of.element_bytes_;
                 add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
-                            elements(n), shared});
+                            elements(n), shared, of.landing_});
                 if (of.program_.is_twofold())
                     add(segment{nullptr, of.second_out() + bytes,
                                 twofold_begin(elements(n), of.session_.plan()), elements(n), shared});
@@ -244,7 +247,8 @@ template <class Store, class Sharding> class collective {
                 add(segment{place(of.program_.gives, of.in_), place(of.program_.takes, of.out_),
                             of.exchanges_ ? 0 : here.offset, here.elements,
                             own && of.reads_own_ && divided.whole.path == route::local ? copy_mode::none
-                                                                                       : shared});
+                                                                                       : shared,
+                            of.landing_});
             }
         }
         template <class Session>
@@ -281,6 +285,9 @@ template <class Store, class Sharding> class collective {
         reads_own_ = one_node && program_.gives == share::all;
         // What several ranks read is in their caches. Where all give all, each gives most to its own next reading.
         streams_ = one_node && program_.gives != share::all && !(exchanges_ && program_.has_owners());
+        // Larger than the caches, by all ranks' results together: an ordinary copy would read first what it overwrites.
+        bool const large = elements_ * element_bytes_ * static_cast<std::size_t>(ranks_) >= streamed_results;
+        landing_ = large ? copy_mode::streamed : copy_mode::cached;
         if (list.count > 1) divide(pieces_, list.size, 0, list.size);
         divide(last_, list.size, list.count - 1, most - (list.count - 1) * list.size);
         bounce_.begin(session_.requested());
@@ -339,6 +346,7 @@ template <class Store, class Sharding> class collective {
     std::uint64_t label_ = 0;  // operation and root, for fingerprints
     bool reads_own_ = false;
     bool streams_ = false;
+    copy_mode landing_ = copy_mode::cached;
     std::uint64_t submitted_ = 0; // executions, with the last one
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/collectives/all_gather.hpp"
 
+#include "herring/collectives/broadcast.hpp"
 #include "unit/collectives/collectives.hpp"
 
 #include "doctest/doctest.h"
@@ -48,6 +49,48 @@ TEST_CASE("all_gather: each rank gets what all own, on every shape and size") {
         CHECK(run(shape, all_ranges<flat>) == 0);
         CHECK(run(shape, all_ranges<nodes>) == 0);
     }
+}
+
+namespace {
+// Results of 64 MiB in all are written past the caches: whole lines, and what lies before and behind them.
+int large_ranges(herring::world& world) {
+    nodes reduce(world);
+    {
+        std::size_t const first = 1; // element of a line that is not the buffer's
+        std::size_t const n =
+            (std::size_t{64} << 20) / sizeof(float) / static_cast<std::size_t>(world.size()) + 77;
+        herring::range const own = reduce.owned(n);
+        std::vector<float> const mine = filled(world.rank(), own.elements, own.offset);
+        std::vector<float> memory(first + n + 16, -1);
+        std::span<float> const out = std::span(memory).subspan(first, n);
+        auto const is_due = [&] {
+            for (int r = 0; r < world.size(); ++r) {
+                herring::range const theirs = reduce.owned(n, r);
+                for (std::size_t i = theirs.offset; i < theirs.end(); ++i)
+                    if (out[i] != value(r, i)) return false;
+            }
+            return std::count(memory.begin(), memory.end(), -1.0f) -
+                       std::count(out.begin(), out.end(), -1.0f) ==
+                   static_cast<std::ptrdiff_t>(first) + 16;
+        };
+        herring::all_gather(reduce, mine, out);
+        if (!is_due()) return 1;
+        std::span<float> const place = out.subspan(own.offset, own.elements);
+        std::fill(out.begin(), out.end(), -1.0f);
+        std::copy(mine.begin(), mine.end(), place.begin());
+        herring::all_gather(reduce, place, out);
+        if (!is_due()) return 2;
+        std::vector<float> const all(out.begin(), out.end());
+        if (world.rank() > 0) std::fill(out.begin(), out.end(), -1.0f);
+        herring::broadcast(reduce, out, 0);
+        if (!is_due() || !std::equal(all.begin(), all.end(), out.begin())) return 3;
+    }
+    return 0;
+}
+} // namespace
+
+TEST_CASE("all_gather: buffers that are written past the caches, wherever they begin in a line") {
+    CHECK(run({"a", "a", "a"}, large_ranges) == 0);
 }
 
 TEST_CASE("all_gather: a range of another size is refused, and in the middle of a step every call is") {

@@ -105,10 +105,13 @@ class all_gather {
     void combine_lent(execution const& e) noexcept {
         for (int l = 0; l < state_.who.local_size; ++l) {
             lent_part const& part = e.lent[l];
-            if (l == state_.who.local)
+            if (l != state_.who.local)
+                state_.fetch(part.to, state_.given_by(e, l, part.offset), part.elements, part.landing,
+                             e.next);
+            else if (part.landing != copy_mode::streamed)
                 state_.copy(part.to, part.from, part.elements);
-            else
-                state_.fetch(part.to, state_.given_by(e, l, part.offset), part.elements, e.next);
+            else if (part.to != part.from)
+                kernel::stream_copy(part.to, part.from, part.elements * state_.element_bytes);
         }
     }
 

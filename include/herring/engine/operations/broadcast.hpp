@@ -89,7 +89,7 @@ class broadcast {
     void combine_lent(execution const& e) noexcept {
         if (e.root == state_.who.rank) return;
         for (lent_part const& part : std::span(e.lent, e.lent_parts))
-            state_.fetch(part.to, traffic_.of_root(e, part.offset), part.elements);
+            state_.fetch(part.to, traffic_.of_root(e, part.offset), part.elements, part.landing);
     }
 
   private:

@@ -7,7 +7,9 @@
 #include "herring/engine/operation.hpp"
 #include "herring/engine/operations/combiner.hpp"
 #include "herring/engine/state.hpp"
+#include "herring/kernel/claim_lines.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -78,15 +80,28 @@ template <class Element, class Update> class reduce_scatter {
                 all_.combine_with(1 - state_.who.local, part,
                                   state_.given_by(e, 1 - state_.who.local, part.offset), e.next);
             else
-                all_.combine_local(
-                    [&](int l) -> std::byte const* {
-                        return l == state_.who.local ? part.from : state_.given_by(e, l, part.offset);
-                    },
-                    part.to, part.elements);
+                for (std::size_t at = 0; at < part.elements; at += block)
+                    combine_block(e, part, at, std::min(block, part.elements - at));
         }
     }
 
   private:
+    static constexpr std::size_t block = std::max<std::size_t>(4096 / sizeof(Element), 1);
+
+    /// Of more than two ranks. Of the others' copies this rank alone reads its range, and whose they are writes there next.
+    void combine_block(execution const& e, lent_part const& part, std::size_t from,
+                       std::size_t elements) noexcept {
+        all_.combine_local(
+            [&](int l) -> std::byte const* {
+                return l == state_.who.local ? part.from + from * sizeof(Element)
+                                             : state_.given_by(e, l, part.offset + from);
+            },
+            part.to + from * sizeof(Element), elements);
+        for (int l = 0; l < state_.who.local_size; ++l)
+            if (l != state_.who.local)
+                kernel::claim_lines(state_.given_by(e, l, part.offset + from), elements * sizeof(Element));
+    }
+
     detail::engine_state& state_;
     traffic& traffic_;
     detail::combiner<Element, Update> all_;
