@@ -81,7 +81,7 @@ struct frontend {
     std::array<int, 2> both = sockets();
     tcp_lane_frontend lane{descriptor(both[0]), sizes};
     reference found;
-    std::array<bool, sizes.credits + tcp_lane_frontend::spare> held{};
+    std::array<bool, sizes.credits + tcp_lane_frontend::spare + early_places> held{};
     std::array<std::byte, 300> request{};
     std::uint64_t asked = own_ids;
 

@@ -22,8 +22,12 @@ struct member_counters {
     std::uint64_t hedged = 0;   ///< second requests to another replica
     std::uint64_t stale =
         0; ///< messages of an earlier incarnation, or for a request that it does not owe; dropped
-    std::uint64_t duplicate = 0; ///< further answers to a request in flight; dropped
-    std::uint64_t lost = 0;      ///< connections that ended
+    std::uint64_t duplicate = 0;      ///< further answers to a request in flight; dropped
+    std::uint64_t lost = 0;           ///< connections that ended
+    std::uint64_t early = 0;          ///< rows that came before they were expected, and were kept
+    std::uint64_t early_answered = 0; ///< of these: those that counted
+    std::uint64_t early_evicted = 0;  ///< of these: dropped for a newer one, as no place was free
+    std::uint64_t early_expired = 0;  ///< of these: dropped as nobody expected them in time
 
     std::uint64_t missing[misses] = {};    ///< requests by `miss`; that of `none` is `answered`
     std::uint64_t declined[declines] = {}; ///< answers by `decline`, late ones too

@@ -312,6 +312,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
                 .in_flight = o.in_flight,
                 .credits = o.credits,
                 .k = o.k > 0 ? o.k : s.least(o.members.size()),
+                .early_ns = std::chrono::nanoseconds(o.early_rows).count(),
                 .quorum = s.quorum,
                 .hedging = s.hedging};
     }

@@ -7,6 +7,7 @@
 #include "herring/base/futex.hpp"
 #include "herring/base/time.hpp"
 #include "herring/ensemble/ask_check.hpp"
+#include "herring/ensemble/early_rows.hpp"
 #include "herring/ensemble/frontend_links.hpp"
 #include "herring/ensemble/frontend_lock.hpp"
 #include "herring/ensemble/ids.hpp"
@@ -121,6 +122,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
             send(to, at);
         }
         while (table.next_decided(at)) decided(at);
+        give_back_returned();
         std::size_t member = 0;
         bool slow = false;
         while (table.next_probation(member, slow)) verdict(member, slow);
@@ -205,8 +207,11 @@ template <class Format, class Lanes, class Control> class frontend_engine {
                                              Format::check(bytes, engine.elements_), now);
             if (is == arrival::counted)
                 from.hold();
+            else if (is == arrival::early)
+                from.hold_early(place);
             else
                 from.release(place);
+            engine.give_back_returned();
         }
         void declined(std::uint64_t id, decline why) noexcept {
             any = true;
@@ -214,6 +219,12 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         }
     };
 
+    // Early rows that are kept no longer.
+    void give_back_returned() noexcept {
+        for (early_row row; table.next_returned(row);)
+            if (link_type* const from = links.of_admission(row.peer, row.incarnation))
+                from->give_back(row.place);
+    }
     void send(peer_index peer, slot_index at) noexcept {
         link_type* const l = links[peer];
         if (l == nullptr) return; // lost since

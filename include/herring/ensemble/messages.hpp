@@ -28,7 +28,7 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 
 /// In the place of `wire::message_kind`, whose values are others: a rank that meets a frontend is told apart by its first message.
 enum class message : std::uint16_t {

@@ -44,6 +44,8 @@ struct frontend_options {
     std::chrono::milliseconds heartbeat{500}; ///< between two signs of life; at most half of peer_timeout
     std::chrono::milliseconds peer_timeout{
         5000}; ///< a member that gives none for so long is lost; at least 50 ms
+    /// How long a row is kept that comes before its `expect`, of each replica the four newest ones; 0: it is dropped.
+    std::chrono::milliseconds early_rows{1000};
     /// Called when a member joins, is slow, is lost, returns: one call at a time, in the frontend's own thread, without locks
     /// held. It may ask; it must not destroy the frontend (`bad_state`).
     detail::ensembles::change_handler on_change{};
@@ -147,6 +149,7 @@ HERRING_SETUP inline void check_options(frontend_options& o, std::size_t k_of_qu
     check.size("replicas", o.replicas, 1, option_check::most_replicas);
     check.name("name", o.name);
     check.times(o.heartbeat, o.peer_timeout);
+    check.time("early_rows", o.early_rows, std::chrono::milliseconds(0));
     if (o.most_members == 0) o.most_members = o.members.size() > 64 ? o.members.size() : 64;
     check.size("most_members", o.most_members, o.members.size(), member_set::capacity);
     std::size_t const k = o.k > 0 ? o.k : k_of_quorum;

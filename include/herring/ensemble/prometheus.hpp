@@ -89,6 +89,18 @@ class prometheus_text {
                 [](member_metrics const& m) { return m.counts.hedged; });
         members("member_connections_lost_total", "counter", "Connections of the member that ended.",
                 [](member_metrics const& m) { return m.counts.lost; });
+        members("member_early_rows_total", "counter", "Rows that came before they were expected.",
+                [](member_metrics const& m) { return m.counts.early; });
+        by_reason(
+            "member_early_rows_ended_total", "Early rows by what became of them.", 0, 3,
+            [](member_metrics const& m, int i) {
+                return i == 0   ? m.counts.early_answered
+                       : i == 1 ? m.counts.early_evicted
+                                : m.counts.early_expired;
+            },
+            [](int i) { return i == 0   ? "answered"
+                               : i == 1 ? "evicted"
+                                        : "expired"; });
         times("member_latency_seconds", "From sending a request to its row.", [](member_metrics const& m) {
             return summary{m.latency, m.latencies, m.latencies_sum_ns};
         });

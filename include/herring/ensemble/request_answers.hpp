@@ -23,7 +23,8 @@ enum class arrival : std::uint8_t {
     late,      ///< it came after the decision, or after another replica's
     stale,     ///< of another incarnation, or for a request that the peer does not owe
     duplicate, ///< the peer has answered this request already
-    refused    ///< it did not pass its check
+    refused,   ///< it did not pass its check
+    early      ///< nobody expects it yet: it is kept in its place until `next_returned` says otherwise
 };
 
 /// What an answer of a peer, a row or a decline, belongs to.
@@ -48,8 +49,9 @@ class request_answers {
     request_answers(request_answers const&) = delete;
     request_answers& operator=(request_answers const&) = delete;
 
-    /// A row or a decline of a peer: the peer owes it no longer.
-    request_answer take(peer_index at, std::uint64_t incarnation, std::uint64_t id) noexcept {
+    /// A row or a decline of a peer: the peer owes it no longer. `may_be_early`: it may belong to a request that is yet to come.
+    request_answer take(peer_index at, std::uint64_t incarnation, std::uint64_t id,
+                        bool may_be_early) noexcept {
         request_answer a;
         if (!roster_.has(at)) return a;
         roster_peer& p = roster_.peer(at);
@@ -84,6 +86,9 @@ class request_answers {
                 }
                 return a;
             }
+        } else if (a.slot == no_slot && may_be_early) {
+            a.is = arrival::early;
+            return a;
         } else if (a.asked != nullptr && (a.asked->first == at || a.asked->second == at)) {
             a.is = arrival::duplicate;
         }

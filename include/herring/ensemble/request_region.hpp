@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/ensemble/doorbell.hpp"
+#include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/sealed_memory.hpp"
 #include "herring/ensemble/shared_ring.hpp"
@@ -22,8 +23,9 @@
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
-/// Of a row that its member sends without having been asked, which it does in places of its own.
-inline constexpr std::uint32_t spare_places = 4;
+/// Of rows that their member sends without having been asked, which it does in places of their own: those that are on their
+/// way or in an answer, and those that came early.
+inline constexpr std::uint32_t spare_places = 4 + early_places;
 
 /// Where the parts of a frontend's memory lie.
 ///

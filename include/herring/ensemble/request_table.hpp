@@ -7,6 +7,8 @@
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/credits.hpp"
 #include "herring/ensemble/due_queue.hpp"
+#include "herring/ensemble/early_places.hpp"
+#include "herring/ensemble/early_rows.hpp"
 #include "herring/ensemble/hedging.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/lateness.hpp"
@@ -32,8 +34,9 @@ struct table_options {
     std::size_t members = 0;  ///< at most member_set::capacity
     std::size_t replicas = 1; ///< of each member
     std::size_t in_flight = 64;
-    std::size_t credits = 0; ///< requests that a peer may have unanswered; 0: in_flight
-    std::size_t k = 1;       ///< of a request that gives none
+    std::size_t credits = 0;   ///< requests that a peer may have unanswered; 0: in_flight
+    std::size_t k = 1;         ///< of a request that gives none
+    std::int64_t early_ns = 0; ///< rows that come before they are expected are kept for so long; 0: none is
     quorum_tuning quorum{};
     hedging_tuning hedging{};
 };
@@ -43,7 +46,7 @@ struct table_options {
 ///
 /// Every call that takes a time first does what was due until then, so that what a request's answer is depends on the times of
 /// events only, not on how often the table is called. A row at the very end of a grace or deadline is late. After each call
-/// `next_hedge` and `next_decided` may have something.
+/// `next_hedge`, `next_decided` and `next_returned` may have something.
 ///
 /// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: that with the fewest unanswered
 ///          requests, which has a credit. Where they are fewer than k, or the deadline has passed, nobody is asked and the request
@@ -54,6 +57,8 @@ struct table_options {
 ///          *Probation*: a member is late for a request that ends by time, grace or deadline, without its row. One that was not
 ///          waited for, in a request that ended otherwise, is judged when its row comes: it is in time if that is before the end of
 ///          the grace. Losses, declines and refused rows are no verdict; a new connection of a member of one replica begins anew.
+///          *Early* rows, of ids that nobody has expected yet, are kept, `early_places` of each peer, the newest ones, until
+///          they are expected, too old, or their peer is lost. When they are expected they count as if they came then.
 ///          *Hedges*: `hedging.hpp`. A replica that is lost is replaced at once, within the budget, where another one is there.
 /// Units:   nanoseconds of one steady clock.
 /// Cost:    nothing is allocated after construction, `add_member` excepted. begin and decide: O(members); a row: O(log in_flight).
@@ -65,7 +70,7 @@ class request_table {
         : options_(with_credits(options)), pool_(options.in_flight, options.members),
           roster_(options.replicas, options_.credits, options.members), answers_(pool_, roster_, totals_),
           decisions_(pool_, roster_, totals_, options_.quorum),
-          hedges_(pool_, roster_, totals_, options_.hedging) {
+          hedges_(pool_, roster_, totals_, options_.hedging), early_(roster_, options_.early_ns) {
         lost_.reserve(options_.credits + options_.in_flight);
     }
     request_table(request_table const&) = delete;
@@ -85,6 +90,7 @@ class request_table {
     HERRING_SETUP void add_member() {
         roster_.add();
         pool_.grow(roster_.size());
+        early_.grow();
     }
     std::size_t members() const noexcept { return roster_.size(); }
     std::size_t replicas() const noexcept { return options_.replicas; }
@@ -111,6 +117,7 @@ class request_table {
         std::size_t const m = roster_.member_of(at);
         p.is = roster_peer::state::absent;
         ++roster_[m].counts.lost;
+        early_.lost(at, now);
         lost_.clear();
         p.owed.for_each([&](unanswered const& ask) {
             slot_index const s = pool_.find(ask.id);
@@ -164,6 +171,141 @@ class request_table {
 
     /// Takes a request. It may be decided when this returns.
     begun begin(request const& r, std::int64_t now) noexcept {
+        begun const b = begin_request(r, now);
+        if (r.expect && early_.any() && b.refused == outcome::full) take_early(b.id, now);
+        return b;
+    }
+    /// Peers that the request is to be sent to; none if it is expected.
+    std::span<peer_index const> asked(slot_index at) const noexcept {
+        return {pool_.asked(at), pool_[at].asked};
+    }
+
+    using arrival = ensembles::arrival;
+
+    /// A row has come in. If it is neither counted nor early, the caller gives its place back at once.
+    arrival row(peer_index at, std::uint64_t incarnation, std::uint64_t id, place_index place,
+                row_check check, std::int64_t now) noexcept {
+        advance(now);
+        arrival const is = take_row(at, incarnation, id, place, check, now);
+        if (is != arrival::early) return is;
+        return early_.keep(
+            {.id = id, .incarnation = incarnation, .came = now, .peer = at, .place = place, .check = check});
+    }
+    /// A peer answers that it does not answer a request.
+    void declined(peer_index at, std::uint64_t incarnation, std::uint64_t id, decline why,
+                  std::int64_t now) noexcept {
+        advance(now);
+        request_answer const a = answers_.take(at, incarnation, id, false);
+        if (a.is != arrival::counted) return;
+        ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
+        if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
+    }
+
+    /// Does what is due: ends of graces, deadlines, hedges.
+    void advance(std::int64_t now) noexcept {
+        if (now > now_) now_ = now;
+        while (due().time() <= now) {
+            slot_index const at = due().first();
+            request_slot& s = pool_[at];
+            std::int64_t const time = due().time();
+            if (time >= s.ends()) {
+                bool const in_grace = s.ends() < s.deadline;
+                decisions_.decide(at, s.counted >= s.k ? outcome::partial : outcome::failed, time,
+                                  in_grace ? ending::grace : ending::deadline);
+                continue;
+            }
+            s.hedge_at = never_ns;
+            for (std::size_t m = 0; m < s.members; ++m) {
+                asked_member& each = pool_.member(at, m);
+                if (each.hedge_at <= time) {
+                    each.hedge_at = never_ns;
+                    if (s.waits_for(each) && now < s.ends()) (void)hedges_.add(at, m, now);
+                }
+                s.hedge_at = std::min(s.hedge_at, each.hedge_at);
+            }
+            decisions_.reschedule(at);
+        }
+    }
+    /// When `advance` has something to do; `never_ns`.
+    std::int64_t next_event() const noexcept { return due().time(); }
+
+    /// A request that is to be sent to a second replica. False: none.
+    bool next_hedge(slot_index& at, peer_index& to) noexcept { return hedges_.next(at, to); }
+    /// An early row that is kept no longer and did not count: its place is the caller's again. False: none.
+    bool next_returned(early_row& row) noexcept { return early_.next_returned(row); }
+    /// A request that has been decided, each once, in the order of decisions. False: none.
+    bool next_decided(slot_index& at) noexcept { return decisions_.next(at); }
+
+    /// Ends a request that is not decided as cancelled. False: there is none with this id in the slot, or it is decided.
+    bool cancel(slot_index at, std::uint64_t id) noexcept {
+        if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
+        decisions_.decide(at, outcome::cancelled, now_, ending::other);
+        return true;
+    }
+    /// Ends all requests as closed, and refuses those to come.
+    void close(std::int64_t now) noexcept {
+        advance(now);
+        closed_ = true;
+        while (!due().empty())
+            decisions_.decide(due().first(), outcome::closed, now, ending::other); // all that are open
+    }
+    /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that was counted.
+    template <class Give> void release(slot_index at, Give&& give) noexcept {
+        if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
+        decisions_.unlink(at);
+        for (contribution const& row : contributions(at)) give(row.peer, row.place);
+        if (pool_[at].expected) early_.ended(pool_[at].id);
+        pool_.release(at);
+    }
+
+    // ---- what became of a decided request, until its release
+
+    /// The rows that counted, in roster order, whatever the outcome.
+    std::span<contribution const> contributions(slot_index at) const noexcept {
+        return {pool_.rows(at), pool_[at].is == request_slot::state::decided ? pool_[at].counted : 0};
+    }
+    outcome result(slot_index at) const noexcept { return pool_[at].how; }
+    bool is_decided(slot_index at) const noexcept { return pool_[at].is == request_slot::state::decided; }
+    member_set const& contributors(slot_index at) const noexcept { return pool_[at].contributors; }
+    miss why(slot_index at, std::size_t m) const noexcept {
+        return m < pool_[at].members ? pool_.member(at, m).why : miss::not_asked;
+    }
+    /// From the request's entry to the member's row, also if that came late; −1: none has come.
+    std::int64_t latency_ns(slot_index at, std::size_t m) const noexcept {
+        return m < pool_[at].members ? pool_.member(at, m).latency : -1;
+    }
+    /// From the request's entry to its decision.
+    std::int64_t decided_ns(slot_index at) const noexcept { return pool_[at].decided - pool_[at].entered; }
+    std::uint64_t id(slot_index at) const noexcept { return pool_[at].id; }
+    std::size_t k(slot_index at) const noexcept { return pool_[at].k; }
+
+    // ---- counters
+
+    std::size_t in_flight() const noexcept { return pool_.in_flight(); }
+    std::size_t unanswered_by(peer_index at) const noexcept { return roster_.peer(at).owed.used(); }
+    member_counters const& counters(std::size_t m) const noexcept { return roster_[m].counts; }
+    frontend_counters const& totals() const noexcept { return totals_; }
+    /// From sending a request to its row, late ones too.
+    time_window const& latencies(std::size_t m) const noexcept { return roster_[m].latencies; }
+    /// From a decision without the member to its row.
+    time_window const& lateness(std::size_t m) const noexcept { return roster_[m].lateness; }
+
+  private:
+    using ending = request_decisions::ending;
+
+    static table_options with_credits(table_options options) noexcept {
+        if (options.credits == 0) options.credits = options.in_flight;
+        return options;
+    }
+    due_queue const& due() const noexcept { return decisions_.due(); }
+    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
+
+    begun refuse(outcome how) noexcept {
+        ++totals_.ended[static_cast<std::size_t>(how)];
+        return {how, no_slot, 0};
+    }
+
+    begun begin_request(request const& r, std::int64_t now) noexcept {
         advance(now);
         if (closed_) return refuse(outcome::closed);
         if (r.expect && ((r.expected_id & slot_pool::sent_bit) != 0 || pool_.find(r.expected_id) != no_slot))
@@ -219,18 +361,10 @@ class request_table {
         decisions_.reschedule(at);
         return result;
     }
-    /// Peers that the request is to be sent to; none if it is expected.
-    std::span<peer_index const> asked(slot_index at) const noexcept {
-        return {pool_.asked(at), pool_[at].asked};
-    }
 
-    using arrival = ensembles::arrival;
-
-    /// A row has come in. If it is not counted, the caller gives its place back at once.
-    arrival row(peer_index at, std::uint64_t incarnation, std::uint64_t id, place_index place,
-                row_check check, std::int64_t now) noexcept {
-        advance(now);
-        request_answer const a = answers_.take(at, incarnation, id);
+    arrival take_row(peer_index at, std::uint64_t incarnation, std::uint64_t id, place_index place,
+                     row_check check, std::int64_t now) noexcept {
+        request_answer const a = answers_.take(at, incarnation, id, !closed_ && early_.may_keep(id));
         if (a.is != arrival::counted) return a.is;
         roster_member& m = roster_[roster_.member_of(at)];
         if (check != row_check::good) {
@@ -256,115 +390,14 @@ class request_table {
         if (a.asked != nullptr && a.asked->latency < 0) a.asked->latency = now - pool_[a.slot].entered;
         return arrival::late;
     }
-    /// A peer answers that it does not answer a request.
-    void declined(peer_index at, std::uint64_t incarnation, std::uint64_t id, decline why,
-                  std::int64_t now) noexcept {
-        advance(now);
-        request_answer const a = answers_.take(at, incarnation, id);
-        if (a.is != arrival::counted) return;
-        ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
-        if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
-    }
 
-    /// Does what is due: ends of graces, deadlines, hedges.
-    void advance(std::int64_t now) noexcept {
-        if (now > now_) now_ = now;
-        while (due().time() <= now) {
-            slot_index const at = due().first();
-            request_slot& s = pool_[at];
-            std::int64_t const time = due().time();
-            if (time >= s.ends()) {
-                bool const in_grace = s.ends() < s.deadline;
-                decisions_.decide(at, s.counted >= s.k ? outcome::partial : outcome::failed, time,
-                                  in_grace ? ending::grace : ending::deadline);
-                continue;
-            }
-            s.hedge_at = never_ns;
-            for (std::size_t m = 0; m < s.members; ++m) {
-                asked_member& each = pool_.member(at, m);
-                if (each.hedge_at <= time) {
-                    each.hedge_at = never_ns;
-                    if (s.waits_for(each) && now < s.ends()) (void)hedges_.add(at, m, now);
-                }
-                s.hedge_at = std::min(s.hedge_at, each.hedge_at);
-            }
-            decisions_.reschedule(at);
+    // Of a request that has begun, in the order in which they came.
+    void take_early(std::uint64_t id, std::int64_t now) noexcept {
+        for (early_row row; early_.take(id, now, row);) {
+            advance(now); // a grace of no time ends with the row before
+            early_.taken(row, take_row(row.peer, row.incarnation, id, row.place, row.check, now) ==
+                                  arrival::counted);
         }
-    }
-    /// When `advance` has something to do; `never_ns`.
-    std::int64_t next_event() const noexcept { return due().time(); }
-
-    /// A request that is to be sent to a second replica. False: none.
-    bool next_hedge(slot_index& at, peer_index& to) noexcept { return hedges_.next(at, to); }
-    /// A request that has been decided, each once, in the order of decisions. False: none.
-    bool next_decided(slot_index& at) noexcept { return decisions_.next(at); }
-
-    /// Ends a request that is not decided as cancelled. False: there is none with this id in the slot, or it is decided.
-    bool cancel(slot_index at, std::uint64_t id) noexcept {
-        if (at >= pool_.size() || !is_open(at) || pool_[at].id != id) return false;
-        decisions_.decide(at, outcome::cancelled, now_, ending::other);
-        return true;
-    }
-    /// Ends all requests as closed, and refuses those to come.
-    void close(std::int64_t now) noexcept {
-        advance(now);
-        closed_ = true;
-        while (!due().empty())
-            decisions_.decide(due().first(), outcome::closed, now, ending::other); // all that are open
-    }
-    /// Frees a decided slot: calls `give(peer_index, place_index)` for each row that was counted.
-    template <class Give> void release(slot_index at, Give&& give) noexcept {
-        if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
-        decisions_.unlink(at);
-        for (contribution const& row : contributions(at)) give(row.peer, row.place);
-        pool_.release(at);
-    }
-
-    // ---- what became of a decided request, until its release
-
-    /// The rows that counted, in roster order, whatever the outcome.
-    std::span<contribution const> contributions(slot_index at) const noexcept {
-        return {pool_.rows(at), pool_[at].is == request_slot::state::decided ? pool_[at].counted : 0};
-    }
-    outcome result(slot_index at) const noexcept { return pool_[at].how; }
-    bool is_decided(slot_index at) const noexcept { return pool_[at].is == request_slot::state::decided; }
-    member_set const& contributors(slot_index at) const noexcept { return pool_[at].contributors; }
-    miss why(slot_index at, std::size_t m) const noexcept {
-        return m < pool_[at].members ? pool_.member(at, m).why : miss::not_asked;
-    }
-    /// From the request's entry to the member's row, also if that came late; −1: none has come.
-    std::int64_t latency_ns(slot_index at, std::size_t m) const noexcept {
-        return m < pool_[at].members ? pool_.member(at, m).latency : -1;
-    }
-    /// From the request's entry to its decision.
-    std::int64_t decided_ns(slot_index at) const noexcept { return pool_[at].decided - pool_[at].entered; }
-    std::uint64_t id(slot_index at) const noexcept { return pool_[at].id; }
-    std::size_t k(slot_index at) const noexcept { return pool_[at].k; }
-
-    // ---- counters
-
-    std::size_t in_flight() const noexcept { return pool_.in_flight(); }
-    std::size_t unanswered_by(peer_index at) const noexcept { return roster_.peer(at).owed.used(); }
-    member_counters const& counters(std::size_t m) const noexcept { return roster_[m].counts; }
-    frontend_counters const& totals() const noexcept { return totals_; }
-    /// From sending a request to its row, late ones too.
-    time_window const& latencies(std::size_t m) const noexcept { return roster_[m].latencies; }
-    /// From a decision without the member to its row.
-    time_window const& lateness(std::size_t m) const noexcept { return roster_[m].lateness; }
-
-  private:
-    using ending = request_decisions::ending;
-
-    static table_options with_credits(table_options options) noexcept {
-        if (options.credits == 0) options.credits = options.in_flight;
-        return options;
-    }
-    due_queue const& due() const noexcept { return decisions_.due(); }
-    bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
-
-    begun refuse(outcome how) noexcept {
-        ++totals_.ended[static_cast<std::size_t>(how)];
-        return {how, no_slot, 0};
     }
 
     table_options options_;
@@ -374,6 +407,7 @@ class request_table {
     request_answers answers_;
     request_decisions decisions_;
     request_hedges hedges_;
+    early_rows early_;
     std::vector<slot_index> lost_; // scratch of `lost`
     std::int64_t now_ = 0;
     bool closed_ = false;

@@ -27,7 +27,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 ///
 /// Shape:   facts, and at 128 the member's sleep flag (a page) · the ring of answers · a place for each row: first those of
 ///          asks, then the spare ones.
-/// Memory:  4 KiB + ⌈64 · cells⌉ + ⌈(credits + 4) · stride + 4 KiB⌉ in pages; cells: a power of two above credits + 4; stride:
+/// Memory:  4 KiB + ⌈64 · cells⌉ + ⌈(credits + 8) · stride + 4 KiB⌉ in pages; cells: a power of two above credits + 8; stride:
 ///          row_bytes in two cache lines, in pages where it is a page or more.
 ///
 /// Rows that are folded together are read side by side. If they all began at the same offset in a page, each step would need

@@ -177,6 +177,9 @@ class shared_lane_frontend {
         }
     }
 
+    /// A row that came early stays in its place, which is a spare one: nothing.
+    void keep(place_index) noexcept {}
+
     bool wants_write() const noexcept { return false; }
     int descriptor() const noexcept { return lane_.descriptor(); }
     /// Before this end waits for `descriptor()`: asks the member to ring. False: there is something to poll.

@@ -7,6 +7,7 @@
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/ensemble/data_frames.hpp"
+#include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/frame_receiver.hpp"
 #include "herring/ensemble/frame_sender.hpp"
 #include "herring/ensemble/ids.hpp"
@@ -88,12 +89,12 @@ class tcp_lane {
     char error_[160] = {};
 };
 
-/// Places for rows that nobody asked for.
+/// Places for rows that nobody asked for, beside those that wait until they are expected.
 inline constexpr std::uint32_t tcp_spare_places = 4;
 
 /// The frontend's end, one a peer. A place goes with each request until its row was released or it was declined.
 ///
-/// Memory:  (credits + spare) · row_bytes, in cache lines, + request_bytes + 64 KiB at most.
+/// Memory:  (credits + spare + early_places) · row_bytes, in cache lines, + request_bytes + 64 KiB at most.
 /// Threads: one at a time.
 class tcp_lane_frontend {
   public:
@@ -101,8 +102,8 @@ class tcp_lane_frontend {
 
     HERRING_SETUP tcp_lane_frontend(detail::descriptor socket, lane_sizes const& sizes)
         : lane_(std::move(socket), sizes.credits, sizes.request_bytes, sizes.row_bytes),
-          request_bytes_(sizes.request_bytes), rows_(sizes.credits + spare, sizes.row_bytes),
-          sizes_(sizes.credits + spare), free_(0, sizes.credits + spare) {}
+          request_bytes_(sizes.request_bytes), rows_(places(sizes), sizes.row_bytes), sizes_(places(sizes)),
+          is_kept_(places(sizes)), free_(0, places(sizes)) {}
 
     /// Starts to send a request. Its bytes stay where they are until `detach(slot)`.
     ///
@@ -110,7 +111,7 @@ class tcp_lane_frontend {
     bool ask(slot_index slot, std::uint64_t id, std::uint64_t remaining_us,
              std::span<std::byte const> request) noexcept {
         if (lane_.is_broken() || request.size() > request_bytes_) return false;
-        if (owed_ + spare >= free_.count()) return false;
+        if (owed_ + spare + (kept_ < early_places ? early_places - kept_ : 0) >= free_.count()) return false;
         data_head const head{.kind = data_kind::ask,
                              .id = id,
                              .remaining_us = remaining_us,
@@ -144,7 +145,15 @@ class tcp_lane_frontend {
     std::span<std::byte const> row(place_index place) const noexcept {
         return rows_[place].first(sizes_[place]);
     }
-    void release(place_index place) noexcept { free_.give(place); }
+    void release(place_index place) noexcept {
+        kept_ -= std::exchange(is_kept_[place], false) ? 1 : 0;
+        free_.give(place);
+    }
+    /// A row that came early stays in its place: that is none of those of asks, until `release`.
+    void keep(place_index place) noexcept {
+        is_kept_[place] = true;
+        ++kept_;
+    }
 
     bool wants_write() const noexcept { return lane_.out.queued() != 0; }
     int descriptor() const noexcept { return lane_.descriptor(); }
@@ -154,6 +163,10 @@ class tcp_lane_frontend {
     std::string_view error() const noexcept { return lane_.error(); }
 
   private:
+    static std::size_t places(lane_sizes const& sizes) noexcept {
+        return std::size_t{sizes.credits} + spare + early_places;
+    }
+
     template <class Sink> landing begin(data_head const& head, Sink& sink) noexcept {
         if (head.kind == data_kind::declined) return {landing::action::land};
         if (head.kind != data_kind::row) return {};
@@ -182,7 +195,9 @@ class tcp_lane_frontend {
     std::size_t request_bytes_;
     place_memory rows_;
     fixed_array<std::uint32_t> sizes_; // of the rows
+    fixed_array<bool> is_kept_;        // by place
     free_places free_;
+    std::size_t kept_ = 0;
     std::size_t owed_ = 0;    // requests without an answer
     place_index landing_ = 0; // of the row that is being read
 };

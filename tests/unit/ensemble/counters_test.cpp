@@ -16,6 +16,7 @@ TEST_CASE("counters: by reason") {
     CHECK(c.missing_for(herring::miss::expired) == 0);
     CHECK(c.declined_for(herring::decline::overloaded) == 2);
     CHECK(c.refused() == 5);
+    CHECK(c != herring::member_counters{});
     herring::frontend_counters f;
     f.ended[static_cast<std::size_t>(herring::outcome::busy)] = 7;
     CHECK(f.ended_as(herring::outcome::busy) == 7);

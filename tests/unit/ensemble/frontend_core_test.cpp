@@ -405,6 +405,82 @@ TEST_CASE("ensemble frontend: contributions that nobody asked for") {
     CHECK(a.values()[0] == 7);
 }
 
+TEST_CASE("ensemble frontend: rows that come before they are expected") {
+    auto o = options_for(3);
+    o.early_rows = 60s;
+    fixture<> f(std::move(o));
+    auto const row_of = [](member& m, std::uint64_t id, float number) {
+        float const row[elements] = {number, 0, 0, 0};
+        m.contribute(id, row);
+    };
+    auto const early = [&](std::size_t m) { return f.front.counters(m).early; };
+    int const fd = f.front.descriptor();
+    auto const until = [&](auto&& holds) { // an event loop reads what has come
+        auto const end = std::chrono::steady_clock::now() + 30s;
+        while (!holds()) {
+            REQUIRE(std::chrono::steady_clock::now() < end);
+            pollfd p{fd, POLLIN, 0};
+            (void)::poll(&p, 1, 10);
+            f.front.poll();
+        }
+    };
+    for (unsigned m = 0; m < 3; ++m) row_of(f.join(m), 7, float(1 << m));
+    until([&] { return early(0) == 1 && early(1) == 1 && early(2) == 1; });
+    {
+        auto const a = f.front.expect(7, 60s, {.k = 2, .among = member_set{0, 2}});
+        CHECK(a.outcome() == outcome::full);
+        CHECK(a.contributors() == member_set{0, 2});
+        CHECK(a.why(1) == miss::not_asked);
+        CHECK(a.values()[0] == 5);
+        CHECK(f.front.counters(0).early_answered == 1);
+        CHECK(f.front.counters(1).stale == 1); // its row is gone
+    }
+    // What comes for a request that has ended is late, not early.
+    row_of(*f.members[1], 7, 100);
+    until([&] { return f.front.counters(1).stale == 2; });
+    CHECK(early(1) == 1);
+
+    // Of more rows than there are places the oldest go; places of requests stay free.
+    for (std::uint64_t id = 10; id < 30; ++id) {
+        row_of(*f.members[0], id, float(id));
+        until([&] { return early(0) == id - 8; });
+    }
+    CHECK(f.front.counters(0).early_evicted == 16);
+    CHECK(f.front.expect(25, 0ns).outcome() == outcome::failed);
+    CHECK(f.front.expect(25, 1ms).outcome() == outcome::failed); // evicted
+    for (std::uint64_t id = 26; id < 30; ++id) CHECK(f.front.expect(id, 60s).values()[0] == float(id));
+    CHECK(f.front.counters(0).early_answered == 5);
+
+    // Rows of an earlier incarnation are not those of the next one, whether its end is told or not.
+    for (bool const told : {true, false}) {
+        row_of(*f.members[2], told ? 40 : 41, 1);
+        until([&] { return early(2) == (told ? 2 : 3); });
+        if (told) f.lose(2);
+        auto const old = std::move(f.members[2]);
+        f.join(2, told ? 2 : 3);
+        auto const a = f.front.expect(told ? 40 : 41, 1ms, {.among = member_set{2}});
+        CHECK(a.outcome() == outcome::failed);
+        CHECK(a.why(2) == miss::expired);
+    }
+    CHECK(f.front.counters(2).early_answered == 1);
+    CHECK(has(f.front.prometheus(), "member_early_rows_total"));
+}
+TEST_CASE("ensemble frontend: early rows are kept for so long; where they are not wanted, not at all") {
+    for (auto const age : {1ms, 0ms}) {
+        auto o = options_for(1);
+        o.early_rows = age;
+        fixture<> f(std::move(o));
+        float const row[elements] = {7, 0, 0, 0};
+        f.join(0).contribute(77, row);
+        (void)f.front.descriptor();
+        while (f.front.counters(0).early + f.front.counters(0).stale == 0) f.front.poll();
+        CHECK(f.front.counters(0).early == (age > 0ms ? 1 : 0));
+        std::this_thread::sleep_for(5ms);
+        CHECK(f.front.expect(77, 1ms).outcome() == outcome::failed);
+        CHECK(f.front.counters(0).early_expired == f.front.counters(0).early);
+    }
+}
+
 template <class Waiting> void many_threads(int threads, int requests) {
     fixture<Waiting> f(3);
     for (unsigned m = 0; m < 3; ++m) f.join(m).serve(float(10 * m));

@@ -27,6 +27,10 @@ frontend_metrics sample(std::vector<member_metrics>& members) {
     members[0].counts.missing[static_cast<std::size_t>(herring::miss::late)] = 2;
     members[0].counts.declined[static_cast<std::size_t>(herring::decline::overloaded)] = 1;
     members[0].counts.refused_rows[static_cast<std::size_t>(row_check::no_mass)] = 3;
+    members[0].counts.early = 7;
+    members[0].counts.early_answered = 4;
+    members[0].counts.early_evicted = 2;
+    members[0].counts.early_expired = 1;
     members[0].latency = {1'000'000, 2'000'000, 1'500'000'000};
     members[0].latencies = 9;
     members[0].latencies_sum_ns = 12'000'000'001;
@@ -61,6 +65,11 @@ TEST_CASE("prometheus: counters, by label") {
     CHECK(has(
         text,
         "herring_ensemble_member_refused_rows_total{ensemble=\"digits\",member=\"a\",reason=\"no mass\"} 3"));
+    CHECK(has(text, "herring_ensemble_member_early_rows_total{ensemble=\"digits\",member=\"a\"} 7"));
+    for (char const* const end : {"reason=\"answered\"} 4", "reason=\"evicted\"} 2", "reason=\"expired\"} 1"})
+        CHECK(has(text, std::string("herring_ensemble_member_early_rows_ended_total{ensemble=\"digits\","
+                                    "member=\"a\",") +
+                            end));
     CHECK(has(text, "# TYPE herring_ensemble_member_latency_seconds summary"));
     CHECK(has(text, "herring_ensemble_member_latency_seconds{ensemble=\"digits\",member=\"a\",quantile=\"0."
                     "5\"} 0.001000000"));
@@ -99,7 +108,7 @@ TEST_CASE("prometheus: every line is a comment or a sample, no series comes twic
             CHECK(line.find_first_not_of("0123456789.", end + 2) == std::string::npos);
         }
     }
-    CHECK(types.size() == 20);
+    CHECK(types.size() == 22);
 }
 
 TEST_CASE("prometheus: a file is replaced as a whole, and one that cannot be leaves nothing") {

@@ -38,6 +38,11 @@ struct bench {
     arrival row(peer_index peer, std::uint64_t id, std::int64_t now, row_check check = row_check::good) {
         return table.row(peer, 100 + peer, id, 7 + peer, check, now);
     }
+    std::vector<place_index> returned() {
+        std::vector<place_index> all;
+        for (early_row row; table.next_returned(row);) all.push_back(row.place);
+        return all;
+    }
     void decline_it(peer_index peer, std::uint64_t id, std::int64_t now) {
         table.declined(peer, 100 + peer, id, decline::overloaded, now);
     }
@@ -636,6 +641,49 @@ TEST_CASE("request_table: asked is answered and missed") {
     CHECK(b.table.counters(1).late == 1);
     CHECK(b.table.totals().late_rows == 1);
     CHECK(b.table.lateness(1).percentile(50) == time_window::rounded(8 * ms - 150 * us));
+}
+
+TEST_CASE("request_table: an early row counts when it is expected, if it is not too old by then") {
+    for (std::int64_t const at : {3 * ms - 1, 3 * ms}) {
+        bench b({.members = 2, .k = 1, .early_ns = 2 * ms});
+        CHECK(b.row(1, 5, 1 * ms) == arrival::early);
+        CHECK(b.row(1, 5, 1 * ms) == arrival::duplicate);
+        CHECK(b.table.counters(1).early == 1);
+        CHECK(b.table.next_event() == never_ns);
+        auto const r = b.expect(5, at);
+        bool const in_time = at < 3 * ms;
+        CHECK(b.table.counters(1).early_answered == (in_time ? 1 : 0));
+        CHECK(b.table.counters(1).early_expired == (in_time ? 0 : 1));
+        CHECK(b.returned() == (in_time ? std::vector<place_index>{} : std::vector<place_index>{8}));
+        b.table.advance(20 * ms);
+        REQUIRE(b.decided() == std::vector<slot_index>{r.slot});
+        CHECK(b.table.result(r.slot) == (in_time ? outcome::partial : outcome::failed));
+        CHECK(b.table.contributors(r.slot) == (in_time ? member_set{1} : member_set{}));
+        if (in_time) CHECK(b.table.latency_ns(r.slot, 1) == 0);
+    }
+}
+
+TEST_CASE("request_table: early rows of a peer that is lost, and those that did not pass their check") {
+    bench b({.members = 3, .k = 1, .early_ns = 2 * ms});
+    CHECK(b.row(0, 5, 0) == arrival::early);
+    CHECK(b.row(1, 5, 0, row_check::not_a_number) == arrival::early);
+    CHECK(b.row(2, 5, 0) == arrival::early);
+    b.table.admitted(0, 200, us); // another process
+    CHECK(b.returned() == std::vector<place_index>{7});
+    auto const r = b.expect(5, 2 * us);
+    CHECK(b.returned() == std::vector<place_index>{8});
+    CHECK(b.table.counters(1).refused() == 1);
+    b.table.advance(20 * ms);
+    CHECK(b.table.contributors(r.slot) == member_set{2});
+    CHECK(b.table.why(r.slot, 0) == miss::late);
+    CHECK(b.table.why(r.slot, 1) == miss::refused_row);
+    b.free(r.slot);
+    // Of a request that has ended lately, of one that the frontend sends, of nobody's, after the end: none is kept.
+    CHECK(b.row(2, 5, 20 * ms) == arrival::stale);
+    CHECK(b.row(2, std::uint64_t{1} << 63 | 9, 20 * ms) == arrival::stale);
+    CHECK(b.row(2, 0, 20 * ms) == arrival::stale);
+    b.table.close(20 * ms);
+    CHECK(b.row(2, 6, 20 * ms) == arrival::stale);
 }
 
 } // namespace ensemble_request_table_test

@@ -188,6 +188,48 @@ template <class Waiting> struct ensemble {
     }
 };
 
+TEST_CASE("shared lane, cores: rows that come before they are expected") {
+    ensemble<waiting::adaptive> e(2);
+    for (std::size_t m = 0; m < 2; ++m) e.connect(m);
+    float const fill = 3;
+    auto const contribute = [&](std::size_t m, std::uint64_t id) {
+        return e.members[m].core->contribute(id, [&](std::span<float> row) {
+            for (float& each : row) each = fill * static_cast<float>(id);
+        });
+    };
+    (void)e.front.descriptor();
+    auto const read = [&](std::size_t m, std::uint64_t rows) {
+        auto const end = std::chrono::steady_clock::now() + 30s;
+        while (e.front.counters(m).early < rows && std::chrono::steady_clock::now() < end) e.front.poll();
+        REQUIRE(e.front.counters(m).early == rows);
+    };
+    for (std::uint64_t id = 1; id <= 20; ++id) { // the oldest go, so that there is always room for the next
+        REQUIRE(contribute(0, id) == 1);
+        read(0, id);
+    }
+    CHECK(e.front.counters(0).early_evicted == 16);
+    REQUIRE(contribute(1, 18) == 1);
+    read(1, 1);
+    {
+        auto const a = e.front.expect(18, 60s, {.k = 2});
+        CHECK(a.outcome() == outcome::full);
+        CHECK(e.is_right(a, 54));
+    }
+    // Another incarnation of the same member: nothing of the one before counts.
+    e.lose(0);
+    e.connect(0);
+    CHECK(e.front.expect(19, 1ms, {.k = 2}).outcome() == outcome::failed);
+    CHECK(e.front.counters(0).early_answered == 1);
+    for (std::uint64_t id = 30; id < 50; ++id) { // before or after, and places come back
+        std::thread other([&] { CHECK(contribute(0, id) == 1); });
+        REQUIRE(contribute(1, id) == 1);
+        auto const a = e.front.expect(id, 60s, {.k = 2});
+        other.join();
+        REQUIRE(a.outcome() == outcome::full);
+        CHECK(e.is_right(a, static_cast<std::uint32_t>(3 * id)));
+    }
+}
+
 constexpr std::uint32_t rounds = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 200 : 1000;
 
 template <class Waiting> void all_answer() {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -75,6 +76,7 @@ class table_reference {
         if (!peers[p].connected) return;
         peers[p] = {};
         ++history[p / o.replicas].lost;
+        drop_early(now, [&](early_row const& each) { return each.peer == p; });
         bool reachable = false;
         for (peer_index q = 0; q < peers.size(); ++q)
             reachable |= q / o.replicas == p / o.replicas && peers[q].connected;
@@ -147,14 +149,38 @@ class table_reference {
             accrue();
         }
         all.push_back(r);
+        std::ptrdiff_t const at = static_cast<std::ptrdiff_t>(all.size()) - 1;
         if (hopeless) decide(all.back(), outcome::failed, now, false);
-        return static_cast<std::ptrdiff_t>(all.size()) - 1;
+        if (!q.expect) return at;
+        std::vector<early_row> came; // in this order
+        std::copy_if(early.begin(), early.end(), std::back_inserter(came),
+                     [&](early_row const& each) { return each.id == q.expected_id; });
+        std::erase_if(early, [&](early_row const& each) { return each.id == q.expected_id; });
+        for (early_row const& each : came) {
+            events& h = history[each.peer / o.replicas];
+            if (now - each.came >= o.early_ns)
+                ++h.early_expired;
+            else if (row(each.peer, each.incarnation, each.id, each.place, each.check, now) ==
+                     request_table::arrival::counted) {
+                ++h.early_answered;
+                continue;
+            }
+            returned.push_back(each);
+        }
+        return at;
+    }
+    void release(request& r) {
+        r.released = true;
+        if (r.expected) ended.push_back(r.id);
     }
 
     request_table::arrival row(peer_index p, std::uint64_t incarnation, std::uint64_t id, place_index place,
                                row_check check, std::int64_t now) {
         using arrival = request_table::arrival;
         run_until(now);
+        bool const here = p < peers.size() && peers[p].connected && peers[p].incarnation == incarnation;
+        if (o.early_ns > 0 && !closed && here && id != 0 && id >> 63 == 0 && live(id) == nullptr)
+            return keep({id, incarnation, now, p, place, check, 0});
         found const f = find(p, incarnation, id);
         if (f.is != arrival::counted) return f.is;
         std::size_t const member = p / o.replicas;
@@ -285,6 +311,10 @@ class table_reference {
         c.stale = h.stale;
         c.duplicate = h.duplicate;
         c.lost = h.lost;
+        c.early = h.early;
+        c.early_answered = h.early_answered;
+        c.early_evicted = h.early_evicted;
+        c.early_expired = h.early_expired;
         std::copy(std::begin(h.declined), std::end(h.declined), c.declined);
         std::copy(std::begin(h.refused), std::end(h.refused), c.refused_rows);
         return c;
@@ -296,7 +326,9 @@ class table_reference {
         return n;
     }
 
-    std::deque<request> all; // in the order of their beginning
+    std::deque<request> all;      // in the order of their beginning
+    std::vector<early_row> early; // kept, in the order in which they came
+    std::vector<early_row> returned;
 
   private:
     struct connection {
@@ -306,6 +338,7 @@ class table_reference {
     struct events {
         std::vector<bool> verdicts; // in time or late
         std::vector<std::int64_t> latencies;
+        std::uint64_t early = 0, early_answered = 0, early_evicted = 0, early_expired = 0;
         std::uint64_t late = 0, stale = 0, duplicate = 0, lost = 0, declined[declines] = {},
                       refused[row_checks] = {};
     };
@@ -318,6 +351,43 @@ class table_reference {
         std::size_t request_at, member, sent_at;
     };
 
+    // Those that are too old expire, whatever becomes of them else.
+    template <class Which> void drop_early(std::int64_t now, Which&& which) {
+        for (early_row const& each : early)
+            if (which(each)) {
+                history[each.peer / o.replicas].early_expired += now - each.came >= o.early_ns ? 1 : 0;
+                returned.push_back(each);
+            }
+        std::erase_if(early, which);
+    }
+    request_table::arrival keep(early_row const& row) {
+        using arrival = request_table::arrival;
+        events& h = history[row.peer / o.replicas];
+        auto const of_peer = [&](early_row const& each) { return each.peer == row.peer; };
+        drop_early(row.came, [&](early_row const& each) {
+            return of_peer(each) && row.came - each.came >= o.early_ns;
+        });
+        std::size_t const first = ended.size() > early_rows::recent ? ended.size() - early_rows::recent : 0;
+        if (std::find(ended.begin() + static_cast<std::ptrdiff_t>(first), ended.end(), row.id) !=
+            ended.end()) {
+            ++h.stale;
+            return arrival::stale;
+        }
+        for (early_row const& each : early)
+            if (of_peer(each) && each.id == row.id) {
+                ++h.duplicate;
+                return arrival::duplicate;
+            }
+        if (std::count_if(early.begin(), early.end(), of_peer) == early_places) {
+            auto const oldest = std::find_if(early.begin(), early.end(), of_peer);
+            returned.push_back(*oldest);
+            early.erase(oldest);
+            ++h.early_evicted;
+        }
+        early.push_back(row);
+        ++h.early;
+        return arrival::early;
+    }
     request* live(std::uint64_t id) {
         for (request& r : all)
             if (r.id == id && !r.released) return &r;
@@ -487,6 +557,7 @@ class table_reference {
     std::vector<connection> peers;
     std::vector<events> history;
     std::vector<pending> hedges;
+    std::vector<std::uint64_t> ended; // ids of expected requests that were released
     std::vector<outcome> refusals;
     std::uint64_t tokens = 0; // hundredths of a hedge
     std::int64_t clock = 0;

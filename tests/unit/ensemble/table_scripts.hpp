@@ -25,7 +25,7 @@ class table_script {
 
     /// What the script has met, so that a test sees that it met everything.
     struct seen {
-        std::uint64_t outcomes[herring::outcomes] = {}, whys[misses] = {}, arrivals[5] = {}, hedges = 0,
+        std::uint64_t outcomes[herring::outcomes] = {}, whys[misses] = {}, arrivals[6] = {}, hedges = 0,
                       withdrawn = 0, probations = 0;
     };
 
@@ -38,7 +38,7 @@ class table_script {
         }
         if (wrong_.empty()) finish();
         for (int i = 0; i < herring::outcomes; ++i) met.outcomes[i] += table_.totals().ended[i];
-        for (int i = 0; i < 5; ++i) met.arrivals[i] += arrivals_[i];
+        for (int i = 0; i < 6; ++i) met.arrivals[i] += arrivals_[i];
         return wrong_.empty() ? std::string() : trace_ + wrong_;
     }
 
@@ -136,7 +136,8 @@ class table_script {
         }
         if (die(6) == 0) {
             q.expect = true;
-            q.expected_id = die(6);
+            q.expected_id = die(3) == 0 ? die(6) : early_id();
+            first_early_ += die(2);
         }
         auto const b = table_.begin(q, now_);
         outcome why = outcome::full;
@@ -155,8 +156,10 @@ class table_script {
     }
     void answer(peer_index p, bool row) {
         if (ids_.empty()) return;
-        std::uint64_t const id =
-            die(25) == 0 ? random() : ids_[ids_.size() - 1 - die(std::min<std::size_t>(ids_.size(), 6))];
+        std::uint64_t const id = die(25) == 0 ? random()
+                                 : row && die(5) == 0
+                                     ? early_id()
+                                     : ids_[ids_.size() - 1 - die(std::min<std::size_t>(ids_.size(), 6))];
         incarnation_.resize(std::max<std::size_t>(incarnation_.size(), p + 1));
         std::uint64_t const from = die(30) == 0 ? random() % 8 : incarnation_[p];
         note(row ? "row" : "decline", p, "of", id & 0xffff);
@@ -192,13 +195,35 @@ class table_script {
                 ++given;
             });
             expect(given == rows.size(), "places are not given back");
-            reference_.all[r.at].released = true;
+            reference_.release(reference_.all[r.at]);
             live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
             return;
         }
     }
 
+    // Of one of the next requests that are expected, or of the last ones.
+    std::uint64_t early_id() { return first_early_ + die(6); }
+    void look_at_returned() {
+        std::vector<early_row> all;
+        for (early_row row; table_.next_returned(row);) all.push_back(row);
+        auto& due = reference_.returned;
+        auto const same = [](early_row const& a, early_row const& b) {
+            return a.peer == b.peer && a.place == b.place && a.incarnation == b.incarnation && a.id == b.id;
+        };
+        expect(std::is_permutation(all.begin(), all.end(), due.begin(), due.end(), same), [&] {
+            std::string words = "early rows that are given back:";
+            for (early_row const& row : all)
+                words += " " + std::to_string(row.id) + " of " + std::to_string(row.peer);
+            words += ", by the history:";
+            for (early_row const& row : due)
+                words += " " + std::to_string(row.id) + " of " + std::to_string(row.peer);
+            return words;
+        });
+        due.clear();
+    }
+
     void look(seen& met) {
+        look_at_returned();
         if (die(4) != 0) { // the caller may be late
             auto const hedges = reference_.take_hedges();
             slot_index slot = 0;
@@ -291,7 +316,8 @@ class table_script {
     std::vector<std::uint64_t> incarnation_; // by peer
     std::vector<std::uint64_t> ids_;
     std::vector<live_request> live_;
-    std::uint64_t arrivals_[5] = {};
+    std::uint64_t first_early_ = 100;
+    std::uint64_t arrivals_[6] = {};
     std::string trace_, wrong_;
 };
 
@@ -316,6 +342,8 @@ inline table_options random_options(std::uint64_t seed, quorum_tuning const& quo
     o.credits = die(4);
     o.k = k > 0 ? k : 1 + die(o.members);
     o.quorum = quorum;
+    static constexpr std::int64_t ages[] = {0, 150'000, 3'000'000};
+    o.early_ns = ages[die(3)];
     static constexpr std::uint32_t percents[] = {0, 5, 50, 100};
     o.hedging = {.percent = percents[die(4)],
                  .floor_us = static_cast<std::uint32_t>(die(3) * 50),

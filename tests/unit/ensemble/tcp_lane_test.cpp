@@ -226,20 +226,20 @@ TEST_CASE(
         std::memcpy(lane.member.row(place).data(), row.data(), row.size());
         REQUIRE(lane.member.send(id, place, row.size()));
     };
-    for (std::uint64_t id = 1; id <= 10; ++id) { // eight places, and they are not given back
+    for (std::uint64_t id = 1; id <= 14; ++id) { // twelve places, and they are not given back
         contribute(id);
         lane.poll();
     }
-    lane.until([&] { return lane.got.rows.size() + lane.got.declines.size() == 10; });
-    REQUIRE(lane.got.rows.size() == 8);
-    CHECK(lane.got.declines[0].id == 9);
+    lane.until([&] { return lane.got.rows.size() + lane.got.declines.size() == 14; });
+    REQUIRE(lane.got.rows.size() == 12);
+    CHECK(lane.got.declines[0].id == 13);
     CHECK(lane.got.declines[0].reason == decline::overloaded);
     for (auto const& row : lane.got.rows) {
         CHECK(copy_of(lane.front.row(row.place)) == payload(100, row.id));
         lane.front.release(row.place);
     }
     contribute(7);
-    lane.until([&] { return lane.got.rows.size() == 9; });
+    lane.until([&] { return lane.got.rows.size() == 13; });
     CHECK(lane.got.rows.back().row == payload(100, 7));
 }
 
@@ -279,6 +279,26 @@ TEST_CASE("ensemble tcp lane: a place goes with each request, so that its row al
     }
     for (slot_index slot = 0; slot < 4; ++slot) REQUIRE(lane.front.ask(slot, slot, 5, request));
     CHECK_FALSE(lane.front.ask(4, 4, 5, request));
+}
+
+TEST_CASE("ensemble tcp lane: rows that came early take no place of a request's") {
+    both_ends lane(kind::local);
+    auto const request = payload(10, 1);
+    for (std::uint64_t id = 1; id <= 4; ++id) {
+        place_index place = 0;
+        REQUIRE(lane.member.take(place));
+        REQUIRE(lane.member.send(id, place, 10));
+        lane.until([&] { return lane.got.rows.size() == id; });
+        lane.front.keep(lane.got.rows.back().place);
+    }
+    for (slot_index slot = 0; slot < 4; ++slot) REQUIRE(lane.front.ask(slot, slot, 5, request));
+    CHECK_FALSE(lane.front.ask(4, 4, 5, request));
+    for (auto const& row : lane.got.rows) lane.front.release(row.place);
+    CHECK_FALSE(lane.front.ask(4, 4, 5, request)); // nor do places that are free of them
+    lane.until([&] { return lane.jobs.all.size() == 4; });
+    for (auto const& job : lane.jobs.all) lane.answer(job, payload(5000, job.id));
+    lane.until([&] { return lane.got.rows.size() == 8; });
+    CHECK_FALSE(lane.front.ask(4, 4, 5, request)); // answers hold all places of requests
 }
 
 TEST_CASE(
