@@ -234,8 +234,9 @@ template <class Format, class Lanes, class Control> class frontend_engine {
             links.watch_writes(*l);
             return;
         }
-        if (l->error().empty()) // no place is left for its row: answers hold them
-            table.declined(peer, l->serial(), r.id, decline::overloaded, now);
+        if (l->error()
+                .empty()) // answers hold the places of rows, or the member has fewer credits than others
+            table.unsent(peer, l->serial(), r.id, now);
         else
             links.broken(peer);
     }

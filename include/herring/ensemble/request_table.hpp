@@ -201,6 +201,13 @@ class request_table {
         if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
     }
 
+    /// A request could not be sent to a peer that it was to be sent to: no place is left for its row. The member has not declined.
+    void unsent(peer_index at, std::uint64_t incarnation, std::uint64_t id, std::int64_t now) noexcept {
+        advance(now);
+        request_answer const a = answers_.take(at, incarnation, id, false);
+        if (a.is == arrival::counted && a.last()) decisions_.gone(a.slot, *a.asked, miss::no_credit, now);
+    }
+
     /// Does what is due: ends of graces, deadlines, hedges.
     void advance(std::int64_t now) noexcept {
         if (now > now_) now_ = now;

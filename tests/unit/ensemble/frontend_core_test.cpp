@@ -348,6 +348,34 @@ TEST_CASE("ensemble frontend: busy until an answer goes") {
     CHECK(f.front.ask(bytes(9), 10s).values()[0] == 9);
 }
 
+TEST_CASE(
+    "ensemble frontend: a member with fewer credits than others is not sent more, and has declined nothing") {
+    fixture<> f(1);
+    int ends[2] = {-1, -1};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    descriptor const other(ends[1]); // reads nothing
+    ensembles::lane_ends mine;
+    mine.socket = ends[0];
+    f.front.core().members().admitted(0, 1, 2, std::move(mine)); // the others have 8
+    (void)f.front.descriptor();
+    for (std::uint64_t cookie = 0; cookie < 2; ++cookie)
+        REQUIRE(f.front.submit(bytes(0), 60s, cookie).accepted());
+    auto const a = f.front.ask(bytes(0), 60s);
+    CHECK(a.outcome() == outcome::failed);
+    CHECK(a.why(0) == miss::no_credit);
+    auto const counts = f.front.counters(0);
+    CHECK(counts.missing_for(miss::no_credit) == 1);
+    CHECK(counts.missing_for(miss::declined) == 0);
+    CHECK(counts.declined_for(decline::overloaded) == 0);
+    CHECK(counts.missed == 1);
+    CHECK(has(f.front.prometheus(), "reason=\"no credit\"} 1"));
+    f.front.close();
+    frontend_of<waiting::adaptive>::answer closed;
+    std::uint64_t cookie = 0;
+    while (f.front.next_done(closed, cookie)) CHECK(closed.outcome() == outcome::closed);
+    CHECK(cookie == 1);
+}
+
 TEST_CASE("ensemble frontend: a subset, weights, and what is refused") {
     fixture<> f(3);
     for (unsigned m = 0; m < 3; ++m) f.join(m).serve(float(m + 1));
