@@ -15,6 +15,7 @@
 #include "herring/range.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
+#include "herring/session/training.hpp"
 #include "herring/step/call_forms.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
@@ -73,6 +74,9 @@ class basic_reducer
     static constexpr bool on_device = store::on_device;
     static constexpr bool rule_is_named = detail::rule<typename Pack::update>::is_named;
 
+    static constexpr bool updates = session::updates;
+    using training_type = detail::training<typename Pack::optimizer>;
+
   public:
     using element_type = element;
     using pack = Pack;
@@ -93,6 +97,7 @@ class basic_reducer
         try {
             session_.connect(std::forward<TransportArguments>(arguments)...);
             parts_.emplace(session_, session_.node(), session_.trace(), calls_);
+            if constexpr (updates) training_.set(session_, {});
             session_.open(parts_->steps.ledger().ready());
         } catch (...) {
             detail::announce_and_rethrow(ranks);
@@ -298,6 +303,75 @@ class basic_reducer
     /// What this rank owns of it.
     range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().rank()); }
 
+    // ---- with an optimizer: `wait()` leaves the updated weights, and tensors have no result -----------------------------
+
+    /// The optimizer's hyper values: an aggregate of doubles.
+    using hyper_type = typename training_type::hyper;
+
+    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only; the
+    /// optimizer's state is 0 again, and its steps count from 1. Collective, between steps.
+    ///
+    /// Shape:    layout[i].elements elements. Tensors are unspecified afterwards.
+    /// Cost:     a broadcast of the model, and a barrier.
+    /// Blocks:   at most `world::default_timeout()` each.
+    /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
+    ///           ends the world.
+    template <class Fill> void start(int root, Fill&& fill) requires(updates) {
+        detail::call const here(calls_, "start");
+        if (failure const* const why = session_.failed()) throw error(*why);
+        parts_->steps.check_between_steps("start");
+        world& ranks = session_.ranks();
+        detail::check_root(calls_, "start", root, ranks.size());
+        std::byte* const memory = session_.node().memory();
+        if (ranks.rank() == root) {
+            try {
+                for (std::size_t i = 0; i < size(); ++i)
+                    fill(i, std::span<element>(reinterpret_cast<element*>(parts_->steps.tensor(i)),
+                                               plan().tensors[i].elements));
+            } catch (...) {
+                detail::announce_and_rethrow(ranks, "start");
+            }
+        }
+        using share = detail::collective_program::share;
+        status const ended =
+            parts_->collectives.run(session_,
+                                    {.operation = session::template number_of<operations::broadcast>(),
+                                     .name = "start",
+                                     .gives = share::root,
+                                     .takes = share::not_root,
+                                     .root = root},
+                                    memory, memory, plan().elements, detail::deadline_in(default_timeout()));
+        session_.rethrow_of_handlers();
+        ended.value();
+        training_.start(session_, memory);
+        ranks.barrier(); // the node's copy is there before anyone reads it
+    }
+
+    /// The weights of tensor i: one copy for all ranks of a node that share memory.
+    ///
+    /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
+    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start`.
+    std::span<element const> weights(std::size_t i) requires(updates) {
+        (void)parts_->steps.tensor(i); // checks i
+        check_started("weights");
+        placed_tensor const& at = plan().tensors[i];
+        bucket const& in = plan().buckets[at.bucket];
+        return {reinterpret_cast<element const*>(session_.weights_of_bucket(at.bucket)) +
+                    (at.offset - in.offset),
+                at.elements};
+    }
+
+    /// The hyper values in force.
+    hyper_type const& hyper() const noexcept requires(updates) { return training_.values(); }
+    /// Replaces all of them, for the steps from now on: between steps, and alike on all ranks.
+    ///
+    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next step ends in `mismatch`.
+    void set(hyper_type const& values) requires(updates) {
+        detail::call const here(calls_, "set");
+        parts_->steps.check_between_steps("set");
+        training_.set(session_, values);
+    }
+
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }
     herring::counters counters() const noexcept { return session_.counters(); }
@@ -310,20 +384,29 @@ class basic_reducer
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
 
+    void check_started(char const* operation) requires(updates) {
+        if (!training_.started()) [[unlikely]]
+            calls_.throw_misuse(errc::bad_state, operation,
+                                {"there are no weights yet; call start(root, fill) on all ranks first"});
+    }
     void make_ready(std::size_t i, stream written_in) {
         detail::call const here(calls_, "ready");
+        if constexpr (updates) check_started("ready");
         parts_->steps.check_ready(i, written_in);
         parts_->steps.ready(session_, i, nullptr, written_in);
     }
     void make_ready(std::size_t i, element* inout, std::size_t elements, stream written_in) {
         auto const at = reinterpret_cast<typename store::pointer>(inout);
         detail::call const here(calls_, "ready");
+        if constexpr (updates) check_started("ready");
         parts_->steps.check_ready(i, at, elements, written_in);
         parts_->steps.ready(session_, i, at, written_in);
     }
     status end_step(stream read_in, time_point deadline) {
         detail::call const here(calls_, "wait");
         status ended = parts_->steps.end(session_, read_in, deadline);
+        if constexpr (updates)
+            if (ended.ok()) training_.end_step(session_);
         session_.rethrow_of_handlers();
         return ended;
     }
@@ -339,6 +422,7 @@ class basic_reducer
     detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding>> parts_;
     session session_;
     detail::calls calls_;
+    [[no_unique_address]] training_type training_;
 };
 
 } // namespace HERRING_NAMESPACE

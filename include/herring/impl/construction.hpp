@@ -16,7 +16,7 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
+HERRING_SEPARABLE void announce_and_rethrow(world& ranks, char const* operation) {
     try {
         throw;
     } catch (error const& failed) {
@@ -26,16 +26,16 @@ HERRING_SEPARABLE void announce_and_rethrow(world& ranks) {
         throw error(why);
     } catch (std::bad_alloc const&) {
         error const short_of_memory(
-            errc::no_resources, ranks.rank(), -1, "construction",
+            errc::no_resources, ranks.rank(), -1, operation,
             "no memory for the reducer's own tables; raise the limit (ulimit -v, cgroup)");
         ranks.fail(short_of_memory.why());
         throw short_of_memory;
     } catch (std::exception const& failed) { // from a user's policy
-        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction", failed.what()));
+        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, operation, failed.what()));
         throw;
     } catch (...) {
-        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, "construction",
-                                 "a policy threw what is no std::exception"));
+        ranks.fail(failure::make(errc::peer_failed, ranks.rank(), -1, operation,
+                                 "the program's code threw what is no std::exception"));
         throw;
     }
 }

@@ -40,12 +40,14 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
         std::size_t const length = std::strlen(what);
         std::snprintf(what + length, sizeof what - length, " from rank %d", e.root);
     }
-    char text[300];
+    char text[360];
     std::snprintf(text, sizeof text,
                   "it is in another operation, or in one %s: this rank is in %s, here with %zu elements; "
                   "let all ranks "
-                  "make the same calls with the same sizes, in the same order",
-                  how, what, e.elements);
+                  "make the same calls with the same sizes, in the same order%s",
+                  how, what, e.elements,
+                  e.label != no_bucket && e.operation != 0 ? ", and set the same hyper values before the step"
+                                                           : "");
     failures.fail(
         failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
 }

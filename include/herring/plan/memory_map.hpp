@@ -44,6 +44,7 @@ struct memory_traits {
     bool sums_on_device = false;   ///< intra_node: devices sum the node's parts
     bool registers_memory = false; ///< transport: it sends from registered memory only
     bool background = false;       ///< progress: a thread of the reducer polls the engine
+    bool keeps_weights = false;    ///< an optimizer: weights lie beside the tensors
 };
 
 /// Whether large buckets are split. They are where they pass several stages in turn (bounce slot, device, host). The network
@@ -72,6 +73,7 @@ struct memory_map {
     std::size_t slot_elements = 0;   ///< stride of bounce slots; a bucket may be larger than a piece
     std::size_t bounce_offset = 0;   ///< from the start of the region, or of device memory
     std::size_t local_offset = 0;    ///< in the region: memory of the engine that local ranks read
+    std::size_t weights_offset = 0;  ///< in the region, of an optimizer's weights; 0: it has none
     std::size_t region_bytes = 0;    ///< host memory that the node shares
     std::size_t staging_bytes = 0;   ///< host memory for messages
     std::size_t executions = 0;      ///< upper bound on outstanding executions
@@ -164,6 +166,10 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     std::size_t const local_memory =
         p.largest_node > 1 ? local_bytes(map.executions_kept, p.tuning.mailbox_bytes) : 0;
     map.region_bytes = detail::round_up(map.local_offset + local_memory, 64);
+    if (traits.keeps_weights) {
+        map.weights_offset = detail::round_up(map.region_bytes, 4096);
+        map.region_bytes = map.weights_offset + detail::round_up(p.tensor_bytes(), 64);
+    }
     return map;
 }
 

@@ -20,6 +20,7 @@ namespace HERRING_NAMESPACE {
     AXIS(placement, true)                                                                                    \
     AXIS(fusion, true)                                                                                       \
     AXIS(update, true)                                                                                       \
+    AXIS(optimizer, true)                                                                                    \
     AXIS(progress, false)                                                                                    \
     AXIS(waiting, false)                                                                                     \
     AXIS(trace, false)

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/intra_node/none.hpp"
+#include "herring/optimizer/none.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/policy.hpp"
 #include "herring/progress/caller.hpp"
@@ -21,6 +22,7 @@ template <> struct default_policy<axes::sharding> { using type = sharding::balan
 template <> struct default_policy<axes::placement> { using type = placement::colocated; };
 template <> struct default_policy<axes::fusion> { using type = fusion::balanced_buffer<>; };
 template <> struct default_policy<axes::update> { using type = update::unnamed_average; };
+template <> struct default_policy<axes::optimizer> { using type = optimizer::none; };
 template <> struct default_policy<axes::progress> { using type = progress::caller; };
 template <> struct default_policy<axes::trace> { using type = trace::off; };
 

@@ -33,6 +33,13 @@ struct moments;
 struct sample_moments;
 } // namespace HERRING_NAMESPACE::update
 
+namespace HERRING_NAMESPACE::optimizer {
+struct sgd;
+struct momentum;
+struct nesterov;
+struct adamw;
+} // namespace HERRING_NAMESPACE::optimizer
+
 namespace HERRING_NAMESPACE::gpu {
 class cuda_runtime;
 template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_pcie_staging;
@@ -81,6 +88,10 @@ template <class Inner> inline constexpr int declared_name<transport::checked<Inn
 template <class Inner> inline constexpr int declared_name<transport::sealed<Inner>> = 7;
 template <> inline constexpr int declared_name<update::moments> = 8;
 template <> inline constexpr int declared_name<update::sample_moments> = 9;
+template <> inline constexpr int declared_name<optimizer::sgd> = 10;
+template <> inline constexpr int declared_name<optimizer::momentum> = 11;
+template <> inline constexpr int declared_name<optimizer::nesterov> = 12;
+template <> inline constexpr int declared_name<optimizer::adamw> = 13;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

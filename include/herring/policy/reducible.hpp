@@ -4,12 +4,14 @@
 #define HERRING_POLICY_REDUCIBLE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/policy/defaults.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/units.hpp"
 #include "herring/update/average.hpp"
+#include "herring/update/sum.hpp"
 
 #include <cstddef>
 #include <type_traits>
@@ -24,6 +26,27 @@ namespace HERRING_NAMESPACE::detail {
 template <class Update, class Element>
 concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
+};
+
+/// An optimizer takes gradients that are sums or means, of float or double, and weights in memory of the host.
+template <class Pack, class Optimizer> struct optimizable {
+    using element = typename Pack::element;
+    using combines = typename Pack::update;
+    static constexpr bool summed = std::is_same_v<combines, update::sum> ||
+                                   std::is_same_v<combines, update::average> ||
+                                   std::is_same_v<combines, update::unnamed_average>;
+    static constexpr bool numbers = [] {
+        if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double>)
+            return clauses::optimizer::prepares<Optimizer, element> &&
+                   clauses::optimizer::steps<Optimizer, element, element>;
+        else
+            return false;
+    }();
+    static constexpr bool on_host = !Pack::intra_node::facts.device_memory;
+    static constexpr bool value = summed && numbers && on_host;
+};
+template <class Pack> struct optimizable<Pack, optimizer::none> {
+    static constexpr bool summed = true, numbers = true, on_host = true, value = true;
 };
 
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
@@ -41,7 +64,22 @@ template <class Pack> struct reducible {
                                     carries<transport>(transport::facts.tuning) &&
                                     carries<transport>(transport::facts.same_host_tuning);
     static constexpr bool included = operations_are_here<typename Pack::update, typename Pack::element>;
-    static constexpr bool value = known && carried && included;
+    using updated = optimizable<Pack, typename Pack::optimizer>;
+    static constexpr bool reduces = known && carried && included;
+    static constexpr bool value = reduces && updated::value;
+    static_assert(
+        !reduces || updated::summed,
+        "[HRG-M10] optimizer: takes the sum or the mean of the ranks' gradients, and this rule gives "
+        "something else; a common slip is a rule that was left from another reducer; name "
+        "herring::update::average or sum, or leave the rule out for average");
+    static_assert(!reduces || !updated::summed || updated::numbers,
+                  "[HRG-M11] optimizer: weights and gradients are float or double, which prepare and step "
+                  "take; a common slip is a reducer of float16 or bfloat16 gradients; reduce float, or leave "
+                  "the optimizer out and update the weights in the program");
+    static_assert(!reduces || !updated::summed || !updated::numbers || updated::on_host,
+                  "[HRG-M12] optimizer: weights lie in memory of the host, and this intra_node policy keeps "
+                  "tensors on devices; a common slip is to add an optimizer to a pack for devices; name "
+                  "herring::intra_node::shared_memory, or leave the optimizer out");
     static_assert(
         known,
         "[HRG-M05] reducer: every node has to contribute and to serve, and the facts of this placement say "

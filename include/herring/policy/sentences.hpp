@@ -85,6 +85,10 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(7, "transport::sealed", "transport/sealed.hpp");
     HERRING_HEADER(8, "update::moments", "collectives/all_moments.hpp");
     HERRING_HEADER(9, "update::sample_moments", "collectives/all_moments.hpp");
+    HERRING_HEADER(10, "optimizer::sgd", "optimizer/sgd.hpp");
+    HERRING_HEADER(11, "optimizer::momentum", "optimizer/momentum.hpp");
+    HERRING_HEADER(12, "optimizer::nesterov", "optimizer/nesterov.hpp");
+    HERRING_HEADER(13, "optimizer::adamw", "optimizer/adamw.hpp");
 #undef HERRING_HEADER
 };
 

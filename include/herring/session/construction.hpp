@@ -12,8 +12,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Announces the current exception, which ended a reducer's construction, to all ranks, then rethrows it.
-[[noreturn]] HERRING_SEPARABLE void announce_and_rethrow(world& ranks);
+/// Announces the current exception, which ended a reducer's construction or another collective call, to all ranks, then rethrows
+/// it.
+[[noreturn]] HERRING_SEPARABLE void announce_and_rethrow(world& ranks,
+                                                         char const* operation = "construction");
 
 /// The sizes of tensors; their sum is at most `most`, or it is a `bad_argument` of this rank.
 HERRING_SEPARABLE fixed_array<std::size_t> element_counts(layout const& tensors, std::size_t most, int rank);

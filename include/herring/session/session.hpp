@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/manual_lifetime.hpp"
+#include "herring/base/release_pages.hpp"
 #include "herring/base/time.hpp"
 #include "herring/element.hpp"
 #include "herring/engine/driver.hpp"
@@ -12,6 +13,7 @@
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/broadcast.hpp"
+#include "herring/engine/operations/optimise.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
@@ -66,6 +68,7 @@ template <class Transport, class IntraNode> class session_links : public session
         chosen.local_chunk_bytes = IntraNode::facts.tuning.local_chunk_bytes;
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
         chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;
+        if (traits.keeps_weights) chosen.one_hop_bytes_two_nodes = 0; // both nodes would do all of the update
         return chosen;
     }
     /// Maps the memory that the map asks for, and connects.
@@ -93,14 +96,21 @@ template <class Transport, class IntraNode, class Trace, class Element, class Up
 using engine_with = engine<Transport, IntraNode, Trace, operations::reduce<Element, Update>,
                            operations::reduce_scatter<Element, Update>, operations::all_gather,
                            operations::broadcast, More...>;
-template <class Transport, class IntraNode, class Trace, class Element, class Update> struct engine_of {
+template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
+struct engine_of {
     using type = engine_with<Transport, IntraNode, Trace, Element, Update>;
 };
-template <class Transport, class IntraNode, class Trace, class Element, class Update>
+template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
 requires gives_deviations<Update>
-struct engine_of<Transport, IntraNode, Trace, Element, Update> {
+struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
     using type =
         engine_with<Transport, IntraNode, Trace, Element, Update, operations::moments<Element, Update>>;
+};
+template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
+requires(optimizes<Optimizer>) //
+    struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
+    using type = engine_with<Transport, IntraNode, Trace, Element, Update,
+                             operations::optimise<Element, Update, Optimizer>>;
 };
 
 /// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
@@ -129,10 +139,20 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         this->settle(herring::element<element>::name, policy_facts<Pack>::all, traits,
                      engine_type::local_bytes);
         this->template connect_links<store>(std::forward<TransportArguments>(arguments)...);
+        if constexpr (updates && intra_node_type::facts.joins_ranks)
+            if (this->local_rank() != 0) release_unused_weights();
+        if constexpr (updates && transport_type::facts.registers_memory && intra_node_type::facts.joins_ranks)
+            if (this->local_rank() != 0)
+                this->transport().register_memory({weights_of_node(), this->plan_.tensor_bytes()});
         running_.emplace(sink_of(this->ranks_), this->ranks_.rank(), this->topology_, this->plan_,
                          this->transport(), this->node(), trace_, this->peers_, this->memory_.executions_kept,
                          this->node().memory() + this->memory_.local_offset, this->staging_.bytes());
         this->engine_ = &running_->core();
+        if constexpr (updates) {
+            running_->template traffic_of<optimise>().place_weights(this->plan_, weights_of_node(),
+                                                                    own_weights());
+            optimising().keep_state(this->plan_, this->tensors_);
+        }
         running_->open();
     }
 
@@ -156,6 +176,28 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
     using reduce_scatter = operations::reduce_scatter<element, typename rule<typename Pack::update>::type>;
     using moments = operations::moments<element, typename rule<typename Pack::update>::type>;
+
+    // ---- with an optimizer ----------------------------------------------------------------------------------------------
+
+    static constexpr bool updates = optimizes<typename Pack::optimizer>;
+    using optimise =
+        operations::optimise<element, typename rule<typename Pack::update>::type, typename Pack::optimizer>;
+    optimise& optimising() noexcept requires(updates) { return running_->template get<optimise>(); }
+
+    /// This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
+    std::byte* own_weights() noexcept requires(updates) {
+        return this->node().memory() + this->memory_.weights_offset;
+    }
+    std::byte* weights_of_node() noexcept requires(updates) { return this->node().peer(0, own_weights()); }
+    std::byte* weights_of_bucket(std::size_t b) noexcept requires(updates) {
+        return running_->template traffic_of<optimise>().weights_of(b, this->plan_.buckets[b].path);
+    }
+    /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
+    void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
+    void make_update(execution& e) const noexcept requires(updates) {
+        e.operation = number_of<optimise>();
+        e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
+    }
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
@@ -181,15 +223,31 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
 
   private:
-    using engine_type = typename engine_of<transport_type, intra_node_type, trace_type, element,
-                                           typename rule<typename Pack::update>::type>::type;
+    using engine_type =
+        typename engine_of<transport_type, intra_node_type, trace_type, element,
+                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type;
     static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
     static constexpr memory_traits traits{.on_device = store::on_device,
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
-                                          .background = background};
+                                          .background = background,
+                                          .keeps_weights = optimizes<typename Pack::optimizer>};
+
+    // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes by mailbox.
+    void release_unused_weights() noexcept requires(updates) {
+        std::size_t begin = 0; // element behind the last bucket that is in use
+        auto const release = [&](std::size_t end) {
+            detail::release_pages(own_weights() + begin * sizeof(element), (end - begin) * sizeof(element));
+        };
+        for (bucket const& b : this->plan_.buckets)
+            if (b.path == route::mailbox) {
+                release(b.offset);
+                begin = b.offset + b.elements;
+            }
+        release(this->plan_.elements);
+    }
 
     HERRING_SETUP herring::plan build_plan() const {
         if (!waits_soundly<typename Pack::waiting>())
@@ -200,12 +258,23 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         // 8 TiB: no sum of sizes or number of chunks overflows.
         auto const counts =
             element_counts(this->tensors_, (std::size_t{1} << 43) / sizeof(element), this->ranks_.rank());
-        return make_plan<typename Pack::fusion, typename Pack::sharding, typename Pack::placement>(
-            {counts.data(), counts.size()}, this->topology_, sizeof(element), sizeof(accumulator<element>),
-            this->tuning(traits));
+        herring::plan result =
+            make_plan<typename Pack::fusion, typename Pack::sharding, typename Pack::placement>(
+                {counts.data(), counts.size()}, this->topology_, sizeof(element),
+                sizeof(accumulator<element>), this->tuning(traits));
+        // The weights of a tensor lie in one copy: no part of a split bucket goes by mailbox, which has copies of its own.
+        if constexpr (updates)
+            for (std::size_t b = 0; b < result.buckets.size(); ++b)
+                if (result.buckets[b].path == route::mailbox &&
+                    (result.buckets[b].tensors == 0 ||
+                     (b + 1 < result.buckets.size() && result.buckets[b + 1].tensors == 0)))
+                    result.buckets[b].path = route::local;
+        return result;
     }
 
     [[no_unique_address]] trace_type trace_{};
+    struct nothing {};
+    [[no_unique_address]] std::conditional_t<updates, std::uint64_t, nothing> values_digest_{};
     manual_lifetime<engine_type> running_;
     manual_lifetime<driver_type> driver_;
     manual_lifetime<reducer_entry> registration_; // the first to go: it refers to the engine

@@ -49,6 +49,13 @@ template <class Element> class basic_reducer<rejected<Element>> {
     Element all_reduce(Element value) { return value; }
     status all_reduce(Element&, std::chrono::milliseconds) { return {}; }
     status all_reduce(Element&, time_point) { return {}; }
+    struct hyper_type {
+        template <class Anything> hyper_type& operator=(Anything const&) { return *this; }
+    };
+    template <class Fill> void start(int, Fill&&) {}
+    std::span<Element const> weights(std::size_t) { return {}; }
+    hyper_type hyper() const noexcept { return {}; }
+    template <class Hyper> void set(Hyper const&) {}
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
 

@@ -154,8 +154,9 @@ template <class Store, class Trace> class step {
     template <class Session> void submit(Session& session, std::size_t b, piece_place const& at) noexcept {
         bucket const& full = plan_.buckets[b];
         trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
-        end_ =
-            session.submit(execution_of(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b)));
+        execution e = execution_of(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b));
+        if constexpr (requires { session.make_update(e); }) session.make_update(e);
+        end_ = session.submit(e);
     }
 
   private:

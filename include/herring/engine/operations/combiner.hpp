@@ -35,17 +35,34 @@ template <class Element, class Update> class combiner {
             kernel::fold_partial<Update, Element>(local_sources(e, c.offset),
                                                   reinterpret_cast<accumulator*>(stage), c.elements);
     }
-    /// Combines a range of all nodes' parts, the local ranks' as one of them, into every target. The parts begin at element
-    /// `begin` of the bucket.
-    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
-                 std::span<Element* const> targets) noexcept {
+    /// What the kernel folds, until the next call.
+    struct operands {
+        std::span<source const> before, group, after;
+    };
+    /// A range of all nodes' parts, the local ranks' as one of them. The parts begin at element `begin` of the bucket.
+    HERRING_ALWAYS_INLINE operands operands_of(execution const& e, range const& what, parts_view const& parts,
+                                               std::size_t begin) noexcept {
         std::size_t count = 0;
         std::size_t const skip = (what.offset - begin) * state_.part_element_bytes;
         for (auto const& side : {parts.before, parts.after})
             for (node_part const& p : side) remote_[count++] = {p.data + skip, state_.is_summed(p.node)};
         std::span<source const> const all(remote_.data(), count);
-        kernel::fold<Update, Element>(all.first(parts.before.size()), local_sources(e, what.offset),
-                                      all.subspan(parts.before.size()), targets, what.elements,
+        return {all.first(parts.before.size()), local_sources(e, what.offset),
+                all.subspan(parts.before.size())};
+    }
+    /// What lies at `place_of(l)` of each local rank l.
+    template <class PlaceOf> std::span<source const> local_sources_at(PlaceOf const& place_of) noexcept {
+        for (int l = 0; l < state_.who.local_size; ++l)
+            group_[static_cast<std::size_t>(l)] = {place_of(l), false};
+        return {group_.data(), group_.size()};
+    }
+
+    /// Combines a range of all nodes' parts, the local ranks' as one of them, into every target. The parts begin at element
+    /// `begin` of the bucket.
+    void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,
+                 std::span<Element* const> targets) noexcept {
+        operands const from = operands_of(e, what, parts, begin);
+        kernel::fold<Update, Element>(from.before, from.group, from.after, targets, what.elements,
                                       state_.ranks_in(e));
     }
     void combine(execution const& e, range const& what, parts_view const& parts, std::size_t begin,

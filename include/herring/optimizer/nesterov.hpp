@@ -1,0 +1,44 @@
+// herring: the optimizer `nesterov`: gradient descent with Nesterov's momentum.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_OPTIMIZER_NESTEROV_HPP
+#define HERRING_OPTIMIZER_NESTEROV_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/lane_math.hpp"
+#include "herring/optimizer/optimizer.hpp"
+
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::optimizer {
+
+/// m ← momentum · m + g + decay · w;  w −= rate · (g + decay · w + momentum · m).
+///
+/// Memory: one number a weight, at its owner.
+/// Source: Nesterov, 1983; in the form of Sutskever et al., ICML 2013.
+struct nesterov {
+    using axis = axes::optimizer;
+    static constexpr char const* name = "nesterov";
+    static constexpr optimizer_facts facts{.states = 1, .takes_vectors = true};
+
+    struct hyper {
+        double rate = 0.01;
+        double momentum = 0.9;
+        double decay = 0; ///< of the weights, added to the gradient
+    };
+    template <class Number> struct prepared { Number rate, momentum, decay; };
+    template <class Number> static prepared<Number> prepare(hyper const& values, std::uint64_t) noexcept {
+        return {static_cast<Number>(values.rate), static_cast<Number>(values.momentum),
+                static_cast<Number>(values.decay)};
+    }
+    template <class Lanes, class Number>
+    static void step(Lanes& weight, Lanes gradient, Lanes* state, prepared<Number> const& with) noexcept {
+        gradient = gradient + lanes::product(weight, with.decay);
+        state[0] = lanes::product(state[0], with.momentum) + gradient;
+        weight = weight - lanes::product(gradient + lanes::product(state[0], with.momentum), with.rate);
+    }
+};
+static_assert(optimizer_policy<nesterov>);
+
+} // namespace HERRING_NAMESPACE::optimizer
+
+#endif // HERRING_OPTIMIZER_NESTEROV_HPP

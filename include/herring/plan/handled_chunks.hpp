@@ -1,0 +1,61 @@
+// herring: where a rank keeps what belongs to the chunks that it combines: dense, in the order of the plan.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_PLAN_HANDLED_CHUNKS_HPP
+#define HERRING_PLAN_HANDLED_CHUNKS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/plan/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// The chunks of a plan's buckets that one rank combines: those of its node's shards that are its own by local and two hops, its
+/// own ones of all shards by one hop and dissemination, and the whole bucket by mailbox.
+///
+/// Shape:  a chunk takes as many places as the largest of its shard, so that its place is arithmetic.
+/// Memory: 8 bytes a shard of the plan.
+class handled_chunks {
+  public:
+    handled_chunks() = default;
+    /// `own`: the chunks of a shard that the rank handles; `server`: that its node is.
+    handled_chunks(plan const& of, chunk_stream own, server_id server) : own_(own), first_(of.shards.size()) {
+        for (bucket const& b : of.buckets)
+            for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
+                first_[s] = elements_;
+                shard const& one = of.shards[s];
+                if (b.path == route::mailbox)
+                    elements_ += round_up(one.elements, of.line_elements);
+                else if (b.path != route::two_hop || one.server == server)
+                    elements_ += own.count(one) * one.chunk_elements;
+            }
+    }
+
+    /// Places in all.
+    std::size_t elements() const noexcept { return elements_; }
+
+    /// The place of element `offset` of a bucket, which begins a chunk of the rank's, or by mailbox the bucket.
+    std::size_t place(plan const& of, std::size_t bucket_number, std::size_t offset) const noexcept {
+        bucket const& b = of.buckets[bucket_number];
+        std::size_t low = b.first_shard, high = low + b.shards;
+        while (high - low > 1) { // shards ascend
+            std::size_t const middle = low + (high - low) / 2;
+            (of.shards[middle].offset <= offset ? low : high) = middle;
+        }
+        shard const& s = of.shards[low];
+        std::size_t const chunk = (offset - s.offset) / s.chunk_elements;
+        return first_[low] +
+               (chunk - (b.path == route::mailbox ? 0 : own_.first)) / own_.stride * s.chunk_elements;
+    }
+
+  private:
+    chunk_stream own_;
+    std::vector<std::size_t> first_; // shard → place of the rank's first chunk of it
+    std::size_t elements_ = 0;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_PLAN_HANDLED_CHUNKS_HPP
