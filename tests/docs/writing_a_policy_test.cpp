@@ -52,6 +52,31 @@ template <std::size_t Bytes> struct at_most {
 static_assert(herring::checked_policy<at_most<1 << 20>>);
 // [end]
 
+// [snippet optimizer]
+/// Steps of one length, by the sign of a running mean of the gradients.
+struct lion {
+    using axis = herring::axes::optimizer;
+    static constexpr char const* name = "lion";
+    static constexpr herring::optimizer_facts facts{.states = 1, .takes_vectors = true};
+
+    struct hyper {
+        double rate = 1e-4, mean = 0.9, keeps = 0.99;
+    };
+    template <class Number> struct numbers { Number rate, mean, keeps; };
+    template <class Number> static numbers<Number> prepare(hyper const& h, std::uint64_t /*step*/) noexcept {
+        return {static_cast<Number>(h.rate), static_cast<Number>(h.mean), static_cast<Number>(h.keeps)};
+    }
+    template <class Lanes, class Number>
+    static void step(Lanes& weight, Lanes gradient, Lanes* state, numbers<Number> const& with) noexcept {
+        using herring::lanes::product; // rounded: not contracted with a sum
+        Lanes const toward = gradient + product(state[0] - gradient, with.mean);
+        weight = toward > 0 ? weight - with.rate : toward < 0 ? weight + with.rate : weight;
+        state[0] = gradient + product(state[0] - gradient, with.keeps);
+    }
+};
+static_assert(herring::checked_policy<lion>);
+// [end]
+
 // [snippet update]
 /// Keeps the contribution that is furthest from zero; of two as far, the lower rank's.
 struct furthest {

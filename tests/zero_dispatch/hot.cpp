@@ -20,7 +20,13 @@ using local = herring::reducer<float, herring::transport::inproc, herring::intra
 using committee = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                    herring::update::moments, tracing>;
 
+using trainer = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
+                                 herring::optimizer::adamw, tracing>;
+
 extern "C" {
+void hot_trainer_ready(trainer& train, std::size_t i) { train.ready(i); }
+void hot_trainer_wait(trainer& train) { train.wait(); }
+
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }
 void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const* inout) {
     reduce.ready(i, *inout);
@@ -64,6 +70,12 @@ int main() {
                                 .all_reduce = hot_local_all_reduce,
                                 .collectives = hot_local_collectives}
             .run(world);
+        trainer train(world, herring::layout{{"a", 1000}});
+        train.start(0, [](std::size_t, std::span<float> weights) {
+            for (float& weight : weights) weight = 1;
+        });
+        hot_trainer_ready(train, 0);
+        hot_trainer_wait(train);
         calls_of_committee<committee>{.moments = hot_local_moments}.run(world);
     });
 }

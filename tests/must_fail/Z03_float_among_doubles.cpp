@@ -1,0 +1,32 @@
+// herring: must not compile: hyper values with a float among them.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#include <cstdint>
+
+struct own {
+    using axis = herring::axes::optimizer;
+    static constexpr char const* name = "own";
+    static constexpr herring::optimizer_facts facts{.states = 1, .takes_vectors = true};
+#ifndef HERRING_TWIN
+    struct hyper {
+        double rate = 0.1;
+        float decay = 0;
+    };
+#else
+    struct hyper {
+        double rate = 0.1;
+    };
+#endif
+    template <class Number> static Number prepare(hyper const& h, std::uint64_t) noexcept {
+        return static_cast<Number>(h.rate);
+    }
+    template <class Lanes, class Number>
+    static void step(Lanes& weight, Lanes gradient, Lanes*, Number const& rate) noexcept {
+        weight = weight - rate * gradient;
+    }
+};
+
+using mine = pack<float, line, own>;
+
+#include "use.hpp"

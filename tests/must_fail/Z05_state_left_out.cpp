@@ -1,0 +1,32 @@
+// herring: must not compile: an optimizer that forgets the state.
+// SPDX-License-Identifier: Apache-2.0
+#include "prelude.hpp"
+
+#include <cstdint>
+
+struct own {
+    using axis = herring::axes::optimizer;
+    static constexpr char const* name = "own";
+    static constexpr herring::optimizer_facts facts{.states = 1, .takes_vectors = true};
+    struct hyper {
+        double rate = 0.1;
+    };
+    template <class Number> static Number prepare(hyper const& h, std::uint64_t) noexcept {
+        return static_cast<Number>(h.rate);
+    }
+#ifndef HERRING_TWIN
+    template <class Lanes, class Number>
+    static void step(Lanes& weight, Lanes gradient, Number const& rate) noexcept {
+        weight = weight - rate * gradient;
+    }
+#else
+    template <class Lanes, class Number>
+    static void step(Lanes& weight, Lanes gradient, Lanes*, Number const& rate) noexcept {
+        weight = weight - rate * gradient;
+    }
+#endif
+};
+
+using mine = pack<float, line, own>;
+
+#include "use.hpp"
