@@ -97,5 +97,5 @@ TEST_CASE("policy: facts of a pack, axis by axis, in one order") {
     CHECK(seen[1] == "intra_node=none");
     CHECK(seen[5] == "update=sum");
     CHECK(seen[9] == "trace=off");
-    CHECK(agree == 6);
+    CHECK(agree == 7);
 }
