@@ -12,7 +12,7 @@ namespace HERRING_NAMESPACE {
 /// Joins the world that the options and variables name, and returns once every rank is there.
 ///
 /// Reads:    HERRING_RANK, HERRING_SIZE and HERRING_ADDR=host:port; else torchrun's, Open MPI's, MPICH's or Slurm's;
-///           alone when there are none. HERRING_NODE, HERRING_SECRET or HERRING_SECRET_FILE, HERRING_INTERFACE, HERRING_PEER_TIMEOUT and
+///           alone when there are none. HERRING_NODE, HERRING_SECRET or HERRING_SECRET_FILE, HERRING_CONTROL, HERRING_INTERFACE, HERRING_PEER_TIMEOUT and
 ///           HERRING_DEFAULT_TIMEOUT add to any of them.
 /// Blocks:   until all ranks are there, at most `options.timeout` and a second.
 /// Threads:  starts one, which sleeps on the control connections as long as the world lives.

@@ -45,7 +45,8 @@ constexpr char const* names[] = {"HERRING_RANK",
                                  "SLURM_STEPID",
                                  "HERRING_INTERFACE",
                                  "SLURM_STEP_NUM_TASKS",
-                                 "OMPI_COMM_WORLD_LOCAL_SIZE"};
+                                 "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                 "HERRING_CONTROL"};
 
 /// What a decoder throws has a name; anything else ends the program.
 template <class Work> void named(Work&& work) {

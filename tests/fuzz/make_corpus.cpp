@@ -93,7 +93,8 @@ void wire_corpus() {
     both("welcome", 7, 2, wire::welcome{7, resolve({}), {0, 0, 1}, {0, 0, 0}}.write());
     write("wire", "welcome-far-node",
           joined({7, 2}, wire::welcome{7, resolve({}), {0, 2, 1}, {0, 0, 0}}.write()));
-    both("challenge", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true}.write());
+    both("challenge", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true, false}.write());
+    both("challenge-seals", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true, true}.write());
     both("admit", 9, 2, wire::admit{{std::byte{1}}, {std::byte{2}}}.write());
     wire::signs_of_life signs;
     signs.cut_off = 1;
@@ -105,6 +106,29 @@ void wire_corpus() {
         append<std::uint64_t>(wraps, size);
     append<std::uint64_t>(wraps, 0);
     write("wire", "gathered-wraps", joined({11, 1}, wraps));
+}
+
+void control_seal_corpus() {
+    // A record: what becomes of it, its kind, sequence, size of its body, body; and for 1 and 2 a place, for 1 bits.
+    byte_buffer const body = joined({1, 2, 3, 4, 5, 6, 7, 8, 9});
+    auto const scene = [&](char const* name, std::initializer_list<std::uint8_t> records) {
+        byte_buffer made;
+        for (std::uint8_t const what : records) {
+            made.append(joined({what, 1, 7, 9}, body));
+            if (what == 1) made.append(joined({40, 0, 1}));
+            if (what == 2) made.append(joined({5, 0}));
+        }
+        write("control_seal", name, made);
+    };
+    scene("sound", {0, 0, 0});
+    scene("sound-large-pieces", {200, 0, 0});
+    scene("flipped", {0, 1, 0});
+    scene("cut", {0, 2, 0});
+    scene("repeated", {0, 3, 0});
+    scene("left-out", {0, 4, 0});
+    scene("last-again", {0, 0, 5});
+    write("control_seal", "raw", joined({7, 12, 0x48, 0x45, 0x52, 0x52, 4, 0, 9, 0, 1, 0, 0, 0}));
+    write("control_seal", "empty-bodies", joined({0, 4, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0}));
 }
 
 void rendezvous_corpus() {
@@ -373,6 +397,7 @@ int main(int count, char** words) {
     top = words[1];
     wire_corpus();
     rendezvous_corpus();
+    control_seal_corpus();
     tcp_corpus();
     tcp_lane_corpus();
     environment_corpus();

@@ -182,8 +182,7 @@ TEST_CASE("join_sealed: a rank that is killed is named to all others") {
     }
 }
 
-TEST_CASE(
-    "join_sealed: who is between reads nothing of what is said, and ends the world by changing a byte") {
+TEST_CASE("join_sealed: who is between reads nothing, and ends the world by changing a byte") {
     int const port = free_port();
     int const status = herring::launch(2, [&](world& l) {
         if (l.rank() == 0) {

@@ -190,9 +190,7 @@ TEST_CASE("protection: nothing that ranks say after the handshake can be read on
     other.join();
 }
 
-TEST_CASE(
-    "protection: a message that is changed, cut, repeated, left out or reordered ends the world, naming "
-    "the pair") {
+TEST_CASE("protection: a message that is changed, cut, repeated, left out or reordered ends the world") {
     failure const untouched = fate_of([](control_peer& rank_1, auto& first, auto& second) {
         rank_1.send(first);
         rank_1.send(second);
@@ -254,8 +252,7 @@ TEST_CASE("protection: a rank that is told what does not open names rank 0") {
     other.join();
 }
 
-TEST_CASE(
-    "protection: a rank and a rank 0 of which one seals are named on both sides, and nothing is admitted") {
+TEST_CASE("protection: where of a rank and rank 0 one seals, both are told, and it is not admitted") {
     for (bool const rank_seals : {false, true}) {
         listener hub;
         failure of_rank_0, of_rank;
