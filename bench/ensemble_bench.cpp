@@ -16,12 +16,14 @@
 
 #include <herring/ensemble.hpp>
 #include <herring/quorum/at_least.hpp>
+#include <herring/waiting/block.hpp>
 #include <herring/waiting/spin.hpp>
 #include <herring/wire/top_k.hpp>
 
 #include <chrono>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -87,9 +89,11 @@ std::span<std::byte const> with_id(std::vector<std::byte>& input, std::uint64_t 
 template <class Wire, class Waiting> int in_a_row(options const& set) {
     using voters = ensemble_of<Wire, Waiting, 1>;
     send_times times;
+    // Members share cores with the frontend: where it polls, they sleep as soon as they have nothing to do.
+    using members_waiting =
+        std::conditional_t<std::is_same_v<Waiting, sleeping>, sleeping, herring::waiting::block>;
     member_processes const members(set.members, [&](std::size_t m) {
-        // The other members sleep while they wait, as they share cores with the frontend.
-        auto me = make_member<ensemble_of<Wire, sleeping, 1>>(m, set, times);
+        auto me = make_member<ensemble_of<Wire, members_waiting, 1>>(m, set, times);
         std::vector<float> const row = logits(m, set.elements);
         while (auto job = me.next()) {
             std::copy(row.begin(), row.end(), job.row().begin());
@@ -111,35 +115,47 @@ template <class Wire, class Waiting> int in_a_row(options const& set) {
     return 0;
 }
 
-/// Requests a second with 1,000 of them in flight, beside what one member does by itself.
+/// Requests a second with 1,000 of them in flight, beside what the members do without a frontend: each of them works, and encodes
+/// what comes of it, while the others do so too; the slowest counts, for a request needs all of them.
 int flood(options const& set) {
     using voters = ensemble_of<herring::wire::as_is, sleeping, 1>;
-    constexpr std::size_t in_flight = 1000;
+    constexpr std::size_t in_flight = 1000, own_requests = 4000;
     auto const work = [] { std::this_thread::sleep_for(200us); };
     send_times times;
     member_processes const members(set.members, [&](std::size_t m) {
+        std::vector<float> const row = logits(m, set.elements);
+        std::vector<std::byte> encoded(format::row_bytes(set.elements));
         while (times.go().load() == 0) ::usleep(1000);
+        times.sending(m, 0);
+        for (std::size_t i = 0; i < own_requests; ++i) {
+            work();
+            (void)format::encode(row, encoded);
+        }
+        times.sending(m, 1);
+        while (times.go().load() == 1) ::usleep(1000);
         typename voters::member me({.frontends = {"127.0.0.1:" + std::to_string(times.go().load())},
                                     .name = name_of(m),
                                     .elements = set.elements,
                                     .request_bytes = set.request_bytes,
                                     .credits = in_flight});
-        std::vector<float> const row = logits(m, set.elements);
         while (auto job = me.next()) {
             work();
             std::copy(row.begin(), row.end(), job.row().begin());
             job.send();
         }
     });
+    times.go().store(1);
+    std::int64_t own_ns = 0;
+    for (std::size_t m = 0; m < set.members; ++m) {
+        while (times.at(m, 1) == 0) ::usleep(1000);
+        own_ns = std::max(own_ns, times.at(m, 1) - times.at(m, 0));
+    }
+    double const own = static_cast<double>(own_requests) * 1e9 / static_cast<double>(own_ns);
     herring::frontend_options with = options_of(set);
     with.in_flight = in_flight;
     with.k = set.members;
     voters::frontend front(std::move(with));
     wait_for_members(front, set, times);
-    std::int64_t const own_begin = now_ns();
-    for (int i = 0; i < 2000; ++i) work();
-    double const own = 2000e9 / static_cast<double>(now_ns() - own_begin);
-
     std::vector<std::byte> const input(set.request_bytes);
     std::size_t begun = 0, done = 0, full = 0;
     std::int64_t const begin = now_ns();

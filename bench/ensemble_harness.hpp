@@ -78,7 +78,7 @@ inline std::int64_t now_ns() noexcept {
     return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-/// When each member began to send its row of a request; in memory that all processes share.
+/// When each member had encoded its row of a request and began to send it; in memory that all processes share.
 class send_times {
   public:
     static constexpr std::size_t ring = 1 << 16, most_members = 16;
@@ -90,6 +90,10 @@ class send_times {
     }
     void sending(std::size_t member, std::uint64_t request) noexcept {
         table_->sent[request % ring][member].store(now_ns(), std::memory_order_release);
+    }
+    /// 0: not yet.
+    std::int64_t at(std::size_t member, std::uint64_t request) const noexcept {
+        return table_->sent[request % ring][member].load(std::memory_order_acquire);
     }
     std::int64_t last(std::uint64_t request, std::size_t members) const noexcept {
         std::int64_t latest = 0;
@@ -174,8 +178,9 @@ class folder {
 
 /// Latencies of one row of the table.
 struct latencies {
-    std::vector<double> whole{};      ///< from the entry of ask to its return
-    std::vector<double> after_send{}; ///< from the moment at which the last member counted begins to send
+    std::vector<double> whole{}; ///< from the entry of ask to its return
+    std::vector<double>
+        after_send{}; ///< from the moment at which the last member counted begins to send what it has encoded
 
     static double at(std::vector<double>& sorted, double share) {
         if (sorted.empty()) return 0;

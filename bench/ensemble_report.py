@@ -8,7 +8,7 @@ import json
 import statistics
 import sys
 
-# Row: what the answer may take after the last member has begun to send, in us at p50.
+# Row: what the answer may take after the last member has encoded its row and begun to send it, in us at p50.
 AFTER_SEND = {"shared": 100, "shared_spin": 15, "shared_bf16": 180, "shared_bf16_spin": 80, "shared_top64": 100, "shared_top64_spin": 20}
 # Peer: how many times as fast Herring has to be at p50; its p99 must be no worse.
 TIMES = {"zeromq": 2, "grpc": 3}
@@ -30,7 +30,7 @@ def main():
     for key, each in rounds.items():  # the median of the rounds
         rows[key] = {name: statistics.median(r[name] for r in each) if isinstance(value, (int, float)) else value for name, value in each[0].items()}
         rows[key]["rounds"] = len(each)
-    print("\nEnsembles: us from the entry of ask to its return; after send: from the moment at which the last member begins to send")
+    print("\nEnsembles: us from the entry of ask to its return; after send: from the moment at which the last member has encoded its row and begins to send it")
     print(f"  {'row':19}{'contender':11}{'members':>8}{'elements':>10}{'p50':>11}{'p99':>11}{'p99.9':>11}{'after send p50':>16}{'p99':>9}")
     for (row, who), r in rows.items():
         if row in ("idle", "flood"):
@@ -54,7 +54,7 @@ def main():
     flood = rows.get(("flood", "herring"))
     if flood:
         share = flood["requests_per_s"] / flood["member_per_s"]
-        print(f"  {flood['in_flight']:.0f} requests in flight: {flood['requests_per_s']:.0f} a second, {share:.2f} of what a member does by itself, at least 0.9" + met(share >= 0.9))
+        print(f"  {flood['in_flight']:.0f} requests in flight: {flood['requests_per_s']:.0f} a second, {share:.2f} of what the slowest member does while all work without a frontend, at least 0.9" + met(share >= 0.9))
     idle = rows.get(("idle", "herring"))
     if idle:
         print(f"  an idle frontend takes {idle['idle_percent_of_a_core']:.2f} % of a core, at most 1" + met(idle["idle_percent_of_a_core"] < 1))
