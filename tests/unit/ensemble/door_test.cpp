@@ -176,7 +176,7 @@ TEST_CASE("door: another version of the protocol is refused by name") {
     REQUIRE(::send(peer.link.socket(), knock.data(), knock.size(), 0) == static_cast<ssize_t>(knock.size()));
     auto const why = peer.refused();
     CHECK(why.reason == admission_refusal::other_version);
-    CHECK(says(why.text, "the member speaks version 9 of the protocol of ensembles, the frontend version 1"));
+    CHECK(says(why.text, "the member speaks version 9 of the protocol of ensembles, the frontend version 2"));
     CHECK(f.refusals(admission_refusal::other_version) == 1);
 }
 

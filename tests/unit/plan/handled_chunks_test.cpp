@@ -1,0 +1,93 @@
+// herring: tests of plan/handled_chunks.hpp: every chunk that a rank combines has room of its own, and together they are few.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/plan/handled_chunks.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/placement/colocated.hpp"
+#include "herring/sharding/balanced.hpp"
+#include "herring/sharding/whole_tensor.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace handled_chunks_test {
+
+using herring::detail::handled_chunks;
+
+constexpr std::size_t sizes[] = {1, 40, 1000, 0, 4096, 5000, 77'777};
+
+template <class Sharding> herring::plan plan_for(herring::topology const& where) {
+    herring::exchange_tuning const tuning{.chunk_bytes = 4096, .window_bytes = 16'384, .mailbox_bytes = 512};
+    return herring::make_plan<herring::fusion::per_tensor, Sharding, herring::placement::colocated>(
+        sizes, where, 4, 4, tuning);
+}
+
+/// Marks the room of each chunk that local rank `own.first` of this node combines; returns the number of elements.
+std::size_t mark(herring::plan const& of, handled_chunks const& chunks, herring::chunk_stream own,
+                 herring::server_id server, std::vector<int>& room) {
+    std::size_t combined = 0;
+    auto const take = [&](std::size_t bucket, std::size_t offset, std::size_t elements) {
+        std::size_t const place = chunks.place(of, bucket, offset);
+        REQUIRE(place + elements <= room.size());
+        for (std::size_t i = place; i < place + elements; ++i) ++room[i];
+        combined += elements;
+    };
+    for (std::size_t b = 0; b < of.buckets.size(); ++b) {
+        herring::bucket const& one = of.buckets[b];
+        if (one.path == herring::route::mailbox) {
+            take(b, 0, one.elements);
+            continue;
+        }
+        for (std::uint32_t s = one.first_shard; s < one.first_shard + one.shards; ++s) {
+            herring::shard const& part = of.shards[s];
+            if (one.path == herring::route::two_hop && part.server != server) continue;
+            for (std::uint32_t k = own.first; k < part.chunks; k += own.stride) {
+                std::size_t const begin = std::size_t{k} * part.chunk_elements;
+                take(b, part.offset + begin,
+                     std::min<std::size_t>(part.chunk_elements, part.elements - begin));
+            }
+        }
+    }
+    return combined;
+}
+
+template <class Sharding> void holds(std::vector<int> const& nodes) {
+    herring::topology const where(nodes);
+    herring::plan const of = plan_for<Sharding>(where);
+    std::size_t model = 0, all = 0;
+    for (herring::bucket const& b : of.buckets) model += b.elements;
+    bool two_hops_alone = true;
+    for (herring::bucket const& b : of.buckets)
+        two_hops_alone =
+            two_hops_alone && (b.path == herring::route::two_hop || b.path == herring::route::local);
+    for (int rank = 0; rank < where.size(); ++rank) {
+        int const node = where.node(rank);
+        herring::chunk_stream const own{static_cast<std::uint32_t>(where.local_rank(rank)),
+                                        static_cast<std::uint32_t>(where.local_size(node))};
+        herring::server_id const server{node};
+        handled_chunks const chunks(of, own, server);
+        std::vector<int> room(chunks.elements(), 0);
+        std::size_t const combined = mark(of, chunks, own, server, room);
+        CHECK(std::ranges::none_of(room, [](int times) { return times > 1; })); // no place is of two chunks
+        CHECK(combined <= chunks.elements());
+        all += combined;
+    }
+    CHECK(all >= model); // nobody's chunk is without a place
+    if (two_hops_alone) CHECK(all == model);
+}
+
+} // namespace handled_chunks_test
+
+using namespace handled_chunks_test;
+
+TEST_CASE("handled_chunks: no two chunks have one place, on any shape of nodes") {
+    for (std::vector<int> const& nodes : std::vector<std::vector<int>>{
+             {0}, {0, 0}, {0, 0, 0}, {0, 1}, {0, 0, 1, 1}, {0, 1, 1, 2}, {0, 1, 2, 3, 4}}) {
+        holds<herring::sharding::balanced>(nodes);
+        holds<herring::sharding::whole_tensor>(nodes);
+    }
+}
