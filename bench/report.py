@@ -368,7 +368,9 @@ def main():
         steal = spent[7] / max(1, sum(spent))
         result = {"facts": dict(line.split(":", 1) for line in facts_text.strip().split("\n")), "steal": steal}
         result["facts"] = {k: v.strip() for k, v in result["facts"].items()}
-        result.update(tables(read_lines(lines_path), facts_text, steal))
+        lines = read_lines(lines_path)
+        result.update(tables(lines, facts_text, steal))
+        result["training"] = [line for line in lines if line["what"] == "training"]
         os.makedirs(os.path.dirname(os.path.abspath(json_path)), exist_ok=True)
         with open(json_path, "w") as file:
             json.dump(result, file, indent=1)

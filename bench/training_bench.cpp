@@ -1,0 +1,195 @@
+// herring: a step with AdamW, updated where gradients are summed, beside a reduction and then the update by every rank.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   training_bench --ranks 4 --table FILE.csv      local ranks, over shared memory; both keep gradients in the reducer's memory
+//     --rounds 15 --seconds 0.5 [--pin 1]          turns of the two in one run, each of some steps in a row
+//     [--out FILE]                                 one line of JSON
+//
+// The update of the second is vectorised, reads and writes everything once, and is the optimizer's own `step`: after some steps the
+// weights of both have to be the same bits, or the program ends with 1.
+#include "harness.hpp"
+
+#include <herring/herring.hpp>
+#include <herring/intra_node/shared_memory.hpp>
+#include <herring/launch.hpp>
+#include <herring/optimizer/adamw.hpp>
+#include <herring/transport/tcp.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using herring::optimizer::adamw;
+using shared_memory = herring::intra_node::shared_memory;
+using average = herring::update::average;
+using fused = herring::reducer<float, herring::transport::tcp, shared_memory, average, adamw>;
+using plain = herring::reducer<float, herring::transport::tcp, shared_memory, average>;
+
+bench::team team_of(herring::world& world) {
+    return {world.rank(), world.size(), [&world] { world.barrier(); },
+            [&world](std::vector<double> const& mine) {
+                std::vector<double> all;
+                for (auto const& bytes : world.all_gather(std::as_bytes(std::span(mine)))) {
+                    all.resize(all.size() + mine.size());
+                    std::memcpy(&all[all.size() - mine.size()], bytes.data(), bytes.size());
+                }
+                return all;
+            }};
+}
+
+/// AdamW as every rank has it for itself: all weights and all of the state.
+class replica {
+  public:
+    explicit replica(std::vector<std::size_t> const& counts) {
+        for (std::size_t const n : counts) tensors_.push_back({std::vector<float>(n), {}, {}});
+        for (auto& t : tensors_) t.first.resize(t.weights.size()), t.second.resize(t.weights.size());
+    }
+    std::vector<float>& weights(std::size_t i) { return tensors_[i].weights; }
+    void begin_step() { with_ = adamw::prepare<float>({}, ++steps_); }
+    void update(std::size_t i, float const* gradient) {
+        using lanes [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
+        auto& t = tensors_[i];
+        std::size_t const n = t.weights.size();
+        float *const w = t.weights.data(), *const m = t.first.data(), *const v = t.second.data();
+        std::size_t k = 0;
+        for (; k + 8 <= n; k += 8) {
+            using whole [[gnu::vector_size(32)]] = float;
+            whole weight = *reinterpret_cast<lanes const*>(w + k);
+            whole state[2] = {*reinterpret_cast<lanes const*>(m + k), *reinterpret_cast<lanes const*>(v + k)};
+            whole const g = *reinterpret_cast<lanes const*>(gradient + k);
+            adamw::step(weight, g, state, with_);
+            *reinterpret_cast<lanes*>(w + k) = weight;
+            *reinterpret_cast<lanes*>(m + k) = state[0];
+            *reinterpret_cast<lanes*>(v + k) = state[1];
+        }
+        for (; k < n; ++k) {
+            float state[2] = {m[k], v[k]};
+            adamw::step(w[k], gradient[k], state, with_);
+            m[k] = state[0], v[k] = state[1];
+        }
+    }
+
+  private:
+    struct tensor {
+        std::vector<float> weights, first, second;
+    };
+    std::vector<tensor> tensors_;
+    adamw::prepared<float> with_{};
+    std::uint64_t steps_ = 0;
+};
+
+int run(herring::world& world, bench::options const& opt) {
+    bench::pin(opt, world.rank());
+    auto const ranks = team_of(world);
+    auto const counts = bench::read_table(opt.text("table"));
+    herring::layout const tensors = herring::layout::of(counts);
+    double parameters = 0;
+    for (std::size_t const n : counts) parameters += static_cast<double>(n);
+
+    fused train(world, tensors);
+    plain reduce(world, tensors);
+    replica own(counts);
+    auto const initial = [](std::size_t i, std::span<float> weights) {
+        for (std::size_t k = 0; k < weights.size(); ++k)
+            weights[k] = static_cast<float>((i * 31 + k * 7) % 101) / 64.0f - 0.75f;
+    };
+    train.start(0, initial);
+    for (std::size_t i = 0; i < counts.size(); ++i) initial(i, own.weights(i));
+
+    // Gradients as backward leaves them: last tensor first.
+    auto const write = [&](auto& of, int step) {
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            auto const to = of.tensor(i);
+            for (std::size_t k = 0; k < to.size(); ++k)
+                to[k] = static_cast<float>(
+                            (i + k * 5 + static_cast<std::size_t>(world.rank() * 17 + step * 3)) % 89) /
+                            128.0f -
+                        0.3f;
+        }
+    };
+    auto const by_fused = [&] {
+        for (std::size_t i = counts.size(); i-- > 0;) train.ready(i);
+        train.wait();
+    };
+    auto const by_twin = [&] {
+        for (std::size_t i = counts.size(); i-- > 0;) reduce.ready(i);
+        reduce.wait();
+        own.begin_step();
+        for (std::size_t i = 0; i < counts.size(); ++i) own.update(i, reduce.tensor(i).data());
+    };
+    for (int step = 0; step < 3; ++step) {
+        write(train, step);
+        write(reduce, step);
+        by_fused();
+        by_twin();
+    }
+    bool same = true;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        same = same &&
+               std::memcmp(train.weights(i).data(), own.weights(i).data(), counts[i] * sizeof(float)) == 0;
+    if (ranks.sum(same ? 0 : 1) > 0) {
+        if (ranks.rank == 0) std::puts("training_bench: the weights of the two differ");
+        return 1;
+    }
+
+    std::vector<double> of_fused, of_twin, ratio;
+    auto const rounds = std::max<std::size_t>(static_cast<std::size_t>(opt.number("rounds", 15)), 3);
+    std::size_t steps = 0;
+    auto const timed = [&](auto const& step) {
+        step();
+        double const start = bench::now_us();
+        std::size_t const count = std::max<std::size_t>(steps, 1);
+        for (std::size_t i = 0; i < count; ++i) step();
+        double const us = ranks.max(bench::now_us() - start) / static_cast<double>(count);
+        if (steps == 0)
+            steps = static_cast<std::size_t>(std::clamp(opt.number("seconds", 0.5) * 1e6 / us, 1.0, 1000.0));
+        return us;
+    };
+    for (std::size_t round = 0; round <= rounds; ++round) { // the first one warms up
+        double const fused_us = timed(by_fused), twin_us = timed(by_twin);
+        if (round == 0) continue;
+        of_fused.push_back(fused_us);
+        of_twin.push_back(twin_us);
+        ratio.push_back(twin_us / fused_us);
+    }
+    if (ranks.rank != 0) return 0;
+    auto const at = [](std::vector<double> of, double quantile) {
+        std::sort(of.begin(), of.end());
+        return of[static_cast<std::size_t>(quantile * static_cast<double>(of.size() - 1))];
+    };
+    std::string const table = bench::table_name(opt.text("table"));
+    double const moved =
+        parameters * (4.0 * ranks.size + 24); // gradients read; weights and two moments read and written
+    std::printf("%-11s %d ranks: updated at the sum %8.2f ms, reduced and then updated by every rank %8.2f "
+                "ms: %.2f times [%.2f %.2f]; "
+                "%.1f GB/s of what has to move\n",
+                table.c_str(), ranks.size, at(of_fused, 0.5) / 1e3, at(of_twin, 0.5) / 1e3, at(ratio, 0.5),
+                at(ratio, 0.25), at(ratio, 0.75), moved / at(of_fused, 0.5) / 1e3);
+    if (auto const path = opt.text("out"); !path.empty())
+        if (std::FILE* const out = std::fopen(path.c_str(), "a")) {
+            std::fprintf(out,
+                         "{\"suite\":\"training\",\"what\":\"training\",\"table\":\"%s\",\"ranks\":%d,"
+                         "\"fused_us\":%.1f,\"twin_us\":%.1f,"
+                         "\"ratio\":%.3f,\"bytes\":%.0f}\n",
+                         table.c_str(), ranks.size, at(of_fused, 0.5), at(of_twin, 0.5), at(ratio, 0.5),
+                         moved);
+            std::fclose(out);
+        }
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench::options const opt(argc, argv);
+    if (opt.text("table").empty()) {
+        std::fprintf(stderr, "training_bench: --table FILE.csv is missing\n");
+        return 2;
+    }
+    int const size = static_cast<int>(opt.number("ranks", 2));
+    return herring::launch(size, [&](herring::world& world) { return run(world, opt); });
+}
