@@ -7,9 +7,9 @@
 
 #include "herring/herring.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,8 +102,8 @@ findings optimizer_suite(settings const& how = {}, std::size_t shapes = shapes_o
                            for (std::size_t i = 0; i < own.size(); ++i) {
                                own[i].step(reduce.tensor(i), train.hyper());
                                std::span<number const> const got = train.weights(i);
-                               if (got.size() != own[i].weights.size() ||
-                                   std::memcmp(got.data(), own[i].weights.data(), got.size_bytes()) != 0)
+                               if (!std::ranges::equal(std::as_bytes(got),
+                                                       std::as_bytes(std::span(own[i].weights))))
                                    on.find("step " + std::to_string(step) + ": tensor " + std::to_string(i) +
                                            " has other weights than after an own update");
                            }
