@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <span>
 
@@ -116,7 +115,7 @@ template <class Element, std::size_t Most> class largest_entries {
 
     float nth_largest(std::size_t of, std::size_t n) noexcept {
         auto const at = values_ + (n - 1);
-        std::nth_element(values_, at, values_ + of, std::greater<>());
+        std::nth_element(values_, at, values_ + of, [](float a, float b) noexcept { return a > b; });
         return *at;
     }
     // Drops all that are found but the `count` largest; returns the least of these.
