@@ -6,8 +6,8 @@
 # tree. Only what passed is remembered. Without HERRING_PASSED nothing is, and with HERRING_AGAIN=1 nothing is known.
 
 # digests FILE ...: prints "<digest> <file>" for each, from the root of the tree. Lines that are a comment or empty do not
-# count, so neither does the number of a line; other comments do. A name in #include "..." is looked up beside the file, in
-# include/ and in tests/.
+# count, so neither does the number of a line; other comments do. A name in #include "..." or <herring/...> is looked up beside
+# the file, in include/ and in tests/.
 digests() {
     local work
     work=$(mktemp -d)
@@ -25,8 +25,8 @@ digests() {
                 if (line ~ /R"/) raw = 1 # what looks like a comment may be part of a string, from here on
                 if (!raw && line ~ /^[ \t]*(\/\/(.*[^\\])?)?$/) continue
                 code[file] = code[file] line "\n"
-                if (line !~ /^[ \t]*#[ \t]*include[ \t]*"/) continue
-                split(line, part, "\"")
+                if (line !~ /^[ \t]*#[ \t]*include[ \t]*("|<herring\/)/) continue
+                split(line, part, /["<>]/)
                 path = folder part[2]
                 if (!there(path)) path = "include/" part[2]
                 if (!there(path)) path = "tests/" part[2]

@@ -19,6 +19,7 @@ inline void release_pages(std::byte* from, std::size_t bytes) noexcept {
     auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     auto const at = reinterpret_cast<std::uintptr_t>(from);
     std::uintptr_t const begin = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is within the range
     if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_REMOVE);
 }
 
