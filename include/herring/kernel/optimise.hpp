@@ -72,7 +72,8 @@ template <class Optimizer, class Number, class Finish, class Prepared> struct op
         for (std::size_t s = 0; s < states; ++s) of.state[s * of.stride + i] = kept[s];
     }
     optimising_sink from(std::size_t more) const noexcept {
-        return {{of.weights + more, of.state + more, of.stride}, finish, with, base + more, not_finite};
+        Number* const state = states == 0 ? of.state : of.state + more; // which is null where there is none
+        return {{of.weights + more, state, of.stride}, finish, with, base + more, not_finite};
     }
 
   private:

@@ -62,8 +62,9 @@ void agrees(std::size_t count, int ranks, int steps, std::size_t split) {
             for (auto const& of_rank : given)
                 group.push_back({reinterpret_cast<std::byte const*>(of_rank.data() + begin), false});
             CHECK(fold_optimising<Update, Optimizer, Number>(
-                      {}, group, {}, {weights.data() + begin, state.data() + begin, stride}, here, ranks,
-                      with) == here);
+                      {}, group, {},
+                      {weights.data() + begin, states == 0 ? nullptr : state.data() + begin, stride}, here,
+                      ranks, with) == here);
         }
         for (std::size_t i = 0; i < count; ++i) {
             Number gradient = given[0][i];
