@@ -5,11 +5,13 @@
 
 #include "conformance/suite.hpp"
 
+#include "herring/collectives/all_gather.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/layout.hpp"
 #include "herring/reducer.hpp"
 #include "herring/update/sum.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +43,8 @@ template <class Transport> struct with_dear_messages : Transport {
 
 namespace detail {
 
+using herring::detail::divide_up;
+
 inline float rounding_value(int rank, std::size_t i, std::size_t turn) {
     std::uint64_t x =
         (i + 1) * 0x9e3779b97f4a7c15u + (static_cast<std::uint64_t>(rank) * 64 + turn) * 0xbf58476d1ce4e5b9u;
@@ -71,6 +75,36 @@ inline void expect_fold(stage& on, std::span<float const> got, std::size_t turn,
             std::memcmp(&got[i], &due, sizeof due) != 0)
             return on.find(what + ": element " + std::to_string(i) + " of " + std::to_string(got.size()) +
                            " is not the serial fold's");
+}
+
+/// `all_gather` of n elements, in place and not: what is passed on has the size that each node's ranks own.
+template <class Reducer> void gathers(stage& on, Reducer& reduce, std::size_t n, std::size_t turn) {
+    topology const& map = on.ranks.topology();
+    std::string const what = "all_gather of " + std::to_string(n) + ", turn " + std::to_string(turn);
+    range const mine = reduce.owned(n, on.rank());
+    std::vector<float> whole(n, -1.0f), own(mine.elements);
+    for (std::size_t i = 0; i < mine.elements; ++i) own[i] = rounding_value(on.rank(), mine.offset + i, turn);
+    std::uint64_t const before = reduce.counters().messages_sent;
+    if (turn % 2 == 0) {
+        herring::all_gather(reduce, std::span<float const>(own), std::span<float>(whole));
+    } else {
+        std::copy(own.begin(), own.end(), whole.begin() + static_cast<std::ptrdiff_t>(mine.offset));
+        herring::all_gather(reduce, std::span<float const>(whole).subspan(mine.offset, mine.elements),
+                            std::span<float>(whole));
+    }
+    for (int r = 0; r < map.size(); ++r) {
+        range const theirs = reduce.owned(n, r);
+        for (std::size_t i = theirs.offset; i < theirs.end(); ++i)
+            if (whole[i] != rounding_value(r, i, turn))
+                return on.find(what + ": element " + std::to_string(i) + " is not that of rank " +
+                               std::to_string(r));
+    }
+    std::size_t const part = map.local_size(0) > 1 ? n : divide_up(n, static_cast<std::size_t>(map.size()));
+    if (part > 1024 || map.local_size(0) > 1) return;
+    std::uint64_t const rounds = std::bit_width(static_cast<unsigned>(map.nodes() - 1)),
+                        sent = reduce.counters().messages_sent - before;
+    on.expect(sent == rounds,
+              what + ": " + std::to_string(sent) + " messages, not " + std::to_string(rounds));
 }
 
 } // namespace detail
@@ -105,6 +139,8 @@ template <class Reducer> void disseminates(stage& on) {
             on.expect(sent == rounds, std::to_string(sent) + " messages for " + std::to_string(n) +
                                           " elements, not " + std::to_string(rounds));
         }
+        for (std::size_t const n : {1u, 3u, 16u, 257u, 1024u, 4096u, 4097u, 20'000u})
+            detail::gathers(on, reduce, n, turn);
     }
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("dissemination: a transport of small messages takes it for smaller buc
               })) == "");
 }
 
-TEST_CASE("dissemination: the other collectives take one hop or two beside it") {
+TEST_CASE("dissemination: the other collectives beside it") {
     for (int const local : {1, 2}) {
         if (local == 1 && (HERRING_TEST_ASAN || HERRING_TEST_TSAN)) continue; // two take every path of one
         CHECK(text(run_case("one hop", 4 * local, even_nodes(4, local), {},

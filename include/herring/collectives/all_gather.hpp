@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE {
 ///
 /// Shape:    `mine`: reduce.owned(n).elements; `out`: n elements.
 /// Cost:     over N nodes (N−1)/N of the buffer out and in: half of all_reduce's; received where it belongs. Small ones: one
-///           message to every other node, one way. On one node a rank copies in its range, and copies out all.
+///           message to every other node, one way, or ⌈log2 N⌉ one after the other where these cost less. On one node a rank copies in its range, and copies out all.
 /// Blocks:   until this rank has all ranges, and so all ranks have called: at most `world::default_timeout()`.
 /// Lifetime: until it has returned. `mine` may be where it belongs in `out`, and must not overlap it otherwise. After an error
 ///           the content of `out` is undefined.

@@ -17,7 +17,8 @@ HERRING_SEPARABLE dissemination_windows::dissemination_windows(engine_state&, pl
                                                                std::span<std::byte>& staging)
     : rounds(from.dissemination_buffer_bytes() > 0 ? from.dissemination_rounds() : 0),
       buffers(slot_row::taken_from(staging, window, from.dissemination_buffer_bytes())),
-      arrivals(window * rounds) {}
+      arrivals(window * rounds),
+      begins(rounds > 0 ? plan::dissemination_stages() * (static_cast<std::size_t>(from.nodes) + 1) : 0) {}
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -23,12 +23,28 @@ constexpr bool is_one_chunk(std::span<range const> owned, plan const& of) noexce
     return of.largest_node == 1;
 }
 
-/// The route of a bucket of `bytes` bytes of which each rank owns a range.
+/// Elements that a node's part of a bucket of `elements` has at most, where a part is the least range with all that the node's
+/// ranks own.
+constexpr std::size_t largest_part(std::size_t elements, std::span<range const> owned,
+                                   plan const& of) noexcept {
+    if (of.largest_node > 1) return elements;
+    std::size_t largest = 0;
+    for (range const& one : owned) largest = std::max(largest, one.elements);
+    return largest;
+}
+
+/// The route of a bucket of `elements` elements of which each rank owns a range. `slotted`: parts go to the owners, as in a
+/// reduce-scatter; else each rank's goes to all.
 ///
 /// Shape: by one hop a node gets, or sends, what its ranks own of a chunk: as many bytes as by two hops, in half the
 ///        messages, where the bucket is one chunk. Where ranks share a node, its sums of the chunk have to fit a slot.
-constexpr route route_of(std::size_t bytes, std::span<range const> owned, plan const& of) noexcept {
-    route const path = route_of(bytes, of);
+///        Dissemination forwards parts, and is chosen by their size.
+constexpr route route_of(std::size_t elements, std::span<range const> owned, bool slotted,
+                         plan const& of) noexcept {
+    if (!slotted && of.nodes > 1 && elements > 0 &&
+        largest_part(elements, owned, of) * of.element_bytes <= of.dissemination_limit())
+        return route::dissemination;
+    route const path = route_of(elements * of.element_bytes, of);
     return path == route::two_hop && is_one_chunk(owned, of) ? route::one_hop : path;
 }
 
@@ -44,10 +60,11 @@ constexpr bool has_shards_of_owners(route path) noexcept {
 ///
 /// Shape: `stride` is at least the elements of each range; at least one range.
 /// Cost:  O(ranks).
-constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, plan const& of) noexcept {
+constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, bool slotted,
+                                  plan const& of) noexcept {
     std::size_t given = 0, next = 0;
     for (std::size_t r = 0; r < owned.size(); ++r) given += owned[r].elements;
-    bool const padded = has_shards_of_owners(route_of(given * of.element_bytes, owned, of));
+    bool const padded = has_shards_of_owners(route_of(given, owned, slotted, of));
     for (std::size_t r = 0; r < owned.size(); ++r) {
         owned[r].offset = next;
         next += padded ? stride : owned[r].elements;
@@ -58,12 +75,12 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, pl
 /// Fills in route, shards and chunks of a bucket of which each rank owns a range; replaces the contents of `shards`.
 ///
 /// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
-///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several. `slotted`: parts
-///        of chunks are sent, which lie in slots; else results alone.
+///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several; by dissemination one
+///        chunk. `slotted`: parts of chunks are sent, which lie in slots; else results alone.
 /// Cost:  O(ranks); no allocation if `shards` has the capacity.
 constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned, bool slotted,
                             plan const& of, topology const& map, std::vector<shard>& shards) {
-    result = {.elements = elements, .path = route_of(elements * of.element_bytes, owned, of)};
+    result = {.elements = elements, .path = route_of(elements, owned, slotted, of)};
     shards.clear();
     bool const one_node = of.nodes == 1;
     std::size_t const chunk = std::max(
@@ -77,8 +94,11 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
         result.chunks += part.chunks;
         shards.push_back(part);
     };
-    if (result.path == route::one_hop) {
-        add({0, elements}, server_id{}, -1, of.largest_node, is_one_chunk(owned, of) ? elements : chunk);
+    bool const forwarded = result.path == route::dissemination;
+    if (forwarded || result.path == route::one_hop) {
+        bool const whole = forwarded || is_one_chunk(owned, of);
+        add({0, elements}, server_id{}, -1, of.largest_node,
+            whole ? round_up(elements, of.line_elements) : chunk);
     } else {
         for (int r = 0; r < map.size(); ++r)
             add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),

@@ -321,8 +321,8 @@ template <class Store, class Sharding> class collective {
         }
         of.divided = 0;
         std::size_t const stride = std::min(size, round_up(most, session_.plan().line_elements));
-        session_.divide_owned(of.whole, place_owned(of.owned, stride, session_.plan()), of.owned, slotted(),
-                              of.shards);
+        session_.divide_owned(of.whole, place_owned(of.owned, stride, slotted(), session_.plan()), of.owned,
+                              slotted(), of.shards);
     }
 
     session_base& session_;

@@ -353,7 +353,7 @@ class world_of {
         herring::bucket b = made.buckets[which];
         bool const by_owner = number == 1 || number == 2, gathers = number == 2;
         auto const& [ranges, shards] = owned_by_bucket(which, gathers);
-        if (by_owner) b.path = herring::detail::route_of(b.elements * sizeof(T), ranges, made);
+        if (by_owner) b.path = herring::detail::route_of(b.elements, ranges, !gathers, made);
         r.runs->submit({.shards = by_owner ? shards.data() : made.shards.data() + b.first_shard,
                         .shard_count = by_owner ? static_cast<std::uint32_t>(shards.size()) : b.shards,
                         .path = b.path,

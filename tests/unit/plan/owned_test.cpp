@@ -34,7 +34,7 @@ TEST_CASE("owned: each rank's range is a shard of its own, whose chunks cover it
                 detail::divide_owned(b, elements, owned, slotted, of, map, shards);
                 CHECK(b.elements == elements);
                 CHECK(b.shards == shards.size());
-                CHECK(b.path == detail::route_of(elements * 4, owned, of));
+                CHECK(b.path == detail::route_of(elements, owned, slotted, of));
                 std::size_t covered = 0, chunks = 0;
                 for (shard const& s : shards) {
                     chunks += s.chunks;
@@ -68,7 +68,7 @@ TEST_CASE("owned: ranges of a piece are padded only where owners write them at t
         std::vector<range> owned(512, range{~std::size_t{0}, each});
         owned.back().elements = each - 1; // as the ranges of the last ranks may be
         std::size_t const stride = detail::round_up(each, of.line_elements);
-        std::size_t const elements = detail::place_owned(owned, stride, of);
+        std::size_t const elements = detail::place_owned(owned, stride, true, of);
         bool const one_hop = 512 * each - 1 <= 4096;
         CHECK(elements == (one_hop ? 512 * each - 1 : 512 * stride));
         for (std::size_t r = 0; r < owned.size(); ++r) {
@@ -86,7 +86,7 @@ TEST_CASE("owned: ranges of a piece are padded only where owners write them at t
         std::vector<std::size_t>{}, topology::uniform(1, 4), 4, 4, {.mailbox_bytes = 64});
     for (std::size_t const each : {4u, 5u}) {
         std::vector<range> owned(4, range{0, each});
-        CHECK(detail::place_owned(owned, 16, node) == (each == 4 ? 16 : 64));
+        CHECK(detail::place_owned(owned, 16, true, node) == (each == 4 ? 16 : 64));
         CHECK(owned[3] == range{each == 4 ? 12u : 48u, each});
     }
 }
@@ -149,4 +149,36 @@ TEST_CASE("owned: no node sends more of a chunk by one hop than a slot holds, at
                         }
                     }
             }
+}
+
+TEST_CASE("owned: what is gathered takes dissemination by the size of a node's part") {
+    auto const divided = [](int local, std::size_t elements, bool slotted) {
+        topology const map = topology::uniform(8, local);
+        plan const of = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+            std::vector<std::size_t>{}, map, 4, 4,
+            {.chunk_bytes = 1024,
+             .one_hop_bytes = 512,
+             .message_ns = 1000,
+             .latency_ns = 1,
+             .dissemination_bytes = 4096});
+        std::vector<range> owned;
+        for (int r = 0; r < map.size(); ++r) owned.push_back(owned_range(elements, r, map.size()));
+        bucket b;
+        std::vector<shard> shards;
+        detail::divide_owned(b, elements, owned, slotted, of, map, shards);
+        if (b.path == route::dissemination) {
+            CHECK(b.chunks <= static_cast<std::uint32_t>(local)); // one for each rank of a node
+            REQUIRE(shards.size() == 1);
+            CHECK(shards[0].owner == -1);
+            CHECK(shards[0].elements == elements);
+        }
+        return b.path;
+    };
+    CHECK(divided(1, 1, false) == route::dissemination);
+    CHECK(divided(1, 8 * 1024, false) == route::dissemination); // 4 KiB of each node
+    CHECK(divided(1, 8 * 1024 + 1, false) == route::two_hop);
+    CHECK(divided(2, 1024, false) == route::dissemination); // nodes' ranges may be interleaved
+    CHECK(divided(2, 1025, false) == route::two_hop);
+    CHECK(divided(1, 64, true) == route::one_hop); // parts differ from one receiver to the other
+    CHECK(divided(1, 0, false) != route::dissemination);
 }

@@ -44,9 +44,11 @@ struct dissemination_windows {
         if (missing.any) ask(missing.place, missing.execution, "its part has not come");
     }
 
-    std::uint32_t const rounds;        ///< of a chunk; 0: no bucket takes this route
-    slot_row buffers;                  ///< of one chunk each
-    fixed_array<arrival> arrivals;     ///< buffer · rounds + round → what has come
+    std::uint32_t const rounds;    ///< of a chunk; 0: no bucket takes this route
+    slot_row buffers;              ///< of one chunk each
+    fixed_array<arrival> arrivals; ///< buffer · rounds + round → what has come
+    /// Stage · (nodes + 1) + place → bytes of the parts before that place; all of them in the last one.
+    fixed_array<std::size_t> begins;
     std::uint32_t unsent[window] = {}; ///< buffer → messages that are sent from it
     awaited_peer missing{};            ///< whose message the oldest chunk waits for
     stale_watch stale{};               ///< among the messages of all rounds
@@ -55,8 +57,8 @@ struct dissemination_windows {
 /// Before round r a rank has the parts of 2^r nodes, its own and those behind it. It sends them to the node 2^r before it,
 /// and gets as many from the node 2^r behind it: after ⌈log2 nodes⌉ rounds it has all, and combines them in the order of
 /// the nodes. A power of two of nodes exchanges in pairs whose numbers differ in bit r instead, so that a transport's
-/// acknowledgements ride on the messages of the other way. Between the ranks of one number on nodes that all have as many; for operations whose parts are as large and go to
-/// all.
+/// acknowledgements ride on the messages of the other way. Between the ranks of one number on nodes that all have as many; for
+/// operations of which every other node gets the same part, be these of one size or not.
 ///
 /// A rank begins its n-th chunk only when it has combined its (n − window/2)-th, for which it needs everyone's part. So whoever
 /// gets something of chunk n knows that the buffer of chunk n − window is free there, as by one hop.
@@ -92,7 +94,6 @@ template <class Core> class dissemination_route {
     // A chunk whose parts are on their way.
     struct flight {
         std::uint64_t execution = 0;
-        std::size_t part_bytes = 0;
         std::uint32_t sent = 0;   // rounds
         std::uint32_t packed = 0; // rounds whose parts have come and lie behind the others
     };
@@ -103,6 +104,10 @@ template <class Core> class dissemination_route {
     }
     arrival& arrived(std::uint64_t number, std::uint32_t round) noexcept {
         return windows_.arrivals[number % window * rounds_ + round];
+    }
+    // Bytes of a chunk's parts before each place, and of all.
+    std::size_t* begins(std::uint64_t number) noexcept {
+        return &windows_.begins[number % stages * (nodes_ + 1)];
     }
     // Nodes whose parts a message of this round has.
     std::uint32_t count(std::uint32_t round) const noexcept {
@@ -117,10 +122,12 @@ template <class Core> class dissemination_route {
                    other = static_cast<std::uint32_t>(node);
         return pairs_ ? other ^ own : (other + nodes_ - own) % nodes_;
     }
-    std::size_t peer_at(std::uint32_t steps) const noexcept {
+    int node_at(std::uint32_t place) const noexcept {
         auto const own = static_cast<std::uint32_t>(shared_.who.node);
-        std::uint32_t const node = pairs_ ? own ^ steps : (own + steps) % nodes_;
-        return shared_.who.peer_of(shared_.who.map.rank_of(static_cast<int>(node), shared_.who.local));
+        return static_cast<int>(pairs_ ? own ^ place : (own + place) % nodes_);
+    }
+    std::size_t peer_at(std::uint32_t place) const noexcept {
+        return shared_.who.peer_of(shared_.who.map.rank_of(node_at(place), shared_.who.local));
     }
     std::size_t sender_in(std::uint32_t round) const noexcept { return peer_at(1u << round); }
     std::size_t receiver_in(std::uint32_t round) const noexcept {
@@ -142,8 +149,13 @@ template <class Core> class dissemination_route {
             }
             part_made_ = false;
             std::span<std::byte const> const part = shared_.part(e, c, shared_.who.node, buffer(begun_));
-            if (part.data() != buffer(begun_)) std::memcpy(buffer(begun_), part.data(), part.size());
-            at(begun_) = flight{beginning_.at, part.size(), 0, 0};
+            if (part.data() != buffer(begun_) && !part.empty())
+                std::memcpy(buffer(begun_), part.data(), part.size());
+            std::size_t* const begin_of = begins(begun_);
+            for (std::uint32_t place = 0; place < nodes_; ++place)
+                begin_of[place + 1] =
+                    begin_of[place] + shared_.part_bytes(e, c, node_at(place), shared_.who.node);
+            at(begun_) = flight{beginning_.at, 0, 0};
             ++begun_;
             ++progress;
             beginning_.next_chunk();
@@ -179,7 +191,7 @@ template <class Core> class dissemination_route {
         std::size_t const slot = number % window;
         ++windows_.unsent[slot];
         if (!shared_.send(receiver_in(f.sent), message::dissemination, number * rounds_ + f.sent,
-                          {buffer(number), count(f.sent) * f.part_bytes}, slot, f.execution)) {
+                          {buffer(number), begins(number)[count(f.sent)]}, slot, f.execution)) {
             --windows_.unsent[slot];
             return false;
         }
@@ -191,12 +203,12 @@ template <class Core> class dissemination_route {
     // operation, which ends the engine before anything of it is passed on.
     bool pack(std::uint64_t number, flight& f) noexcept {
         arrival& got = arrived(number, f.packed);
-        std::size_t const distance = std::size_t{1} << f.packed, bytes = count(f.packed) * f.part_bytes;
+        std::size_t const distance = std::size_t{1} << f.packed, begin = begins(number)[distance],
+                          bytes = begins(number)[distance + count(f.packed)] - begin;
         if (!shared_.matches(shared_.peers[sender_in(f.packed)].rank, got, shared_.ledger.at(f.execution),
                              bytes))
             return false;
-        std::memmove(buffer(number) + distance * f.part_bytes, buffer(number) + distance * slot_bytes_,
-                     bytes);
+        std::memmove(buffer(number) + begin, buffer(number) + distance * slot_bytes_, bytes);
         got.here = false;
         ++f.packed;
         return true;
@@ -211,9 +223,9 @@ template <class Core> class dissemination_route {
             if (f.packed < rounds_ || f.sent < rounds_ || windows_.unsent[combined_ % window] > 0)
                 return progress;
             if (!std::exchange(combining_now_, true)) {
-                shared_.want_combined(wanted, combining_.at,
-                                      combining_.here(shared_.ledger.at(combining_.at)),
-                                      [&](int n) { return buffer(combined_) + place_of(n) * f.part_bytes; });
+                shared_.want_combined(
+                    wanted, combining_.at, combining_.here(shared_.ledger.at(combining_.at)),
+                    [&](int n) { return buffer(combined_) + begins(combined_)[place_of(n)]; });
                 return progress;
             }
             combining_now_ = false; // it was wanted, and is done
