@@ -1,8 +1,10 @@
-// herring: Open MPI in the bench: MPI_Allreduce in place, gradient tables behind DDP's buckets, and three other collectives.
+// herring: Open MPI in the bench: MPI_Allreduce in place, gradient tables behind DDP's buckets, with AdamW on every rank or without,
+// and three other collectives.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   mpirun -n 4 openmpi_bench --suite tcp (--sizes 8,1024 | --table FILE.csv) [--out FILE]
-//     [--operation reduce_scatter|all_gather|broadcast] [harness.hpp's options]
+//     [--operation reduce_scatter|all_gather|broadcast] [--adamw 1, of a table] [harness.hpp's options]
+#include "adamw_replica.hpp"
 #include "harness.hpp"
 
 #include <mpi.h>
@@ -73,6 +75,59 @@ void table(bench::team const& ranks, bench::options const& opt, std::string cons
                     bench::table_name(path)});
 }
 
+/// A step of training_bench's by Open MPI: the gradients of a table reduced behind DDP's buckets, then AdamW on every rank.
+void training(bench::team const& ranks, bench::options const& opt, std::string const& path) {
+    bench::table_memory memory(bench::read_table(path));
+    bench::ddp_buckets buckets(memory.tensors, ranks.size);
+    std::vector<MPI_Request> requests(buckets.size());
+    std::vector<std::size_t> counts;
+    for (auto const& t : memory.tensors) counts.push_back(t.size());
+    bench::adamw_replica own(counts);
+    auto const update = [&] {
+        own.begin_step();
+        for (std::size_t i = 0; i < counts.size(); ++i) own.update(i, memory.tensors[i].data());
+    };
+    auto const blocking = [&] {
+        buckets.run([](std::size_t, std::span<float> x) { all_reduce(x); }, [](std::size_t) {});
+        update();
+    };
+    auto const overlapped = [&] {
+        buckets.run(
+            [&](std::size_t b, std::span<float> x) {
+                MPI_Iallreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_FLOAT, MPI_SUM,
+                               MPI_COMM_WORLD, &requests[b]);
+            },
+            [&](std::size_t b) { MPI_Wait(&requests[b], MPI_STATUS_IGNORE); });
+        update();
+    };
+    auto const rounds = std::max(3, static_cast<int>(opt.number("rounds", 15)));
+    auto const timed = [&](auto const& step) {
+        std::vector<double> us;
+        for (int round = 0; round <= rounds; ++round) { // the first one warms up
+            for (std::size_t i = 0; i < counts.size(); ++i)
+                bench::write_gradient(i, memory.tensors[i], ranks.rank, round);
+            ranks.barrier();
+            double const start = bench::now_us();
+            step();
+            double const one = ranks.max(bench::now_us() - start);
+            if (round > 0) us.push_back(one);
+        }
+        std::sort(us.begin(), us.end());
+        return us[us.size() / 2];
+    };
+    double const us = std::min(timed(blocking), timed(overlapped));
+    if (ranks.rank != 0) return;
+    std::printf("%-11s %d ranks: %s, reduced and then updated by every rank %8.2f ms\n",
+                bench::table_name(path).c_str(), ranks.size, opt.text("name", "Open MPI").c_str(), us / 1e3);
+    if (std::FILE* const out = opt.text("out").empty() ? nullptr : std::fopen(opt.text("out").c_str(), "a")) {
+        std::fprintf(out,
+                     "{\"suite\":\"training\",\"what\":\"training\",\"peer\":\"%s\",\"table\":\"%s\","
+                     "\"ranks\":%d,\"twin_us\":%.1f}\n",
+                     opt.text("name", "Open MPI").c_str(), bench::table_name(path).c_str(), ranks.size, us);
+        std::fclose(out);
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -96,6 +151,8 @@ int main(int argc, char** argv) {
         sweep(ranks, opt, kind);
     else if (auto const path = opt.text("table"); path.empty())
         sweep(ranks, opt);
+    else if (opt.number("adamw", 0) > 0)
+        training(ranks, opt, path);
     else
         table(ranks, opt, path);
     MPI_Finalize();

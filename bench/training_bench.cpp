@@ -7,6 +7,7 @@
 //
 // The update of the second is vectorised, reads and writes everything once, and is the optimizer's own `step`: after some steps the
 // weights of both have to be the same bits, or the program ends with 1.
+#include "adamw_replica.hpp"
 #include "harness.hpp"
 
 #include <herring/herring.hpp>
@@ -41,47 +42,6 @@ bench::team team_of(herring::world& world) {
             }};
 }
 
-/// AdamW as every rank has it for itself: all weights and all of the state.
-class replica {
-  public:
-    explicit replica(std::vector<std::size_t> const& counts) {
-        for (std::size_t const n : counts) tensors_.push_back({std::vector<float>(n), {}, {}});
-        for (auto& t : tensors_) t.first.resize(t.weights.size()), t.second.resize(t.weights.size());
-    }
-    std::vector<float>& weights(std::size_t i) { return tensors_[i].weights; }
-    void begin_step() { with_ = adamw::prepare<float>({}, ++steps_); }
-    void update(std::size_t i, float const* gradient) {
-        using lanes [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
-        auto& t = tensors_[i];
-        std::size_t const n = t.weights.size();
-        float *const w = t.weights.data(), *const m = t.first.data(), *const v = t.second.data();
-        std::size_t k = 0;
-        for (; k + 8 <= n; k += 8) {
-            using whole [[gnu::vector_size(32)]] = float;
-            whole weight = *reinterpret_cast<lanes const*>(w + k);
-            whole state[2] = {*reinterpret_cast<lanes const*>(m + k), *reinterpret_cast<lanes const*>(v + k)};
-            whole const g = *reinterpret_cast<lanes const*>(gradient + k);
-            adamw::step(weight, g, state, with_);
-            *reinterpret_cast<lanes*>(w + k) = weight;
-            *reinterpret_cast<lanes*>(m + k) = state[0];
-            *reinterpret_cast<lanes*>(v + k) = state[1];
-        }
-        for (; k < n; ++k) {
-            float state[2] = {m[k], v[k]};
-            adamw::step(w[k], gradient[k], state, with_);
-            m[k] = state[0], v[k] = state[1];
-        }
-    }
-
-  private:
-    struct tensor {
-        std::vector<float> weights, first, second;
-    };
-    std::vector<tensor> tensors_;
-    adamw::prepared<float> with_{};
-    std::uint64_t steps_ = 0;
-};
-
 int run(herring::world& world, bench::options const& opt) {
     bench::pin(opt, world.rank());
     auto const ranks = team_of(world);
@@ -92,24 +52,12 @@ int run(herring::world& world, bench::options const& opt) {
 
     fused train(world, tensors);
     plain reduce(world, tensors);
-    replica own(counts);
-    auto const initial = [](std::size_t i, std::span<float> weights) {
-        for (std::size_t k = 0; k < weights.size(); ++k)
-            weights[k] = static_cast<float>((i * 31 + k * 7) % 101) / 64.0f - 0.75f;
-    };
-    train.start(0, initial);
-    for (std::size_t i = 0; i < counts.size(); ++i) initial(i, own.weights(i));
+    bench::adamw_replica own(counts);
+    train.start(0, bench::initial_weights);
 
-    // Gradients as backward leaves them: last tensor first.
     auto const write = [&](auto& of, int step) {
-        for (std::size_t i = 0; i < counts.size(); ++i) {
-            auto const to = of.tensor(i);
-            for (std::size_t k = 0; k < to.size(); ++k)
-                to[k] = static_cast<float>(
-                            (i + k * 5 + static_cast<std::size_t>(world.rank() * 17 + step * 3)) % 89) /
-                            128.0f -
-                        0.3f;
-        }
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            bench::write_gradient(i, of.tensor(i), world.rank(), step);
     };
     auto const by_fused = [&] {
         for (std::size_t i = counts.size(); i-- > 0;) train.ready(i);
