@@ -13,10 +13,10 @@
 #include "herring/policy/defaults.hpp"
 #include "herring/policy/reducible.hpp"
 #include "herring/range.hpp"
+#include "herring/session/all_reduce_calls.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
-#include "herring/session/training.hpp"
-#include "herring/step/call_forms.hpp"
+#include "herring/session/training_calls.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step/inert.hpp"
@@ -65,17 +65,12 @@ struct door; // herring/collectives/: the way of a collective's header into a re
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
 template <class Pack>
-class basic_reducer
-    : detail::refused_calls<typename Pack::element, typename detail::session<Pack>::store::stream,
-                            detail::rule<typename Pack::update>::is_named> {
+class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::training_calls<Pack> {
     using element = typename Pack::element;
     using session = detail::session<Pack>;
     using store = typename session::store;
     static constexpr bool on_device = store::on_device;
-    static constexpr bool rule_is_named = detail::rule<typename Pack::update>::is_named;
-
     static constexpr bool updates = session::updates;
-    using training_type = detail::training<typename Pack::optimizer>;
 
   public:
     using element_type = element;
@@ -97,7 +92,7 @@ class basic_reducer
         try {
             session_.connect(std::forward<TransportArguments>(arguments)...);
             parts_.emplace(session_, session_.node(), session_.trace(), calls_);
-            if constexpr (updates) training_.set(session_, {});
+            if constexpr (updates) this->begin_training();
             session_.open(parts_->steps.ledger().ready());
         } catch (...) {
             detail::announce_and_rethrow(ranks);
@@ -208,91 +203,6 @@ class basic_reducer
         return parts_->steps.done();
     }
 
-    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack has to name the
-    /// rule: `update::sum`, `average`, ... ([HRG-C02]).
-    ///
-    /// Shape:    n elements in, n out; with n = 0, on all ranks, nothing is done.
-    /// Cost:     without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
-    ///           through bounce buffers that stay in cache; on one node of two ranks one copy in.
-    /// Blocks:   until done, at most `world::default_timeout()`.
-    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
-    /// Errors:   as `wait`; `bad_state` in the middle of a step.
-    void all_reduce(std::span<element> inout) requires(rule_is_named) {
-        all_reduce(inout, default_timeout()).value();
-    }
-    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
-    /// world.
-    status all_reduce(std::span<element> inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
-        return all_reduce(inout, detail::deadline_in(timeout));
-    }
-    status all_reduce(std::span<element> inout, time_point deadline) requires(rule_is_named) {
-        return all_reduce(std::span<element const>(inout), inout, deadline);
-    }
-    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap otherwise.
-    ///
-    /// Cost:   as in place.
-    /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
-    void all_reduce(std::span<element const> in, std::span<element> out) requires(rule_is_named) {
-        all_reduce(in, out, default_timeout()).value();
-    }
-    status all_reduce(std::span<element const> in, std::span<element> out,
-                      std::chrono::milliseconds timeout) requires(rule_is_named) {
-        return all_reduce(in, out, detail::deadline_in(timeout));
-    }
-    status all_reduce(std::span<element const> in, std::span<element> out,
-                      time_point deadline) requires(rule_is_named) {
-        (void)holds<detail::only_on_host<on_device>>;
-        detail::call const here(calls_, "all_reduce");
-        if (failure const* const why = session_.failed()) return status(*why);
-        parts_->steps.check_between_steps("all_reduce");
-        detail::check_apart(calls_, "all_reduce", std::as_bytes(in), std::as_bytes(out), sizeof(element));
-        if (out.empty()) return {};
-        return reduce_buffer(in.data(), out.data(), out.size(), deadline);
-    }
-
-    /// The same of one value, which is returned.
-    ///
-    /// Errors: as of a buffer.
-    [[nodiscard("the result is returned, the argument left as it is")]] element
-    all_reduce(element value) requires(rule_is_named) {
-        all_reduce(std::span(&value, 1));
-        return value;
-    }
-    /// With a deadline the value is reduced in place, and a failure returned.
-    status all_reduce(element& inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
-        return all_reduce(std::span(&inout, 1), timeout);
-    }
-    status all_reduce(element& inout, time_point deadline) requires(rule_is_named) {
-        return all_reduce(std::span(&inout, 1), deadline);
-    }
-
-    /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
-    /// the stream from now on finds the results. The host waits for the other ranks.
-    ///
-    /// Shape:    as above.
-    /// Cost:     a copy in and one out on the device, through 4 bounce buffers of at most 4 MiB.
-    /// Blocks:   at most `world::default_timeout()`.
-    /// Lifetime: the buffer, until what is put into the stream then is done.
-    void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
-        all_reduce(inout, in, default_timeout()).value();
-    }
-    status all_reduce(device_span<element> inout, stream in,
-                      std::chrono::milliseconds timeout) requires(rule_is_named&& on_device) {
-        return all_reduce(inout, in, detail::deadline_in(timeout));
-    }
-    status all_reduce(device_span<element> inout, stream in,
-                      time_point deadline) requires(rule_is_named&& on_device) {
-        detail::call const here(calls_, "all_reduce");
-        if (failure const* const why = session_.failed()) return status(*why);
-        parts_->steps.check_between_steps("all_reduce");
-        if (inout.empty()) return {};
-        parts_->steps.order_after(inout.data(), in, "all_reduce");
-        return reduce_buffer(inout.data(), inout.data(), inout.size(), deadline);
-    }
-
-    /// Any other call is one sentence of the compiler, [HRG-C01].
-    using detail::refused_calls<element, stream, rule_is_named>::all_reduce;
-
     /// What rank r owns of a buffer of n elements: its result of a reduce_scatter, its input of an all_gather
     /// (`herring/collectives/`).
     ///
@@ -303,75 +213,6 @@ class basic_reducer
     /// What this rank owns of it.
     range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().rank()); }
 
-    // ---- with an optimizer: `wait()` leaves the updated weights, and tensors have no result -----------------------------
-
-    /// The optimizer's hyper values: an aggregate of doubles.
-    using hyper_type = typename training_type::hyper;
-
-    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only; the
-    /// optimizer's state is 0 again, and its steps count from 1. Collective, between steps.
-    ///
-    /// Shape:    layout[i].elements elements. Tensors are unspecified afterwards.
-    /// Cost:     a broadcast of the model, and a barrier.
-    /// Blocks:   at most `world::default_timeout()` each.
-    /// Errors:   `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
-    ///           ends the world.
-    template <class Fill> void start(int root, Fill&& fill) requires(updates) {
-        detail::call const here(calls_, "start");
-        if (failure const* const why = session_.failed()) throw error(*why);
-        parts_->steps.check_between_steps("start");
-        world& ranks = session_.ranks();
-        detail::check_root(calls_, "start", root, ranks.size());
-        std::byte* const memory = session_.node().memory();
-        if (ranks.rank() == root) {
-            try {
-                for (std::size_t i = 0; i < size(); ++i)
-                    fill(i, std::span<element>(reinterpret_cast<element*>(parts_->steps.tensor(i)),
-                                               plan().tensors[i].elements));
-            } catch (...) {
-                detail::announce_and_rethrow(ranks, "start");
-            }
-        }
-        using share = detail::collective_program::share;
-        status const ended =
-            parts_->collectives.run(session_,
-                                    {.operation = session::template number_of<operations::broadcast>(),
-                                     .name = "start",
-                                     .gives = share::root,
-                                     .takes = share::not_root,
-                                     .root = root},
-                                    memory, memory, plan().elements, detail::deadline_in(default_timeout()));
-        session_.rethrow_of_handlers();
-        ended.value();
-        training_.start(session_, memory);
-        ranks.barrier(); // the node's copy is there before anyone reads it
-    }
-
-    /// The weights of tensor i: one copy for all ranks of a node that share memory.
-    ///
-    /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
-    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start`.
-    std::span<element const> weights(std::size_t i) requires(updates) {
-        (void)parts_->steps.tensor(i); // checks i
-        check_started("weights");
-        placed_tensor const& at = plan().tensors[i];
-        bucket const& in = plan().buckets[at.bucket];
-        return {reinterpret_cast<element const*>(session_.weights_of_bucket(at.bucket)) +
-                    (at.offset - in.offset),
-                at.elements};
-    }
-
-    /// The hyper values in force.
-    hyper_type const& hyper() const noexcept requires(updates) { return training_.values(); }
-    /// Replaces all of them, for the steps from now on: between steps, and alike on all ranks.
-    ///
-    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next step ends in `mismatch`.
-    void set(hyper_type const& values) requires(updates) {
-        detail::call const here(calls_, "set");
-        parts_->steps.check_between_steps("set");
-        training_.set(session_, values);
-    }
-
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }
     herring::counters counters() const noexcept { return session_.counters(); }
@@ -381,24 +222,21 @@ class basic_reducer
 
   private:
     friend struct detail::door;
+    friend class detail::all_reduce_calls<Pack>;
+    friend class detail::training_calls<Pack>;
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
 
-    void check_started(char const* operation) requires(updates) {
-        if (!training_.started()) [[unlikely]]
-            calls_.throw_misuse(errc::bad_state, operation,
-                                {"there are no weights yet; call start(root, fill) on all ranks first"});
-    }
     void make_ready(std::size_t i, stream written_in) {
         detail::call const here(calls_, "ready");
-        if constexpr (updates) check_started("ready");
+        if constexpr (updates) this->check_started("ready");
         parts_->steps.check_ready(i, written_in);
         parts_->steps.ready(session_, i, nullptr, written_in);
     }
     void make_ready(std::size_t i, element* inout, std::size_t elements, stream written_in) {
         auto const at = reinterpret_cast<typename store::pointer>(inout);
         detail::call const here(calls_, "ready");
-        if constexpr (updates) check_started("ready");
+        if constexpr (updates) this->check_started("ready");
         parts_->steps.check_ready(i, at, elements, written_in);
         parts_->steps.ready(session_, i, at, written_in);
     }
@@ -406,14 +244,7 @@ class basic_reducer
         detail::call const here(calls_, "wait");
         status ended = parts_->steps.end(session_, read_in, deadline);
         if constexpr (updates)
-            if (ended.ok()) training_.end_step(session_);
-        session_.rethrow_of_handlers();
-        return ended;
-    }
-
-    // At least one element.
-    status reduce_buffer(element const* in, element* out, std::size_t count, time_point deadline) {
-        status ended = parts_->collectives.run(session_, {}, in, out, count, deadline);
+            if (ended.ok()) this->end_training_step();
         session_.rethrow_of_handlers();
         return ended;
     }
@@ -422,7 +253,6 @@ class basic_reducer
     detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding>> parts_;
     session session_;
     detail::calls calls_;
-    [[no_unique_address]] training_type training_;
 };
 
 } // namespace HERRING_NAMESPACE

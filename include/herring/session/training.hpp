@@ -14,16 +14,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Of a reducer without optimizer: nothing.
-template <class Optimizer> class training {
-  public:
-    struct hyper {};
-};
-
 /// The hyper values in force and the number of steps, and the weights when they are set. All between steps.
-template <class Optimizer>
-requires(optimizes<Optimizer>) //
-    class training<Optimizer> {
+template <class Optimizer> class training {
   public:
     using hyper = typename Optimizer::hyper;
 

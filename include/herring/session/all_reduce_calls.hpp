@@ -1,0 +1,136 @@
+// herring: the calls of a reducer for buffers outside its layout: `all_reduce` in its forms.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SESSION_ALL_REDUCE_CALLS_HPP
+#define HERRING_SESSION_ALL_REDUCE_CALLS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
+#include "herring/device_span.hpp"
+#include "herring/error.hpp"
+#include "herring/policy.hpp"
+#include "herring/policy/reducible.hpp"
+#include "herring/session/session.hpp"
+#include "herring/step/call_forms.hpp"
+#include "herring/step/calls.hpp"
+#include "herring/step/collective.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+template <class Pack>
+using refused_calls_of = refused_calls<typename Pack::element, typename session<Pack>::store::stream,
+                                       rule<typename Pack::update>::is_named>;
+
+/// A base of `basic_reducer<Pack>`, of which it is a friend.
+template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
+    using element = typename Pack::element;
+    using stream = typename session<Pack>::store::stream;
+    static constexpr bool on_device = session<Pack>::store::on_device;
+    static constexpr bool rule_is_named = rule<typename Pack::update>::is_named;
+
+  public:
+    /// Reduces a buffer outside the layout, in place. Collective, and the same size on every rank. The pack has to name the
+    /// rule: `update::sum`, `average`, ... ([HRG-C02]).
+    ///
+    /// Shape:    n elements in, n out; with n = 0, on all ranks, nothing is done.
+    /// Cost:     without a shared node, and a transport that needs no registration, no copy; else one copy in and one out
+    ///           through bounce buffers that stay in cache; on one node of two ranks one copy in.
+    /// Blocks:   until done, at most `world::default_timeout()`.
+    /// Lifetime: until it has returned, with a result or an error; after an error the buffer's content is undefined.
+    /// Errors:   as `wait`; `bad_state` in the middle of a step.
+    void all_reduce(std::span<element> inout) requires(rule_is_named) {
+        all_reduce(inout, reducer().default_timeout()).value();
+    }
+    /// The same with a deadline of the caller's, a time or from now on; a failure is returned. A passed deadline ends the
+    /// world.
+    status all_reduce(std::span<element> inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
+        return all_reduce(inout, deadline_in(timeout));
+    }
+    status all_reduce(std::span<element> inout, time_point deadline) requires(rule_is_named) {
+        return all_reduce(std::span<element const>(inout), inout, deadline);
+    }
+    /// The same from one buffer into another; `in` is only read. They may be one, and must not overlap otherwise.
+    ///
+    /// Cost:   as in place.
+    /// Errors: also `bad_argument`, of sizes that differ or buffers that overlap.
+    void all_reduce(std::span<element const> in, std::span<element> out) requires(rule_is_named) {
+        all_reduce(in, out, reducer().default_timeout()).value();
+    }
+    status all_reduce(std::span<element const> in, std::span<element> out,
+                      std::chrono::milliseconds timeout) requires(rule_is_named) {
+        return all_reduce(in, out, deadline_in(timeout));
+    }
+    status all_reduce(std::span<element const> in, std::span<element> out,
+                      time_point deadline) requires(rule_is_named) {
+        (void)holds<only_on_host<on_device>>;
+        auto& of = reducer();
+        call const here(of.calls_, "all_reduce");
+        if (failure const* const why = of.session_.failed()) return status(*why);
+        of.parts_->steps.check_between_steps("all_reduce");
+        check_apart(of.calls_, "all_reduce", std::as_bytes(in), std::as_bytes(out), sizeof(element));
+        if (out.empty()) return {};
+        return run(in.data(), out.data(), out.size(), deadline);
+    }
+
+    /// The same of one value, which is returned.
+    ///
+    /// Errors: as of a buffer.
+    [[nodiscard("the result is returned, the argument left as it is")]] element
+    all_reduce(element value) requires(rule_is_named) {
+        all_reduce(std::span(&value, 1));
+        return value;
+    }
+    /// With a deadline the value is reduced in place, and a failure returned.
+    status all_reduce(element& inout, std::chrono::milliseconds timeout) requires(rule_is_named) {
+        return all_reduce(std::span(&inout, 1), timeout);
+    }
+    status all_reduce(element& inout, time_point deadline) requires(rule_is_named) {
+        return all_reduce(std::span(&inout, 1), deadline);
+    }
+
+    /// Of device memory: reduced in place; its values are there when what is in the stream now is done, and what is put into
+    /// the stream from now on finds the results. The host waits for the other ranks.
+    ///
+    /// Shape:    as above.
+    /// Cost:     a copy in and one out on the device, through 4 bounce buffers of at most 4 MiB.
+    /// Blocks:   at most `world::default_timeout()`.
+    /// Lifetime: the buffer, until what is put into the stream then is done.
+    void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
+        all_reduce(inout, in, reducer().default_timeout()).value();
+    }
+    status all_reduce(device_span<element> inout, stream in,
+                      std::chrono::milliseconds timeout) requires(rule_is_named&& on_device) {
+        return all_reduce(inout, in, deadline_in(timeout));
+    }
+    status all_reduce(device_span<element> inout, stream in,
+                      time_point deadline) requires(rule_is_named&& on_device) {
+        auto& of = reducer();
+        call const here(of.calls_, "all_reduce");
+        if (failure const* const why = of.session_.failed()) return status(*why);
+        of.parts_->steps.check_between_steps("all_reduce");
+        if (inout.empty()) return {};
+        of.parts_->steps.order_after(inout.data(), in, "all_reduce");
+        return run(inout.data(), inout.data(), inout.size(), deadline);
+    }
+
+    /// Any other call is one sentence of the compiler, [HRG-C01].
+    using refused_calls_of<Pack>::all_reduce;
+
+  private:
+    basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
+
+    // At least one element.
+    status run(element const* in, element* out, std::size_t count, time_point deadline) {
+        auto& of = reducer();
+        status ended = of.parts_->collectives.run(of.session_, {}, in, out, count, deadline);
+        of.session_.rethrow_of_handlers();
+        return ended;
+    }
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_SESSION_ALL_REDUCE_CALLS_HPP
