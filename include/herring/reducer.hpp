@@ -117,6 +117,8 @@ class basic_reducer
             calls_.announce_abandoned_step();
         else
             calls_.announce_misuse();
+        if constexpr (session::commands)
+            if (session_.failed() == nullptr) session_.leave();
     }
 
     /// Number of tensors.
@@ -293,15 +295,15 @@ class basic_reducer
     /// Any other call is one sentence of the compiler, [HRG-C01].
     using detail::refused_calls<element, stream, rule_is_named>::all_reduce;
 
-    /// What rank r owns of a buffer of n elements: its result of a reduce_scatter, its input of an all_gather
-    /// (`herring/collectives/`).
+    /// What worker w owns of a buffer of n elements: its result of a reduce_scatter, its input of an all_gather
+    /// (`herring/collectives/`). Without dedicated servers worker w is rank w.
     ///
-    /// Shape: R ranks → R ranges in the order of the ranks, which cover the buffer; the first n mod R have one element more.
-    range owned(std::size_t elements, int rank) const noexcept {
-        return owned_range(elements, rank, session_.ranks().size());
+    /// Shape: W workers → W ranges in the order of their ranks, which cover the buffer; the first n mod W have one element more.
+    range owned(std::size_t elements, int worker) const noexcept {
+        return owned_range(elements, worker, session_.ranks().workers());
     }
     /// What this rank owns of it.
-    range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().rank()); }
+    range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().worker()); }
 
     // ---- with an optimizer: `wait()` leaves the updated weights, and tensors have no result -----------------------------
 
@@ -321,7 +323,7 @@ class basic_reducer
         if (failure const* const why = session_.failed()) throw error(*why);
         parts_->steps.check_between_steps("start");
         world& ranks = session_.ranks();
-        detail::check_root(calls_, "start", root, ranks.size());
+        detail::check_root(calls_, "start", root, ranks.topology());
         std::byte* const memory = session_.node().memory();
         if (ranks.rank() == root) {
             try {
@@ -332,15 +334,7 @@ class basic_reducer
                 detail::announce_and_rethrow(ranks, "start");
             }
         }
-        using share = detail::collective_program::share;
-        status const ended =
-            parts_->collectives.run(session_,
-                                    {.operation = session::template number_of<operations::broadcast>(),
-                                     .name = "start",
-                                     .gives = share::root,
-                                     .takes = share::not_root,
-                                     .root = root},
-                                    memory, memory, plan().elements, detail::deadline_in(default_timeout()));
+        status const ended = spread_weights(root, memory, detail::deadline_in(default_timeout()));
         session_.rethrow_of_handlers();
         ended.value();
         training_.start(session_, memory);
@@ -411,6 +405,26 @@ class basic_reducer
         return ended;
     }
 
+    // What lies in the root's tensors, to those of all ranks.
+    status spread_weights(int root, std::byte* memory, time_point deadline) requires(updates) {
+        using share = detail::collective_program::share;
+        std::uint8_t const broadcast = session::template number_of<operations::broadcast>();
+        if constexpr (session::commands)
+            if (session_.is_commanding()) {
+                session_.begin_call({.what = detail::command::kind::start, .root = root});
+                return detail::broadcast_buckets(
+                    session_, broadcast, root,
+                    [&](std::size_t b) { return memory + plan().buckets[b].offset * sizeof(element); },
+                    deadline);
+            }
+        return parts_->collectives.run(session_,
+                                       {.operation = broadcast,
+                                        .name = "start",
+                                        .gives = share::root,
+                                        .takes = share::not_root,
+                                        .root = root},
+                                       memory, memory, plan().elements, deadline);
+    }
     // At least one element.
     status reduce_buffer(element const* in, element* out, std::size_t count, time_point deadline) {
         status ended = parts_->collectives.run(session_, {}, in, out, count, deadline);
