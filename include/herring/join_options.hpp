@@ -7,6 +7,7 @@
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/failure_detector_options.hpp"
+#include "herring/role.hpp"
 
 #include <chrono>
 #include <optional>
@@ -34,6 +35,11 @@ struct join_options {
     int size = -1;         ///< instead of HERRING_SIZE
     std::string address{}; ///< instead of HERRING_ADDR: "host:port" or "[ipv6]:port" of rank 0
     std::string node{};    ///< instead of HERRING_NODE: ranks of one name share memory
+    /// Instead of HERRING_ROLE: "worker" or "server". A server has no tensors; it calls `herring::serve` (herring/serve.hpp).
+    std::optional<herring::role> role{};
+    /// Instead of HERRING_RATE: what this rank's machine can send, and receive, for it, in Mbit/s, by which
+    /// `placement::optimal` shares the work; of a server that shares a network with others, its part. 0: not declared.
+    int rate = 0;
     /// Instead of HERRING_SECRET: the secret that the ranks prove to each other, equal on every rank. 64 hexadecimal digits
     /// (`openssl rand -hex 32`) are a key; any other text, of at least 8 characters, can be guessed, and joins with a warning.
     std::optional<std::string> secret{};

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/failure_detector_options.hpp"
+#include "herring/role.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -19,6 +20,10 @@ namespace HERRING_NAMESPACE {
 struct launch_options {
     /// A node's name for each rank; empty: all ranks share one node. Ranks of one name share memory.
     std::vector<std::string> nodes{};
+    /// A role for each rank; empty: all are workers. A server is a node of its own, and calls `herring::serve`.
+    std::vector<role> roles{};
+    /// What the network of each rank carries, in Mbit/s, for `placement::optimal`; empty: not declared.
+    std::vector<int> rates{};
     /// How long the other ranks may go on after one has failed, before they are ended.
     std::chrono::milliseconds grace{5'000};
     /// The whole launch ends after this long, with status 124; 0: no limit.

@@ -112,6 +112,8 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
             calls_.announce_abandoned_step();
         else
             calls_.announce_misuse();
+        if constexpr (session::commands)
+            if (session_.failed() == nullptr) session_.leave();
     }
 
     /// Number of tensors.
@@ -203,15 +205,15 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
         return parts_->steps.done();
     }
 
-    /// What rank r owns of a buffer of n elements: its result of a reduce_scatter, its input of an all_gather
-    /// (`herring/collectives/`).
+    /// What worker w owns of a buffer of n elements: its result of a reduce_scatter, its input of an all_gather
+    /// (`herring/collectives/`). Without dedicated servers worker w is rank w.
     ///
-    /// Shape: R ranks → R ranges in the order of the ranks, which cover the buffer; the first n mod R have one element more.
-    range owned(std::size_t elements, int rank) const noexcept {
-        return owned_range(elements, rank, session_.ranks().size());
+    /// Shape: W workers → W ranges in the order of their ranks, which cover the buffer; the first n mod W have one element more.
+    range owned(std::size_t elements, int worker) const noexcept {
+        return owned_range(elements, worker, session_.ranks().workers());
     }
     /// What this rank owns of it.
-    range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().rank()); }
+    range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().worker()); }
 
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }

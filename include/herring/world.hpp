@@ -12,6 +12,7 @@
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/plan/topology.hpp"
+#include "herring/role.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -62,12 +63,19 @@ class world {
     int local_rank() const noexcept { return info().map.local_rank(rank_); }
     int local_size() const noexcept { return info().map.local_size(node()); }
 
+    /// What this rank is for: HERRING_ROLE, `join_options::role`, `launch_options::roles`.
+    herring::role role() const noexcept { return info().map.role_of(rank_); }
+    /// The number of this rank among the workers, in the order of ranks; −1 on a server.
+    int worker() const noexcept { return info().map.worker(rank_); }
+    int workers() const noexcept { return info().map.workers(); }
+    int servers() const noexcept { return info().map.servers(); }
+
     /// How long a call waits that is given no deadline: 30 s, or that of `join_options` or `launch_options`.
     std::chrono::milliseconds default_timeout() const noexcept { return info().times.call; }
     /// For how long a rank may give no sign of life before that ends the world: 5 s, or that of the options.
     std::chrono::milliseconds peer_timeout() const noexcept { return info().times.detector.peer_timeout; }
 
-    /// Returns once every rank has called it.
+    /// Returns once every rank has called it, servers too: not while they serve.
     ///
     /// Blocks:  until the last rank arrives, at most `timeout`, or `default_timeout()`; a passed timeout ends the world for
     ///          every rank.

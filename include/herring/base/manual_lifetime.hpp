@@ -17,8 +17,11 @@ template <class Value> class manual_lifetime {
     manual_lifetime() noexcept {}
     manual_lifetime(manual_lifetime const&) = delete;
     manual_lifetime& operator=(manual_lifetime const&) = delete;
-    ~manual_lifetime() {
-        if (made_) value_.~Value();
+    ~manual_lifetime() { reset(); }
+
+    /// Destroys the value, if there is one.
+    void reset() noexcept {
+        if (std::exchange(made_, false)) value_.~Value();
     }
 
     /// Once only.

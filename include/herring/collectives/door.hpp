@@ -103,10 +103,9 @@ struct door {
         std::size_t const elements = whole.size() / sizeof(element);
         world& ranks = reduce.session_.ranks();
         if (program.has_owners())
-            check_owned(reduce.calls_, operation, whole, part, reduce.owned(elements, ranks.rank()),
-                        sizeof(element));
+            check_owned(reduce.calls_, operation, whole, part, reduce.owned(elements), sizeof(element));
         else
-            check_root(reduce.calls_, operation, program.root, ranks.size());
+            check_root(reduce.calls_, operation, program.root, ranks.topology());
         void const* const in = program.gives == share::owned ? part.data() : whole.data();
         void const* const out = program.takes == share::owned ? part.data() : whole.data();
         status ended = reduce.parts_->collectives.run(reduce.session_, program, in, const_cast<void*>(out),
@@ -126,7 +125,7 @@ struct door {
         call const here(reduce.calls_, operation);
         if (failure const* const why = reduce.session_.failed()) return status(*why);
         reduce.parts_->steps.check_between_steps(operation);
-        int const ranks = reduce.session_.ranks().size();
+        int const ranks = reduce.session_.ranks().workers();
         check_divisor(reduce.calls_, operation, update::name, update::divisor_of_squares(ranks), ranks);
         check_moments(reduce.calls_, operation, std::as_bytes(in), std::as_bytes(mean),
                       std::as_bytes(deviation), sizeof(Element));

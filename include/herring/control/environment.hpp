@@ -36,6 +36,8 @@ struct join_target {
     std::string host{}; // of rank 0; empty: not known
     std::uint16_t port = 0;
     std::string node{}, interface {};
+    herring::role role = herring::role::worker;
+    int rate = 0; // Mbit/s; 0: not declared
     std::optional<secrets> secret{};
     seal_provider const* seals = nullptr; // control connections; nullptr: they are authenticated
     std::string source = "no launcher";   // of the rank
@@ -163,6 +165,21 @@ HERRING_SETUP inline void check_strength(std::optional<secrets> const& given, bo
                     "guesses at leisure; make a key by: openssl rand -hex 32\n");
 }
 
+/// The role and the rate of this rank.
+///
+/// Errors: `bad_argument` naming the option or variable, and its value.
+HERRING_SETUP inline void read_role(join_target& into, join_options const& options, variables const& from) {
+    std::string_view const named = from.text("HERRING_ROLE");
+    if (!named.empty() && named != "worker" && named != "server")
+        bad_setting({"HERRING_ROLE is '", named, "'; write worker or server"});
+    into.role = options.role.value_or(named == "server" ? role::server : role::worker);
+    if (options.rate < 0 || options.rate > most_rate)
+        bad_setting({"join_options::rate is ", options.rate, "; it is in Mbit/s, 1 to ", most_rate,
+                     ", or 0 where it is not declared"});
+    into.rate = options.rate;
+    if (into.rate == 0 && from.has("HERRING_RATE")) into.rate = from.number("HERRING_RATE", 1, most_rate);
+}
+
 /// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
 /// of them.
 ///
@@ -175,6 +192,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
         return given.empty() ? from.text(name) : std::string_view(given);
     };
     found.node = option(options.node, "HERRING_NODE");
+    read_role(found, options, from);
     found.secret = read_secret(options, from);
     check_strength(found.secret, options.require_secret);
     found.seals = read_protection(options, from);

@@ -117,6 +117,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
         alone.job = random_bits();
         alone.key = secret_key(random_nonce());
         alone.has_secret = true;
+        alone.map = topology({0}, {who.role}, {who.rate});
         alone.times = resolve(who.times);
         alone.control = control_alone::make(who.on_failure);
         return world(std::move(alone));
@@ -136,6 +137,8 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
     joining.address_text = text({v6 ? "[" : "", who.host, v6 ? "]:" : ":", who.port});
     joining.node = who.node.empty() ? node_identity() : text({"HERRING_NODE=", who.node});
     joining.boot = boot_id();
+    joining.role = who.role;
+    joining.rate = who.rate;
     joining.secret = std::move(who.secret);
     joining.seals = who.seals;
     joining.listeners = std::move(listeners);

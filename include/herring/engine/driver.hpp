@@ -234,9 +234,13 @@ template <class Engine, class Waiting> class caller_driver {
 
     /// Returns when `count` executions are released, or the engine has failed.
     void until(std::uint64_t count, time_point deadline) noexcept {
+        until_true([&] { return engine_.released() >= count; }, deadline);
+    }
+    /// The same when `holds` does.
+    template <class Holds> void until_true(Holds const& holds, time_point deadline) noexcept {
         long_wait listed(ranks_.state(), channel_);
         wait_loop<core_of<Engine>, Waiting> loop(engine_.core(), ranks_, oversubscribed_, &listed);
-        while (engine_.released() < count && engine_.failed() == nullptr) {
+        while (!holds() && engine_.failed() == nullptr) {
             if (engine_.poll() > 0)
                 loop.reset();
             else

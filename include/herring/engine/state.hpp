@@ -96,6 +96,11 @@ struct engine_state {
         return intersection(e.owned[rank], c.range());
     }
 
+    /// Whether the chunk is of a range that some rank of a node owns: of a shard with an owner, all of it then.
+    bool is_owned_by(execution const& e, chunk const& c, int node) const noexcept {
+        return owned_by_node(e, c, node).elements > 0;
+    }
+
     /// A range of this node's part of a chunk, as it travels: of the sum of the local ranks, or of the one contribution.
     std::span<std::byte const> part(execution const& e, chunk const& c, range const& what,
                                     std::byte* stage) const noexcept {
@@ -164,6 +169,7 @@ struct engine_state {
     bool const
         in_accumulator; ///< parts of a node travel in the accumulator's type, so that they are rounded once
     bool const staged; ///< sums of a node are made in staging memory; else parts are sent from where they lie
+    bool const owners_serve; ///< who owns a range of a buffer combines it; else a server does, for the owner
     int const contributing_ranks;
 
     execution_ledger ledger;

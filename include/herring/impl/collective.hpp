@@ -70,10 +70,13 @@ HERRING_SEPARABLE void check_divisor(calls& checks, char const* operation, char 
                              ": take update::moments, or more ranks"});
 }
 
-HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, int ranks) {
-    if (root < 0 || root >= ranks)
+HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, topology const& map) {
+    if (root < 0 || root >= map.size())
         checks.throw_misuse(errc::bad_argument, operation,
-                            {"there is no rank ", root, " to be the root: the world has ", ranks});
+                            {"there is no rank ", root, " to be the root: the world has ", map.size()});
+    if (map.is_server(root))
+        checks.throw_misuse(errc::bad_argument, operation,
+                            {"rank ", root, " is a server, and has no buffer: name a worker as the root"});
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,12 +44,24 @@ HERRING_SETUP inline topology launch_map(int ranks, launch_options const& option
     if (ranks < 1)
         throw error(errc::bad_argument, -1, -1, "launch",
                     {"asked for ", ranks, " ranks; ask for at least 1"});
-    if (options.nodes.empty()) return topology::uniform(1, ranks);
-    if (options.nodes.size() != static_cast<std::size_t>(ranks))
-        throw error(errc::bad_argument, -1, -1, "launch",
-                    {"launch_options::nodes has ", options.nodes.size(), " names for ", ranks,
-                     " ranks; give one a rank, or none"});
-    return topology::of_names(options.nodes);
+    auto const count = static_cast<std::size_t>(ranks);
+    auto const check = [&](char const* what, std::size_t given) {
+        if (given != 0 && given != count)
+            throw error(errc::bad_argument, -1, -1, "launch",
+                        {"launch_options::", what, " has ", given,
+                         what == std::string_view("nodes") ? " names" : " entries", " for ", ranks,
+                         " ranks; give one a rank, or none"});
+    };
+    check("nodes", options.nodes.size());
+    check("roles", options.roles.size());
+    check("rates", options.rates.size());
+    for (int const rate : options.rates)
+        if (rate < 0)
+            throw error(
+                errc::bad_argument, -1, -1, "launch",
+                {"launch_options::rates has ", rate, "; a rate is in Mbit/s, or 0 where it is not declared"});
+    if (options.nodes.empty()) return topology(std::vector<int>(count), options.roles, options.rates);
+    return topology::of_names(options.nodes, options.roles, options.rates);
 }
 
 HERRING_SETUP inline world_times launch_times(launch_options const& options) {

@@ -27,15 +27,19 @@ HERRING_SEPARABLE bool session_base::on_loopback() const noexcept {
     return address.starts_with("127.") || address == "::1";
 }
 
-/// The ranks of other nodes that `rank` exchanges chunks with, ascending.
-HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, int rank) {
+/// The ranks of other nodes that `rank` exchanges chunks with, ascending: one of both contributes, and the other serves.
+HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, roles const& nodes, int rank) {
     int const node = map.node(rank);
+    auto const pushes = [&](int from, int to) {
+        return nodes.contributor(from).value >= 0 && nodes.server(to).value >= 0;
+    };
     std::vector<int> peers;
     for (int other = 0; other < map.size(); ++other) {
         int const there = map.node(other);
-        if (there != node && chunk_stream::between(map.local_rank(rank), map.local_size(node),
-                                                   map.local_rank(other), map.local_size(there))
-                                 .any())
+        if (there != node && (pushes(node, there) || pushes(there, node)) &&
+            chunk_stream::between(map.local_rank(rank), map.local_size(node), map.local_rank(other),
+                                  map.local_size(there))
+                .any())
             peers.push_back(other);
     }
     return peers;
@@ -45,7 +49,7 @@ HERRING_SEPARABLE void session_base::settle(std::string_view element, std::span<
                                             memory_traits const& traits,
                                             std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept) {
     agree(ranks_, declare(element, policies, on_loopback(), plan_, tensors_), ranks_.default_timeout());
-    peers_ = peers_of(topology_, ranks_.rank());
+    peers_ = peers_of(topology_, plan_.roles, ranks_.rank());
     memory_ = make_memory_map(plan_, traits, peers_.size(), local_bytes);
     if (memory_.executions >= token::low || peers_.size() > token::low)
         throw error(

@@ -162,6 +162,7 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
         std::uint64_t has_secret = 0;
     } mine;
     failure const sound = detail::failure_of(who.rank, "join", [&] {
+        detail::read_role(who, options, variables);
         if (!who.interface.empty()) detail::interface_address_of(who.interface, 0);
         who.seals = detail::read_protection(options, variables);
         if (who.seals != nullptr) who.seals->check(who.rank);

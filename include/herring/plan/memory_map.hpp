@@ -45,6 +45,8 @@ struct memory_traits {
     bool registers_memory = false; ///< transport: it sends from registered memory only
     bool background = false;       ///< progress: a thread of the reducer polls the engine
     bool keeps_weights = false;    ///< an optimizer: weights lie beside the tensors
+    std::size_t command_bytes =
+        0; ///< dedicated servers: of what a worker tells them before each call; 0: there are none
 };
 
 /// Whether large buckets are split. They are where they pass several stages in turn (bounce slot, device, host). The network
@@ -74,6 +76,7 @@ struct memory_map {
     std::size_t bounce_offset = 0;   ///< from the start of the region, or of device memory
     std::size_t local_offset = 0;    ///< in the region: memory of the engine that local ranks read
     std::size_t weights_offset = 0;  ///< in the region, of an optimizer's weights; 0: it has none
+    std::size_t command_offset = 0;  ///< in the region, of what a worker tells servers
     std::size_t region_bytes = 0;    ///< host memory that the node shares
     std::size_t staging_bytes = 0;   ///< host memory for messages
     std::size_t executions = 0;      ///< upper bound on outstanding executions
@@ -137,6 +140,11 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     map.executions = std::max(p.buckets.size(), map.bounce_slots);
     // This rank may have released up to `bounce_slots` executions that another rank of the node has not read yet.
     map.executions_kept = map.executions + map.bounce_slots;
+    if (traits.command_bytes > 0) {
+        ++map.executions; // the command itself
+        // A worker may be a step ahead of a server that has done its part of a step and not looked at the rest.
+        map.executions_kept = 2 * map.executions + map.bounce_slots;
+    }
     map.staging_bytes = p.staging_bytes(peers);
     map.mailbox_bytes = p.nodes == 1 ? p.tuning.mailbox_bytes : 0;
     if (traits.on_device) {
@@ -166,6 +174,10 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     std::size_t const local_memory =
         p.largest_node > 1 ? local_bytes(map.executions_kept, p.tuning.mailbox_bytes) : 0;
     map.region_bytes = detail::round_up(map.local_offset + local_memory, 64);
+    if (traits.command_bytes > 0) {
+        map.command_offset = map.region_bytes;
+        map.region_bytes += detail::round_up(traits.command_bytes, 64);
+    }
     if (traits.keeps_weights) {
         map.weights_offset = detail::round_up(map.region_bytes, 4096);
         map.region_bytes = map.weights_offset + detail::round_up(p.tensor_bytes(), 64);

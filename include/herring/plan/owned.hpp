@@ -41,11 +41,18 @@ constexpr std::size_t largest_part(std::size_t elements, std::span<range const> 
 ///        Dissemination forwards parts, and is chosen by their size.
 constexpr route route_of(std::size_t elements, std::span<range const> owned, bool slotted,
                          plan const& of) noexcept {
-    if (!slotted && of.nodes > 1 && elements > 0 &&
+    route const path = route_of(elements * of.element_bytes, of);
+    if (of.nodes == 1 || !of.all_have_both_roles()) return path;
+    if (!slotted && elements > 0 &&
         largest_part(elements, owned, of) * of.element_bytes <= of.dissemination_limit())
         return route::dissemination;
-    route const path = route_of(elements * of.element_bytes, of);
     return path == route::two_hop && is_one_chunk(owned, of) ? route::one_hop : path;
+}
+
+/// Upper bound on the shards of `divide_owned`.
+constexpr std::size_t most_owned_shards(plan const& of, topology const& map) noexcept {
+    auto const ranks = static_cast<std::size_t>(map.size());
+    return of.contributors_serve() ? ranks : ranks * static_cast<std::size_t>(of.roles.server_count());
 }
 
 /// Whether each rank's range is handled by its owner alone. By the other routes ranges are handled in chunks, whatever
@@ -76,8 +83,9 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, bo
 ///
 /// Shape: `owned[rank]` in the bucket, ascending and without overlap. One shard per owner, which handles all its
 ///        chunks; by one hop a single shard: one chunk, or where a range may not fit a slot several; by dissemination one
-///        chunk. `slotted`: parts of chunks are sent, which lie in slots; else results alone.
-/// Cost:  O(ranks); no allocation if `shards` has the capacity.
+///        chunk. Where owners do not serve, each range is cut for the servers, in rotation. `slotted`: parts of chunks are sent,
+///        which lie in slots; else results alone.
+/// Cost:  O(ranks), or O(ranks · servers); no allocation if `shards` has the capacity (`most_owned_shards`).
 constexpr void divide_owned(bucket& result, std::size_t elements, std::span<range const> owned, bool slotted,
                             plan const& of, topology const& map, std::vector<shard>& shards) {
     result = {.elements = elements, .path = route_of(elements, owned, slotted, of)};
@@ -86,6 +94,9 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
     std::size_t const chunk = std::max(
         (one_node ? of.tuning.local_chunk_bytes : of.tuning.chunk_bytes) / of.element_bytes, std::size_t{1});
     std::size_t const of_owner = one_node || slotted ? chunk : of.unslotted_elements();
+    bool const owners_serve = of.contributors_serve();
+    auto const servers = static_cast<std::size_t>(of.roles.server_count());
+    std::size_t next = 0; // server, in rotation
     auto const add = [&](range const& what, server_id server, int owner, int dealt_to, std::size_t most) {
         if (what.elements == 0) return;
         shard part = cut(what.offset, what.elements, server, most, of.line_elements, dealt_to);
@@ -99,6 +110,17 @@ constexpr void divide_owned(bucket& result, std::size_t elements, std::span<rang
         bool const whole = forwarded || is_one_chunk(owned, of);
         add({0, elements}, server_id{}, -1, of.largest_node,
             whole ? round_up(elements, of.line_elements) : chunk);
+    } else if (!owners_serve) {
+        for (int r = 0; r < map.size(); ++r) {
+            range const& all = owned[static_cast<std::size_t>(r)];
+            std::size_t const parts = std::min(divide_up(all.elements, chunk), servers);
+            for (std::size_t at = 0; at < all.elements; ++next) {
+                std::size_t const most = round_up(divide_up(all.elements, parts), of.line_elements),
+                                  size = std::min(most, all.elements - at);
+                add({all.offset + at, size}, server_id::at(next % servers), map.local_rank(r), 1, chunk);
+                at += size;
+            }
+        }
     } else {
         for (int r = 0; r < map.size(); ++r)
             add(owned[static_cast<std::size_t>(r)], one_node ? server_id{0} : of.roles.server(map.node(r)),

@@ -158,6 +158,17 @@ struct plan {
         if (roles.contributors.empty()) return true; // not assigned
         return roles.contributor_count() == nodes && roles.server_count() == nodes;
     }
+    /// Whether each contributor serves too: there may be other servers beside them.
+    constexpr bool contributors_serve() const noexcept {
+        for (int const node : roles.contributors)
+            if (roles.server(node).value < 0) return false;
+        return true;
+    }
+    /// Where some nodes do not serve, or do not contribute: buckets up to this many bytes go to one server as a whole, which costs
+    /// a contributor one message in place of one for each server.
+    constexpr std::size_t whole_limit() const noexcept {
+        return all_have_both_roles() ? 0 : std::min(tuning.one_hop_bytes, tuning.chunk_bytes);
+    }
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
         if (!all_have_both_roles()) return 0;
@@ -280,6 +291,7 @@ struct division {
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
     bool all_give = true;                ///< see `route_of`
+    server_id whole{0}; ///< of dedicated servers: the one that takes the bucket if it is small
     std::size_t part_width =
         1; ///< numbers that a node's part has of each element; a slot has room for its chunk's
 };
@@ -289,9 +301,37 @@ struct division {
 constexpr route route_of(std::size_t bytes, plan const& of, bool all_give = false) noexcept {
     if (of.nodes == 1)
         return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
+    if (!of.all_have_both_roles()) return route::two_hop;
     if (all_give && bytes > 0 && bytes <= of.dissemination_limit()) return route::dissemination;
     return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
 }
+
+/// What each server has of the buckets so far: small ones go to whoever has least for its share, so in rotation if all are small.
+class server_loads {
+  public:
+    constexpr explicit server_loads(roles const& of) : roles_(of) {
+        for (std::size_t s = 0; s < of.servers.size(); ++s) elements_.push_back(0);
+    }
+    constexpr void add(plan const& of, bucket const& one) noexcept {
+        for (std::uint32_t s = one.first_shard; s < one.first_shard + one.shards; ++s)
+            elements_[of.shards[s].server.place()] += of.shards[s].elements;
+    }
+    constexpr server_id least() const noexcept {
+        std::size_t best = 0;
+        for (std::size_t s = 1; s < elements_.size(); ++s)
+            if (for_share(s) < for_share(best)) best = s;
+        return server_id::at(best);
+    }
+    constexpr std::size_t elements(server_id of) const noexcept { return elements_[of.place()]; }
+
+  private:
+    constexpr std::size_t for_share(std::size_t server) const noexcept {
+        return elements_[server] / roles_.share(server_id::at(server));
+    }
+
+    roles const& roles_;
+    std::vector<std::size_t> elements_;
+};
 
 /// Checks what a sharding policy assigns, range by range. It keeps the first defect and throws nothing: a policy's
 /// function may be noexcept.
@@ -357,7 +397,9 @@ constexpr void divide(bucket& result, bucket_view const& view, plan const& facts
         chunks += part.chunks;
         shards.push_back(part);
     };
-    if (result.path == route::two_hop) {
+    if (view.elements * facts.element_bytes * width <= facts.whole_limit()) {
+        add(0, view.elements, of.whole);
+    } else if (result.path == route::two_hop) {
         shard_check check(view, facts.roles.server_count());
         auto const assign = [&](std::size_t offset, std::size_t elements, server_id server) {
             if (check.takes(offset, elements, server)) add(offset, elements, server);
@@ -421,6 +463,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         cut = cut / result.line_elements * result.line_elements;
     }
     std::vector<bucket_tensor> open, in_part;
+    detail::server_loads loads(result.roles);
     std::size_t start = 0;
     std::size_t end = 0;
     auto const close = [&] {
@@ -433,8 +476,9 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
                         .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
                         .tensors = count};
             detail::divide<Sharding>(part, {size, result.line_elements, in_part}, result, result.shards,
-                                     {.bucket = result.buckets.size()});
+                                     {.bucket = result.buckets.size(), .whole = loads.least()});
             result.buckets.push_back(part);
+            if (result.whole_limit() > 0) loads.add(result, part);
             count = 0;
         }
         open.clear();

@@ -1,9 +1,10 @@
-// herring: which ranks share a node, as a value.
+// herring: which ranks share a node, which of them are servers, and how fast their networks are, as a value.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_PLAN_TOPOLOGY_HPP
 #define HERRING_PLAN_TOPOLOGY_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/role.hpp"
 
 #include <bit>
 #include <cstddef>
@@ -17,11 +18,14 @@ namespace HERRING_NAMESPACE {
 /// Which rank lives on which node: pure, the same on every rank, usable in constant expressions.
 ///
 /// Shape:    `node_of[rank]` is a node; nodes are numbered densely in the order of the first rank that has
-///           them, so rank 0 is always on node 0. On a node, local ranks follow the order of ranks.
-/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank.
+///           them, so rank 0 is always on node 0. On a node, local ranks follow the order of ranks. A server is a node of its own,
+///           whatever machine it runs on; workers are numbered in the order of their ranks.
+/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank, one more and a byte where there are servers.
 /// Lifetime: a value; `members` returns a view into it. Do not write to `node_of`: build a new topology.
 struct topology {
-    std::vector<int> node_of; ///< rank → node, dense
+    std::vector<int> node_of;  ///< rank → node, dense
+    std::vector<role> roles{}; ///< rank → role; empty: all are workers
+    std::vector<int> rates{};  ///< rank → Mbit/s of its network, as declared, 0: not; empty: nobody's is
 
   private:
     // clang 14 needs these before their callers, and without vector(n) and resize, to take them in constant
@@ -37,12 +41,18 @@ struct topology {
         return mixed >> 20;
     }
 
-    /// Rank → first rank of its node, by a hash table that is at most half full.
-    template <class Id> HERRING_SETUP static constexpr std::vector<int> leaders(std::span<Id const> ids) {
+    /// Rank → first rank of its node, by a hash table that is at most half full. `roles`: empty, or one a rank.
+    template <class Id>
+    HERRING_SETUP static constexpr std::vector<int> leaders(std::span<Id const> ids,
+                                                            std::vector<role> const& roles = {}) {
         std::size_t const mask = std::bit_ceil(2 * ids.size() + 1) - 1;
         std::vector<int> table, found;
         for (std::size_t i = 0; i <= mask; ++i) table.push_back(-1);
         for (std::size_t r = 0; r < ids.size(); ++r) {
+            if (!roles.empty() && roles[r] == role::server) { // alone
+                found.push_back(static_cast<int>(r));
+                continue;
+            }
             std::size_t place = hash(ids[r]) & mask;
             while (table[place] >= 0 && !(ids[at(table[place])] == ids[r])) place = (place + 1) & mask;
             if (table[place] < 0) table[place] = static_cast<int>(r);
@@ -54,7 +64,10 @@ struct topology {
     struct led_by {
         std::vector<int> leader; // rank → first rank of its node
     };
-    HERRING_SETUP constexpr explicit topology(led_by const& by) {
+    HERRING_SETUP constexpr explicit topology(led_by const& by, std::vector<role> const& roles_of_ranks = {},
+                                              std::vector<int> const& rates_of_ranks = {}) {
+        for (int const rate : rates_of_ranks)
+            if (rate > 0) rates = rates_of_ranks;
         std::vector<int> count; // node → ranks so far
         for (std::size_t r = 0; r < by.leader.size(); ++r) {
             bool const first = by.leader[r] == static_cast<int>(r);
@@ -73,19 +86,31 @@ struct topology {
             if (c > largest_) largest_ = c;
             if (c < smallest_) smallest_ = c;
         }
+        workers_ = size();
+        for (role const one : roles_of_ranks) workers_ -= one == role::server;
+        if (workers_ == size()) return;
+        roles = roles_of_ranks;
+        int next = 0;
+        for (role const one : roles) worker_.push_back(one == role::worker ? next++ : -1);
     }
 
   public:
     /// One rank on one node.
     constexpr topology() : topology(std::vector<int>{0}) {}
 
-    /// From any identifiers of nodes, one a rank; equal identifiers mean one node.
-    constexpr explicit topology(std::vector<int> const& node_ids)
-        : topology(led_by{leaders(std::span<int const>(node_ids))}) {}
+    /// From any identifiers of nodes, one a rank; equal identifiers mean one node, of workers. `roles_of_ranks`,
+    /// `rates_of_ranks`: one a rank, or none.
+    constexpr explicit topology(std::vector<int> const& node_ids,
+                                std::vector<role> const& roles_of_ranks = {},
+                                std::vector<int> const& rates_of_ranks = {})
+        : topology(led_by{leaders(std::span<int const>(node_ids), roles_of_ranks)}, roles_of_ranks,
+                   rates_of_ranks) {}
 
-    /// From the names of nodes, one a rank; equal names mean one node.
-    static constexpr topology of_names(std::span<std::string const> names) {
-        return topology(led_by{leaders(names)});
+    /// From the names of nodes, one a rank; equal names mean one node, of workers.
+    static constexpr topology of_names(std::span<std::string const> names,
+                                       std::vector<role> const& roles_of_ranks = {},
+                                       std::vector<int> const& rates_of_ranks = {}) {
+        return topology(led_by{leaders(names, roles_of_ranks)}, roles_of_ranks, rates_of_ranks);
     }
 
     /// `nodes` nodes of `local` ranks each, ranks filling node after node.
@@ -101,7 +126,7 @@ struct topology {
         std::vector<int> ids;
         ids.reserve(static_cast<std::size_t>(size()));
         for (int r = 0; r < size(); ++r) ids.push_back(r);
-        return topology(ids);
+        return topology(ids, roles, rates);
     }
 
     constexpr int size() const noexcept { return static_cast<int>(node_of.size()); }
@@ -121,16 +146,34 @@ struct topology {
     constexpr int smallest_node() const noexcept { return smallest_; }
     constexpr bool same_node(int a, int b) const noexcept { return node(a) == node(b); }
 
+    constexpr role role_of(int rank) const noexcept { return roles.empty() ? role::worker : roles[at(rank)]; }
+    constexpr bool is_server(int rank) const noexcept { return role_of(rank) == role::server; }
+    /// Whether a node is a server's: all ranks of a node have one role.
+    constexpr bool is_server_node(int node) const noexcept { return is_server(rank_of(node, 0)); }
+    constexpr int workers() const noexcept { return workers_; }
+    constexpr int servers() const noexcept { return size() - workers_; }
+    /// The number of a rank among the workers; −1 of a server.
+    constexpr int worker(int rank) const noexcept { return worker_.empty() ? rank : worker_[at(rank)]; }
+    /// The declared rate of a node: the highest of its ranks, which share its network; 0: none is declared.
+    constexpr int rate(int node) const noexcept {
+        int highest = 0;
+        for (int const rank : members(node))
+            if (!rates.empty() && rates[at(rank)] > highest) highest = rates[at(rank)];
+        return highest;
+    }
+
     friend constexpr bool operator==(topology const& a, topology const& b) noexcept {
-        return a.node_of == b.node_of;
+        return a.node_of == b.node_of && a.roles == b.roles && a.rates == b.rates;
     }
 
   private:
-    std::vector<int> local_; // rank → local rank
-    std::vector<int> begin_; // node → its first index in order_; one additional entry at the end
-    std::vector<int> order_; // ranks by (node, local rank)
+    std::vector<int> local_;  // rank → local rank
+    std::vector<int> begin_;  // node → its first index in order_; one additional entry at the end
+    std::vector<int> order_;  // ranks by (node, local rank)
+    std::vector<int> worker_; // rank → number among the workers, −1; empty: all are workers
     int largest_ = 0;
     int smallest_ = 0;
+    int workers_ = 0;
 };
 
 } // namespace HERRING_NAMESPACE

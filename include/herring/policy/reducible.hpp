@@ -59,7 +59,8 @@ template <class Transport> constexpr bool carries(exchange_tuning const& sizes) 
 /// The requirements of a reducer on a pack, besides those of its policies on each other.
 template <class Pack> struct reducible {
     using transport = typename Pack::transport;
-    static constexpr bool known = !Pack::placement::facts.dedicated_servers;
+    static constexpr bool known =
+        !Pack::placement::facts.dedicated_servers || !Pack::intra_node::facts.device_memory;
     static constexpr bool carried = transport::facts.tag_bits >= 64 &&
                                     carries<transport>(transport::facts.tuning) &&
                                     carries<transport>(transport::facts.same_host_tuning);
@@ -80,11 +81,10 @@ template <class Pack> struct reducible {
                   "[HRG-M12] optimizer: weights lie in memory of the host, and this intra_node policy keeps "
                   "tensors on devices; a common slip is to add an optimizer to a pack for devices; name "
                   "herring::intra_node::shared_memory, or leave the optimizer out");
-    static_assert(
-        known,
-        "[HRG-M05] reducer: every node has to contribute and to serve, and the facts of this placement say "
-        "dedicated_servers; a common slip is a fact that is copied from another placement; name "
-        "herring::placement::colocated, or leave the axis out");
+    static_assert(known, "[HRG-M20] placement: servers of their own have no device, and this intra_node "
+                         "policy keeps tensors on "
+                         "devices; a common slip is to add placement::dedicated to a pack for devices; name "
+                         "herring::intra_node::shared_memory, or leave the placement out");
     static_assert(
         !known || carried,
         "[HRG-T12] transport: a reducer needs 64 tag bits, chunks of 4 KiB to 1 GiB, a window of one chunk "

@@ -6,9 +6,13 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/layout.hpp"
+#include "herring/plan/roles.hpp"
+#include "herring/plan/topology.hpp"
+#include "herring/role.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
+#include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -16,6 +20,13 @@ namespace HERRING_NAMESPACE::detail {
 /// it.
 [[noreturn]] HERRING_SEPARABLE void announce_and_rethrow(world& ranks,
                                                          char const* operation = "construction");
+
+/// Compares what this rank is about to be, `as`, with its role in the world, and the nodes' roles by the placement with theirs.
+///
+/// Errors: `bad_state`, of this rank alone: a server that constructs a reducer, a worker that serves; `bad_argument`, the same on
+///         every rank: a placement that has no use for the world's servers, or that lacks them.
+HERRING_SEPARABLE void check_roles(world& ranks, role as, std::string_view placement, bool dedicated,
+                                   roles const& assigned, topology const& map);
 
 /// The sizes of tensors; their sum is at most `most`, or it is a `bad_argument` of this rank.
 HERRING_SEPARABLE fixed_array<std::size_t> element_counts(layout const& tensors, std::size_t most, int rank);

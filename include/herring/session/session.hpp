@@ -13,6 +13,7 @@
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/broadcast.hpp"
+#include "herring/engine/operations/command.hpp"
 #include "herring/engine/operations/optimise.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
@@ -22,6 +23,7 @@
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/policy/reducible.hpp"
+#include "herring/session/commands.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/cores.hpp"
 #include "herring/session/transport_needs.hpp"
@@ -113,6 +115,14 @@ requires(optimizes<Optimizer>) //
                              operations::optimise<Element, Update, Optimizer>>;
 };
 
+/// The same with commands, where the placement has dedicated servers.
+template <class Engine, bool Commands> struct with_commands { using type = Engine; };
+template <class Transport, class IntraNode, class Trace, class... Operations>
+struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true> {
+    using type = engine<Transport, IntraNode, Trace, Operations..., operations::command>;
+    static constexpr std::size_t operations = sizeof...(Operations) + 1;
+};
+
 /// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
 ///
 /// Constructed in phases, each collective: `connect` plans, maps the memory and connects; `open` lets messages come. What
@@ -134,6 +144,13 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// Errors: `mismatch` names a rank and what differs; `bad_argument`, `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments> HERRING_SETUP void connect(TransportArguments&&... arguments) {
+        connect_as(role::worker, std::forward<TransportArguments>(arguments)...);
+    }
+    template <class... TransportArguments>
+    HERRING_SETUP void connect_as(role as, TransportArguments&&... arguments) {
+        using placement = typename Pack::placement;
+        check_roles(this->ranks_, as, policy_name<placement>(), placement::facts.dedicated_servers,
+                    placement::assign(this->topology_), this->topology_);
         this->cores_ = share_cores(this->ranks_, background ? 2 : 1);
         this->plan_ = build_plan();
         this->settle(herring::element<element>::name, policy_facts<Pack>::all, traits,
@@ -152,6 +169,12 @@ class session : public session_links<typename Pack::transport, typename Pack::in
             running_->template traffic_of<optimise>().place_weights(this->plan_, weights_of_node(),
                                                                     own_weights());
             optimising().keep_state(this->plan_, this->tensors_);
+        }
+        if constexpr (commands) {
+            commands_.open({this->node().memory() + this->memory_.command_offset, traits.command_bytes},
+                           this->plan_.roles);
+            running_->template traffic_of<operations::command>().place(commands_.memory());
+            if (this->serves()) taken_commands().keep(commands_.memory(), engine_commands::operations);
         }
         running_->open();
     }
@@ -194,6 +217,44 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
     /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
     void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
+    // ---- with dedicated servers ---------------------------------------------------------------------------------------------
+
+    static constexpr bool commands = Pack::placement::facts.dedicated_servers;
+
+    /// The optimizer's hyper values, which go with every command.
+    void set_values(std::span<std::byte const> values) noexcept requires(commands) {
+        commands_.set_values(values);
+    }
+    /// A worker: tells the servers, if there are any, which call it begins. Nothing is under way.
+    void begin_call(command const& what) noexcept requires(commands) {
+        if (this->serves() || !commands_.any()) return;
+        // Steps wait for their last bucket with elements: without one the last command may be on its way still.
+        if (this->released() < command_) driver_->until(command_, deadline_in(this->default_timeout()));
+        commands_.write(what);
+        command_ = submit(commands_.next(number_of<operations::command>()));
+    }
+    bool is_commanding() const noexcept requires(commands) { return commands_.any(); }
+    /// A server: returns when all workers have said which call is next, or the session has failed.
+    status await_call(time_point deadline) noexcept requires(commands) {
+        taken_commands().forget();
+        submit(commands_.next(number_of<operations::command>()));
+        driver_->until_true([this] { return taken_commands().has_come(); }, deadline);
+        if (failure const* const why = this->failed()) return status(*why);
+        return {};
+    }
+    operations::command& taken_commands() noexcept requires(commands) {
+        return running_->template get<operations::command>();
+    }
+    /// A worker, between calls, at its end: tells the servers that no call follows. Its local ranks need not be there.
+    ///
+    /// Blocks: until that is out, at most `longest_arrival`.
+    HERRING_SETUP void leave() noexcept requires(commands) {
+        if (this->serves() || !commands_.any() || this->local_rank() != 0) return;
+        driver_.reset(); // nobody else polls
+        commands_.write({.what = command::kind::leave});
+        commands_.send_last(running_->core(), clock::now() + longest_arrival);
+    }
+
     void make_update(execution& e) const noexcept requires(updates) {
         e.operation = number_of<optimise>();
         e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
@@ -223,17 +284,27 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
 
   private:
-    using engine_type =
+    using engine_commands = with_commands<
         typename engine_of<transport_type, intra_node_type, trace_type, element,
-                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type;
+                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type,
+        Pack::placement::facts.dedicated_servers>;
+    using engine_type = typename engine_commands::type;
     static constexpr bool background = Pack::progress::facts.background;
+    static constexpr std::size_t values_bytes = [] {
+        if constexpr (updates)
+            return sizeof(typename Pack::optimizer::hyper);
+        else
+            return std::size_t{0};
+    }();
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
     static constexpr memory_traits traits{.on_device = store::on_device,
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .background = background,
-                                          .keeps_weights = optimizes<typename Pack::optimizer>};
+                                          .keeps_weights = optimizes<typename Pack::optimizer>,
+                                          .command_bytes = commands ? command::bytes + values_bytes : 0};
+    static_assert(values_bytes <= 2048, "a command fits the smallest slot");
 
     // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes by mailbox.
     void release_unused_weights() noexcept requires(updates) {
@@ -274,7 +345,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     [[no_unique_address]] trace_type trace_{};
     struct nothing {};
+    struct nothing_else {};
     [[no_unique_address]] std::conditional_t<updates, std::uint64_t, nothing> values_digest_{};
+    [[no_unique_address]] std::conditional_t<commands, command_post, nothing_else> commands_{};
+    std::uint64_t command_ = 0; // executions up to the last command
     manual_lifetime<engine_type> running_;
     manual_lifetime<driver_type> driver_;
     manual_lifetime<reducer_entry> registration_; // the first to go: it refers to the engine

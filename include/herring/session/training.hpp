@@ -7,10 +7,12 @@
 #include "herring/base/digest.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/step/piece.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -41,6 +43,10 @@ template <class Optimizer> class training {
                 std::memcpy(session.weights_of_bucket(b), from + one.offset * of.element_bytes,
                             one.elements * of.element_bytes);
         }
+        restart(session);
+    }
+    /// The weights are where they belong; the state is 0, and no step was taken.
+    template <class Session> void restart(Session& session) noexcept {
         session.optimising().clear_state();
         steps_ = 0;
         started_ = true;
@@ -56,6 +62,7 @@ template <class Optimizer> class training {
         std::memcpy(each, &values_, sizeof each);
         for (double const value : each) sum.add(__builtin_bit_cast(std::uint64_t, value));
         session.set_values_digest(sum.value() << 32);
+        if constexpr (has_commands<Session>) session.set_values(std::as_bytes(std::span(&values_, 1)));
     }
 
     hyper values_{};

@@ -49,7 +49,7 @@ requires(optimizes<typename Pack::optimizer>) //
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.parts_->steps.check_between_steps("start");
         world& ranks = of.session_.ranks();
-        check_root(of.calls_, "start", root, ranks.size());
+        check_root(of.calls_, "start", root, ranks.topology());
         std::byte* const memory = of.session_.node().memory();
         if (ranks.rank() == root) {
             try {
@@ -60,16 +60,7 @@ requires(optimizes<typename Pack::optimizer>) //
                 announce_and_rethrow(ranks, "start");
             }
         }
-        using share = collective_program::share;
-        using session_type = session<Pack>;
-        status const ended = of.parts_->collectives.run(
-            of.session_,
-            {.operation = session_type::template number_of<operations::broadcast>(),
-             .name = "start",
-             .gives = share::root,
-             .takes = share::not_root,
-             .root = root},
-            memory, memory, of.plan().elements, deadline_in(of.default_timeout()));
+        status const ended = spread_weights(root, memory, deadline_in(of.default_timeout()));
         of.session_.rethrow_of_handlers();
         ended.value();
         training_.start(of.session_, memory);
@@ -116,6 +107,28 @@ requires(optimizes<typename Pack::optimizer>) //
     void end_training_step() noexcept { training_.end_step(reducer().session_); }
 
   private:
+    // What lies in the root's tensors, to those of all ranks.
+    status spread_weights(int root, std::byte* memory, time_point deadline) {
+        using share = collective_program::share;
+        auto& of = reducer();
+        std::uint8_t const broadcast = session<Pack>::template number_of<operations::broadcast>();
+        if constexpr (session<Pack>::commands)
+            if (of.session_.is_commanding()) {
+                of.session_.begin_call({.what = command::kind::start, .root = root});
+                return broadcast_buckets(
+                    of.session_, broadcast, root,
+                    [&](std::size_t b) { return memory + of.plan().buckets[b].offset * sizeof(element); },
+                    deadline);
+            }
+        return of.parts_->collectives.run(of.session_,
+                                          {.operation = broadcast,
+                                           .name = "start",
+                                           .gives = share::root,
+                                           .takes = share::not_root,
+                                           .root = root},
+                                          memory, memory, of.plan().elements, deadline);
+    }
+
     basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
 
     training_type training_;

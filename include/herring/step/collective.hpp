@@ -5,11 +5,13 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
+#include "herring/engine/command.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/owned.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/plan/topology.hpp"
 #include "herring/plan/twofold.hpp"
 #include "herring/range.hpp"
 #include "herring/step/bounce_buffers.hpp"
@@ -72,8 +74,8 @@ HERRING_SEPARABLE void check_moments(calls& checks, char const* operation, std::
 /// Throws when the sum of squares of `ranks` contributions is divided by nothing.
 HERRING_SEPARABLE void check_divisor(calls& checks, char const* operation, char const* rule, int divisor,
                                      int ranks);
-/// Throws when there is no such rank.
-HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, int ranks);
+/// Throws when there is no such rank, or it is a server.
+HERRING_SEPARABLE void check_root(calls& checks, char const* operation, int root, topology const& map);
 
 /// Runs one collective at a time, by the memory path of its size.
 ///
@@ -87,14 +89,16 @@ template <class Store, class Sharding> class collective {
   public:
     collective(session_base& session, Store& tensors, bounce_buffers<Store>& bounce)
         : session_(session), store_(tensors), bounce_(bounce), rank_(session.ranks().rank()),
-          ranks_(session.ranks().size()), element_bytes_(session.plan().element_bytes),
-          piece_(session.memory().piece_elements), exchanges_(session.plan().nodes == 1 && ranks_ == 2),
+          ranks_(session.ranks().size()), workers_(session.map().workers()),
+          element_bytes_(session.plan().element_bytes), piece_(session.memory().piece_elements),
+          exchanges_(session.plan().nodes == 1 && ranks_ == 2),
           twofold_piece_(exchanges_ ? piece_ : twofold_piece(piece_, session.plan())),
           owned_piece_(piece_elements()) {
         auto const count = static_cast<std::size_t>(ranks_);
         for (division* one : {&pieces_, &last_}) {
             one->owned.resize(count);
-            one->shards.reserve(count + static_cast<std::size_t>(session.plan().nodes) + 8);
+            one->shards.reserve(most_owned_shards(session.plan(), session.map()) +
+                                static_cast<std::size_t>(session.plan().nodes) + 8);
         }
     }
 
@@ -104,6 +108,7 @@ template <class Store, class Sharding> class collective {
     template <class Session>
     status run(Session& session, collective_program const& program, void const* in, void* out,
                std::size_t elements, time_point deadline) {
+        if constexpr (has_commands<Session>) session.begin_call(command_of(program, elements));
         if (elements == 0) return run_empty(session, program, deadline);
         begin(program, in, out, elements);
         return run(session, deadline);
@@ -133,7 +138,7 @@ template <class Store, class Sharding> class collective {
     // Elements of a piece, or of each rank's range in one.
     std::size_t piece_elements() const noexcept {
         if (exchanges_) return piece_;
-        std::size_t const each = piece_ / static_cast<std::size_t>(ranks_),
+        std::size_t const each = piece_ / static_cast<std::size_t>(workers_),
                           line_elements = session_.plan().line_elements;
         return each > line_elements ? each / line_elements * line_elements : std::max(each, std::size_t{1});
     }
@@ -158,8 +163,7 @@ template <class Store, class Sharding> class collective {
 
     template <class Session> status run_in_place(Session& session, memory_path path, time_point deadline) {
         if (program_.has_owners()) {
-            for (int r = 0; r < ranks_; ++r)
-                last_.owned[static_cast<std::size_t>(r)] = owned_range(elements_, r, ranks_);
+            for (int r = 0; r < ranks_; ++r) last_.owned[static_cast<std::size_t>(r)] = owned_by(r);
             last_.divided = 0;
             session_.divide_owned(last_.whole, elements_, last_.owned, slotted(), last_.shards);
         } else {
@@ -169,8 +173,8 @@ template <class Store, class Sharding> class collective {
         if (path == memory_path::mailbox) e.path = route::mailbox; // memory that the others do not see
         e.own = const_cast<std::byte*>(in_);                       // is only read, for results land at `out`
         e.out = out_;
-        if (program_.has_owners()) {
-            std::size_t const begin = owned_range(elements_, rank_, ranks_).offset;
+        if (program_.has_owners() && !session_.serves()) { // a server has room for all of it
+            std::size_t const begin = owned_by(rank_).offset;
             e.own_begin = program_.gives == share::owned ? begin : 0;
             e.out_begin = program_.takes == share::owned ? begin : 0;
         }
@@ -230,7 +234,7 @@ template <class Store, class Sharding> class collective {
                 add(segment{of.gives() ? of.in_ + bytes : nullptr, of.takes() ? of.out_ + bytes : nullptr, 0,
                             elements(n), shared, of.landing_});
                 if (of.program_.is_twofold())
-                    add(segment{nullptr, of.second_out() + bytes,
+                    add(segment{nullptr, of.takes() ? of.second_out() + bytes : nullptr,
                                 twofold_begin(elements(n), of.session_.plan()), elements(n), shared});
                 return;
             }
@@ -238,9 +242,10 @@ template <class Store, class Sharding> class collective {
             for (int r = 0; r < of.ranks_; ++r) {
                 range const& here = divided.owned[static_cast<std::size_t>(r)];
                 std::size_t const in_range = n * size;
-                std::size_t const in_buffer = owned_range(of.elements_, r, of.ranks_).offset + in_range;
+                std::size_t const in_buffer = of.owned_by(r).offset + in_range;
                 bool const own = r == of.rank_;
                 auto const place = [&](share what, auto* base) -> decltype(base) {
+                    if (of.session_.serves()) return nullptr;
                     if (what == share::all) return base + in_buffer * of.element_bytes_;
                     return own ? base + in_range * of.element_bytes_ : nullptr;
                 };
@@ -266,8 +271,28 @@ template <class Store, class Sharding> class collective {
     division const& division_of(std::size_t n, pieces const& list) const noexcept {
         return n + 1 < list.count ? pieces_ : last_;
     }
-    bool gives() const noexcept { return program_.gives != share::root || rank_ == program_.root; }
-    bool takes() const noexcept { return program_.takes != share::not_root || rank_ != program_.root; }
+    bool gives() const noexcept {
+        return !session_.serves() && (program_.gives != share::root || rank_ == program_.root);
+    }
+    bool takes() const noexcept {
+        return !session_.serves() && (program_.takes != share::not_root || rank_ != program_.root);
+    }
+    // What a rank owns of the call's buffer: a server nothing.
+    range owned_by(int rank) const noexcept {
+        int const worker = session_.map().worker(rank);
+        return worker < 0 ? range{elements_, 0} : owned_range(elements_, worker, workers_);
+    }
+    static command command_of(collective_program const& program, std::size_t elements) noexcept {
+        command what{.what = command::kind::collective,
+                     .operation = program.operation,
+                     .gives = static_cast<std::uint8_t>(program.gives),
+                     .takes = static_cast<std::uint8_t>(program.takes),
+                     .twofold = program.is_twofold(),
+                     .root = program.root,
+                     .elements = elements};
+        what.set_name(program.name);
+        return what;
+    }
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {
         pieces list{*this,
@@ -275,9 +300,9 @@ template <class Store, class Sharding> class collective {
                     : program_.is_twofold() ? twofold_piece_
                                             : piece_,
                     0};
-        // Rank 0 owns most; the others own as much, or one element less.
+        // Worker 0 owns most; the others own as much, or one element less.
         std::size_t const most =
-            program_.has_owners() ? owned_range(elements_, 0, ranks_).elements : elements_;
+            program_.has_owners() ? owned_range(elements_, 0, workers_).elements : elements_;
         list.count = divide_up(most, list.size);
         // What this rank alone reads, it reads where it is; but a mailbox, which a tiny last piece takes, is filled from
         // the slot.
@@ -315,7 +340,7 @@ template <class Store, class Sharding> class collective {
     void divide(division& of, std::size_t size, std::size_t n, std::size_t most) {
         if (!program_.has_owners()) return divide_whole(most, of);
         for (int r = 0; r < ranks_; ++r) {
-            std::size_t const owns = owned_range(elements_, r, ranks_).elements, before = n * size;
+            std::size_t const owns = owned_by(r).elements, before = n * size;
             of.owned[static_cast<std::size_t>(r)].elements =
                 owns > before ? std::min(owns - before, most) : 0;
         }
@@ -328,7 +353,7 @@ template <class Store, class Sharding> class collective {
     session_base& session_;
     Store& store_;
     bounce_buffers<Store>& bounce_;
-    int const rank_, ranks_;
+    int const rank_, ranks_, workers_;
     std::size_t const element_bytes_;
     std::size_t const piece_; // elements that a bounce slot has room for
     bool const

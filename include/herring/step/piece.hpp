@@ -45,6 +45,12 @@ inline execution execution_of(bucket const& of, shard const* shards, piece_place
             .next = at.next};
 }
 
+/// The session's workers tell dedicated servers which call they begin.
+template <class Session> inline constexpr bool has_commands = false;
+template <class Session>
+requires(Session::commands) //
+    inline constexpr bool has_commands<Session> = true;
+
 // Not a lambda: nvcc takes none in a concept.
 struct segment_sink {
     void operator()(segment const&) const noexcept {}

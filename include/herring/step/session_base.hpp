@@ -43,6 +43,9 @@ class session_base {
     memory_map const& memory() const noexcept { return memory_; }
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
     int local_rank() const noexcept { return topology_.local_rank(ranks_.rank()); }
+    topology const& map() const noexcept { return topology_; }
+    /// Whether this rank serves and has no tensors.
+    bool serves() const noexcept { return topology_.is_server(ranks_.rank()); }
 
     // ---- executions; once the session is connected ----------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ template <class Store, class Trace> class step {
     /// Tensor i is complete, in the reducer's memory or, if it has elements, at `external`.
     template <class Session>
     void ready(Session& session, std::size_t i, pointer external, stream written_in) noexcept {
+        if constexpr (has_commands<Session>)
+            if (!ledger_.under_way()) session.begin_call({});
         if (mark_ready(i, external, written_in)) bounce_.submit(session, *this);
         if (bounced_ && bounce_.full()) advance(session);
     }

@@ -21,6 +21,7 @@
 #include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/topology.hpp"
+#include "herring/role.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -99,6 +100,8 @@ class endpoint_base {
         mine.incarnation = incarnation_;
         mine.node = settings_.node;
         mine.boot = settings_.boot;
+        mine.role = settings_.role;
+        mine.rate = settings_.rate;
         world_times const& times = settings_.rank == 0 ? settings_.times : settings_.asked;
         for (std::size_t i = 0; i < world_times::count; ++i)
             mine.times[i] = times[i] == not_given ? 0 : static_cast<std::uint64_t>(times[i].count());
@@ -109,7 +112,7 @@ class endpoint_base {
     HERRING_SETUP membership joined_membership() const {
         membership world;
         world.rank = settings_.rank;
-        world.map = topology(node_ids_);
+        world.map = topology(node_ids_, roles_, rates_);
         world.job = job_;
         world.key = secret_key(world_key_.bytes());
         world.has_secret = secrets_.any();
@@ -312,7 +315,8 @@ class endpoint_base {
     // The same on every rank.
     std::uint64_t job_ = 0;
     secret_key world_key_;
-    std::vector<int> node_ids_, machine_ids_; // of a rank
+    std::vector<int> node_ids_, machine_ids_, rates_; // of a rank
+    std::vector<role> roles_;
     std::string local_address_;
 
     std::atomic<std::uint32_t> probe_{0}; // number of the last probe

@@ -356,6 +356,8 @@ class participant final : public control_endpoint<participant> {
         settings_.times = told.times;
         node_ids_ = std::move(told.nodes);
         machine_ids_ = std::move(told.machines);
+        roles_ = std::move(told.roles);
+        rates_ = std::move(told.rates);
         tune(from.socket, settings_.times.detector.peer_timeout);
         leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
         stage_ = stage::joined;

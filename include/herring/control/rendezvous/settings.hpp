@@ -11,6 +11,7 @@
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/seal_provider.hpp"
 #include "herring/crypto/secret.hpp"
+#include "herring/role.hpp"
 
 #include <chrono>
 #include <optional>
@@ -27,6 +28,8 @@ struct settings {
     std::vector<int> listeners{};      // rank 0: sockets that listen there; the endpoint closes them
     std::string address_text{};        // host:port, as given
     std::string node{}, boot{};
+    herring::role role = herring::role::worker;
+    int rate = 0;                         // of this rank's network, in Mbit/s; 0: not declared
     std::optional<secrets> secret{};      // none: nobody has to prove anything
     seal_provider const* seals = nullptr; // control connections, where there is a secret
     time_point deadline{};

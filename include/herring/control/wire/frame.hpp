@@ -15,7 +15,7 @@
 namespace HERRING_NAMESPACE::detail::wire {
 
 inline constexpr std::uint32_t magic = 0x52524548u; // "HERR"
-inline constexpr std::uint16_t protocol_version = 4;
+inline constexpr std::uint16_t protocol_version = 5;
 inline constexpr std::size_t head_bytes = 32;
 
 enum class message_kind : std::uint16_t {

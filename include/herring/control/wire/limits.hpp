@@ -18,9 +18,9 @@ inline constexpr std::size_t blob_limit = std::size_t{64} << 20; // of one rank 
 inline constexpr std::uint32_t body_limit = 0x7FFFFFFFu;
 inline constexpr std::size_t words_limit = 8192; // of a message that carries texts
 
-/// The body of a welcome to a world of `ranks`: job, times, node and machine of each rank.
+/// The body of a welcome to a world of `ranks`: job, times, node, machine, rate and role of each rank.
 constexpr std::size_t welcome_bytes(std::size_t ranks) noexcept {
-    return 8 + 8 * world_times::count + 8 * ranks;
+    return 8 + 8 * world_times::count + 13 * ranks;
 }
 
 /// Whose message it is, and when it came.

@@ -13,6 +13,7 @@
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
+#include "herring/role.hpp"
 
 #include <algorithm>
 #include <array>
@@ -108,12 +109,30 @@ struct signs_of_life {
     }
 };
 
+/// A role and a rate, as ranks declare them. False: no rank declares that.
+HERRING_SETUP inline bool read_role(reader& in, role& what, int& rate) noexcept {
+    auto const number = in.number<std::uint32_t>();
+    auto const kind = in.number<std::uint8_t>();
+    if (!in.ok || number > static_cast<std::uint32_t>(most_rate) ||
+        kind > static_cast<std::uint8_t>(role::server))
+        return false;
+    rate = static_cast<int>(number);
+    what = static_cast<role>(kind);
+    return true;
+}
+HERRING_SETUP inline void append_role(byte_buffer& out, role what, int rate) {
+    append<std::uint32_t>(out, static_cast<std::uint32_t>(rate));
+    append<std::uint8_t>(out, static_cast<std::uint8_t>(what));
+}
+
 /// What rank 0 tells all ranks once everyone is here.
 struct welcome {
     std::uint64_t job = 0;
     world_times times{};
     std::vector<int> nodes{},
         machines{}; // of a rank: numbers below that of ranks, in order of the first rank that has one
+    std::vector<role> roles{}; // of a rank; a server's node has no other rank
+    std::vector<int> rates{};  // of a rank, in Mbit/s; 0: not declared
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -123,6 +142,7 @@ struct welcome {
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             append<std::uint32_t>(out, static_cast<std::uint32_t>(nodes[r]));
             append<std::uint32_t>(out, static_cast<std::uint32_t>(machines[r]));
+            append_role(out, roles.empty() ? role::worker : roles[r], rates.empty() ? 0 : rates[r]);
         }
         return out;
     }
@@ -139,6 +159,8 @@ struct welcome {
         }
         nodes.clear();
         machines.clear();
+        roles.assign(ranks, role::worker);
+        rates.assign(ranks, 0);
         int next_node = 0, next_machine = 0;
         auto const take = [&](std::vector<int>& ids, int& next) {
             auto const id = in.number<std::uint32_t>();
@@ -147,9 +169,11 @@ struct welcome {
             ids.push_back(static_cast<int>(id));
             return true;
         };
-        for (std::size_t r = 0; r < ranks; ++r)
+        for (std::size_t r = 0; r < ranks; ++r) {
             if (!take(nodes, next_node) || !take(machines, next_machine))
                 return "nodes that no rank 0 counts so";
+            if (!read_role(in, roles[r], rates[r])) return "a role or a rate that no rank has";
+        }
         return in.done() ? nullptr : "a welcome to a world of another size";
     }
 };
@@ -196,6 +220,8 @@ struct hello {
     std::uint32_t rank = 0;
     std::uint64_t incarnation = 0;
     std::uint64_t times[world_times::count]{}; // milliseconds; 0: as rank 0 has it
+    herring::role role = herring::role::worker;
+    int rate = 0; // of its network, in Mbit/s; 0: not declared
     std::string node{};
     std::string boot{};
     static constexpr std::size_t most_node = 540, most_boot = 300; // bytes of the names; the rest is cut
@@ -208,6 +234,7 @@ struct hello {
         append<std::uint32_t>(out, rank);
         append<std::uint64_t>(out, incarnation);
         for (std::uint64_t const time : times) append<std::uint64_t>(out, time);
+        append_role(out, role, rate);
         std::string_view const n = std::string_view(node).substr(0, most_node);
         std::string_view const b = std::string_view(boot).substr(0, most_boot);
         append<std::uint16_t>(out, n.size());
@@ -225,9 +252,11 @@ struct hello {
         rank = in.number<std::uint32_t>();
         incarnation = in.number<std::uint64_t>();
         for (std::uint64_t& time : times) time = in.number<std::uint64_t>();
+        bool const has_role = read_role(in, role, rate);
         std::size_t const n = in.number<std::uint16_t>();
         std::size_t const b = in.number<std::uint16_t>();
-        if (!in.ok || !sound || n > most_node || b > most_boot || n + b != in.rest.size()) return false;
+        if (!in.ok || !sound || !has_role || n > most_node || b > most_boot || n + b != in.rest.size())
+            return false;
         node = in.text(n);
         boot = in.text(b);
         return true;

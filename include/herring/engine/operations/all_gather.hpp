@@ -13,8 +13,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Shards belong to owners: a push is a credit only, and the owner returns its range to all. By one hop a node sends of a chunk
-/// what its ranks own.
+/// Shards belong to owners: a push is a credit only, and the owner returns its range to all. A server that is not the owner gets the
+/// range from the owner's node, and returns it to the others. By one hop a node sends of a chunk what its ranks own.
 class all_gather_traffic {
   public:
     static constexpr lending lends = lending::swap_or_read;
@@ -22,27 +22,35 @@ class all_gather_traffic {
     explicit all_gather_traffic(engine_state& state) noexcept : state_(state) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int) const noexcept {
-        return c.owner >= 0 ? 0 : state_.owned_by_node(e, c, from).elements * state_.element_bytes;
+        if (c.owner >= 0 && state_.owners_serve) return 0;
+        return state_.owned_by_node(e, c, from).elements * state_.element_bytes;
     }
-    std::size_t result_bytes(execution const&, chunk const& c, int) const noexcept {
+    std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
+        if (!state_.owners_serve && state_.is_owned_by(e, c, to)) return 0;
         return c.elements * state_.element_bytes;
     }
     std::span<std::byte const> part(execution const& e, chunk const& c, int,
                                     std::byte* stage) const noexcept {
-        if (c.owner >= 0) return {};
+        if (c.owner >= 0 && state_.owners_serve) return {};
         range const own = state_.owned_by_node(e, c, state_.who.node);
         if (own.elements == 0) return {};
+        if (c.owner >= 0) return {state_.given_by(e, c.owner, c.offset), c.elements * state_.element_bytes};
         return {state_.who.local_size > 1 ? stage : state_.given_by(e, state_.who.local, own.offset),
                 own.elements * state_.element_bytes};
     }
     /// From where the owner has it: its copy at the result may have gone past the caches.
     std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
+        if (!state_.owners_serve) return state_.result(e, c);
         return {state_.given_by(e, c.owner, c.offset), c.elements * state_.element_bytes};
     }
     std::byte* landing(execution const& e, chunk const& c) const noexcept {
         return state_.result(e, c).data();
     }
-    void take_result(execution const& e, chunk const& c) const noexcept { state_.spread(e, c); }
+    void take_result(execution const& e, chunk const& c) const noexcept {
+        if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return state_.spread(e, c);
+        for (int l = 0; l < state_.who.local_size; ++l) // the credit: the range has been sent
+            state_.copy(state_.result_of(e, l, c.offset), state_.given_by(e, c.owner, c.offset), c.elements);
+    }
     range given(execution const& e) const noexcept { return e.owned[state_.who.rank]; }
 
   private:
@@ -72,6 +80,12 @@ class all_gather {
         }
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
+        if (c.owner >= 0 && !state_.owners_serve) {
+            for (auto const& side : {parts.before, parts.after})
+                for (node_part const& p : side)
+                    if (state_.is_owned_by(e, c, p.node)) spread(e, c.range(), p.data);
+            return;
+        }
         if (c.owner >= 0) {
             std::byte const* const from = state_.given_by(e, c.owner, c.offset);
             if (e.out == nullptr || e.elements * state_.element_bytes < streamed_bytes)

@@ -142,6 +142,7 @@ template <class Element, class Update> class moments {
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }
 
     std::span<kernel::source const> local_sources(execution const& e, std::size_t offset) noexcept {
+        if (!state_.who.contributes) return {};
         for (std::size_t l = 0; l < group_.size(); ++l)
             group_[l] = {state_.given_by(e, static_cast<int>(l), offset), false};
         return {group_.data(), group_.size()};

@@ -15,7 +15,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Shards belong to owners: nothing but a credit travels back. By one hop a node gets of a chunk what its ranks own.
+/// Shards belong to owners: nothing but a credit travels back, but from a server that is not the owner, to the owner's node. By one
+/// hop a node gets of a chunk what its ranks own.
 class reduce_scatter_traffic {
   public:
     static constexpr lending lends = lending::swap_or_read;
@@ -25,13 +26,21 @@ class reduce_scatter_traffic {
     std::size_t part_bytes(execution const& e, chunk const& c, int, int to) const noexcept {
         return due_to(e, c, to).elements * state_.part_element_bytes;
     }
-    std::size_t result_bytes(execution const&, chunk const&, int) const noexcept { return 0; }
+    std::size_t result_bytes(execution const& e, chunk const& c, int to) const noexcept {
+        return !state_.owners_serve && state_.is_owned_by(e, c, to) ? c.elements * state_.element_bytes : 0;
+    }
     std::span<std::byte const> part(execution const& e, chunk const& c, int to,
                                     std::byte* stage) const noexcept {
         return state_.part(e, c, due_to(e, c, to), stage);
     }
-    std::span<std::byte const> result(execution const&, chunk const&) const noexcept { return {}; }
-    std::byte* landing(execution const&, chunk const&) const noexcept { return nullptr; }
+    std::span<std::byte const> result(execution const& e, chunk const& c) const noexcept {
+        if (state_.owners_serve) return {};
+        return state_.result(e, c);
+    }
+    std::byte* landing(execution const& e, chunk const& c) const noexcept {
+        if (state_.owners_serve || !state_.is_owned_by(e, c, state_.who.node)) return nullptr;
+        return state_.result_of(e, c.owner, c.offset);
+    }
     void take_result(execution const&, chunk const&) const noexcept {}
     range given(execution const& e) const noexcept { return {0, e.elements}; }
 
@@ -60,7 +69,9 @@ template <class Element, class Update> class reduce_scatter {
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
         if (c.owner >= 0)
-            return all_.combine(e, c.range(), parts, c.offset, state_.result_of(e, c.owner, c.offset));
+            return all_.combine(
+                e, c.range(), parts, c.offset,
+                state_.result_of(e, state_.owners_serve ? c.owner : state_.who.local, c.offset));
         std::size_t const begin = traffic_.due_to(e, c, state_.who.node).offset;
         for (int l = 0; l < state_.who.local_size; ++l)
             if (range const own = state_.owned_by(e, c, state_.who.rank_of(l)); own.elements > 0)

@@ -71,7 +71,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
 TEST_CASE("wire: what one kind of message may carry depends on who sends it, and when") {
     constexpr wire::sender stranger{4, false, false}, not_yet{4, true, false}, rank{4, false, true},
         rank_0{4, true, true};
-    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 8 * 4);
+    CHECK(wire::most_body(message_kind::welcome, not_yet) == 8 + 8 * world_times::count + 13 * 4);
     CHECK(wire::most_body(message_kind::welcome, rank_0) == 0);
     CHECK(wire::most_body(message_kind::hello, stranger) == wire::hello_limit - wire::head_bytes);
     CHECK(wire::most_body(message_kind::contribute, rank) == wire::blob_limit);
@@ -103,7 +103,8 @@ TEST_CASE("wire: a failure names ranks of the world, and its words can be shown"
 
 TEST_CASE(
     "wire: a welcome to the same world comes back; another, and ranks on nodes that nobody counts, do not") {
-    wire::welcome const told{7, resolve({}), {0, 0, 1}, {0, 1, 1}};
+    wire::welcome const told{
+        7, resolve({}), {0, 0, 1}, {0, 1, 1}, {role::worker, role::worker, role::server}, {0, 0, 25'000}};
     byte_buffer const bytes = told.write();
     wire::welcome read;
     REQUIRE(read.read(bytes, 3) == nullptr);
@@ -111,6 +112,14 @@ TEST_CASE(
     CHECK(read.times == told.times);
     CHECK(read.nodes == told.nodes);
     CHECK(read.machines == told.machines);
+    CHECK(read.roles == told.roles);
+    CHECK(read.rates == told.rates);
+    byte_buffer unknown_role = told.write(), too_fast = told.write();
+    unknown_role[unknown_role.size() - 1] = std::byte{2};
+    too_fast[too_fast.size() - 2] = std::byte{0x7f};
+    CHECK(read.read(unknown_role, 3) != nullptr);
+    CHECK(read.read(too_fast, 3) != nullptr);
+    REQUIRE(read.read(bytes, 3) == nullptr);
     for (std::size_t const ranks : {0u, 2u, 4u}) CHECK(read.read(bytes, ranks) != nullptr);
     for (std::size_t size = 0; size < bytes.size(); ++size)
         CHECK(read.read(first(bytes, size), 3) != nullptr);
@@ -136,11 +145,15 @@ TEST_CASE("wire: a hello's names have limits of their own") {
     wire::hello said;
     said.node = std::string(wire::hello::most_node + 50, 'n');
     said.boot = "b";
+    said.role = role::server;
+    said.rate = 25'000;
     wire::hello read;
     REQUIRE(read.read(said.write()));
+    CHECK(read.role == role::server);
+    CHECK(read.rate == 25'000);
     CHECK(read.node.size() == wire::hello::most_node);
     byte_buffer raw;
-    raw.append(first(said.write(), wire::nonce_bytes + 1 + 16 + 8 * world_times::count));
+    raw.append(first(said.write(), wire::nonce_bytes + 1 + 16 + 8 * world_times::count + 5));
     wire::append<std::uint16_t>(raw, 0);
     wire::append<std::uint16_t>(raw, wire::hello::most_boot + 1);
     wire::append(raw, std::string(wire::hello::most_boot + 1, 'b'));

@@ -1,0 +1,66 @@
+// herring: the operation of a command: a server compares what workers say.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_OPERATION_OF_COMMANDS_HPP
+#define HERRING_IMPL_OPERATION_OF_COMMANDS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/text.hpp"
+#include "herring/engine/operations/command.hpp"
+#include "herring/error.hpp"
+
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+namespace HERRING_NAMESPACE::operations {
+
+HERRING_SEPARABLE void command::combine(execution const&, chunk const&, parts_view const& parts) noexcept {
+    node_part const* first = nullptr;
+    for (auto const& side : {parts.before, parts.after})
+        for (node_part const& p : side) {
+            if (first == nullptr) first = &p;
+            if (std::memcmp(p.data, first->data, kept_.size()) != 0) return refuse(*first, p);
+        }
+    std::memcpy(kept_.data(), first->data, kept_.size());
+    if (!what_.read(std::span(kept_).first(detail::command::bytes), operations_, state_.who.map.size()))
+        return refuse(*first, *first);
+    has_come_ = true;
+}
+
+HERRING_SEPARABLE void command::refuse(node_part const& first, node_part const& other) noexcept {
+    int const rank = state_.who.map.rank_of(other.node, 0),
+              rank_of_first = state_.who.map.rank_of(first.node, 0);
+    detail::command its, of_first;
+    auto const read = [&](node_part const& from, detail::command& to) {
+        return to.read({from.data, detail::command::bytes}, operations_, state_.who.map.size());
+    };
+    bool const sound = read(other, its) && read(first, of_first);
+    char text[360];
+    std::size_t differs = detail::command::bytes; // the first double of the values that is not the same
+    while (differs < kept_.size() &&
+           std::memcmp(other.data + differs, first.data + differs, sizeof(double)) == 0)
+        differs += sizeof(double);
+    if (!sound) {
+        std::snprintf(text, sizeof text,
+                      "it sends a command that no worker sends; see that every rank runs the same build");
+    } else if (std::memcmp(other.data, first.data, detail::command::bytes) == 0 && differs < kept_.size()) {
+        double values[2];
+        std::memcpy(&values[0], other.data + differs, sizeof values[0]);
+        std::memcpy(&values[1], first.data + differs, sizeof values[1]);
+        std::snprintf(
+            text, sizeof text,
+            "its hyper value %zu is %.9g, that of rank %d is %.9g; set the same hyper values on all "
+            "workers before the step",
+            (differs - detail::command::bytes) / sizeof(double), values[0], rank_of_first, values[1]);
+    } else {
+        std::snprintf(text, sizeof text,
+                      "it is %s, and rank %d is %s; let all workers make the same calls with the same sizes, "
+                      "in the same order",
+                      its.text().text, rank_of_first, of_first.text().text);
+    }
+    state_.failures.fail(failure::make(errc::mismatch, state_.who.rank, rank, "serve", text), true);
+}
+
+} // namespace HERRING_NAMESPACE::operations
+
+#endif // HERRING_IMPL_OPERATION_OF_COMMANDS_HPP

@@ -1,0 +1,225 @@
+// herring: `serve<Reducer>(world, layout)`: a rank that has no tensors combines what workers push.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SERVE_HPP
+#define HERRING_SERVE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/manual_lifetime.hpp"
+#include "herring/base/private_memory.hpp"
+#include "herring/engine/command.hpp"
+#include "herring/error.hpp"
+#include "herring/failure_detector_options.hpp"
+#include "herring/layout.hpp"
+#include "herring/plan/memory_map.hpp"
+#include "herring/plan/twofold.hpp"
+#include "herring/policy.hpp"
+#include "herring/policy/reducible.hpp"
+#include "herring/progress/caller.hpp"
+#include "herring/reducer.hpp"
+#include "herring/role.hpp"
+#include "herring/session/construction.hpp"
+#include "herring/session/server_set_up.hpp"
+#include "herring/session/session.hpp"
+#include "herring/session/training.hpp"
+#include "herring/step/calls.hpp"
+#include "herring/step/collective.hpp"
+#include "herring/world.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace HERRING_NAMESPACE {
+
+namespace detail {
+
+/// The pack of a server: its one thread polls, whatever workers do.
+template <class Pack> struct serving;
+template <class Element, class... Policy> struct serving<policies<Element, Policy...>> {
+    using type = policies<Element, std::conditional_t<std::is_same_v<typename Policy::axis, axes::progress>,
+                                                      progress::caller, Policy>...>;
+};
+
+/// One server, from its construction to the end of its loop. What workers do in a call it does too, in the same order and divided
+/// alike, with nothing of its own to give or take: steps and collectives are the classes that reducers run.
+///
+/// Memory: as a reducer's region, of which it writes what it serves alone, so 1/S of the tensors' pages on S servers; and as
+///         much for the largest buffer of a collective.
+template <class Pack> class server {
+    using session_type = session<Pack>;
+    using element = typename Pack::element;
+    static constexpr bool updates = session_type::updates;
+
+  public:
+    /// Collective, with the workers' constructors.
+    template <class... TransportArguments>
+    server(world& ranks, layout&& tensors, TransportArguments&&... arguments)
+        : session_(ranks, std::move(tensors)), calls_(session_.ranks()) {
+        try {
+            session_.connect_as(role::server, std::forward<TransportArguments>(arguments)...);
+            parts_.emplace(session_, session_.node(), session_.trace(), calls_);
+            if constexpr (updates) training_.set(session_, {});
+            session_.open(parts_->steps.ledger().ready());
+        } catch (...) {
+            announce_and_rethrow(ranks, "serve");
+        }
+    }
+
+    herring::plan const& plan() const noexcept { return session_.plan(); }
+    /// The nodes that the plan counts.
+    topology const& map() const noexcept { return session_.map(); }
+
+    /// Returns when all workers have left between calls; else what ended the world.
+    // A server has no deadline of its own: whoever waits for it, a worker in a call, has one.
+    status run() {
+        while (true) {
+            if (status ended = session_.await_call(deadline_in(never)); !ended.ok()) return ended;
+            command const& next = session_.taken_commands().what();
+            if (next.what == command::kind::leave) return {};
+            if (status ended = run(next); !ended.ok()) return ended;
+            session_.rethrow_of_handlers();
+        }
+    }
+
+  private:
+    status run(command const& next) {
+        switch (next.what) {
+        case command::kind::step:
+            return run_step();
+        case command::kind::collective:
+            return run_collective(next);
+        case command::kind::start:
+            return run_start(next.root);
+        case command::kind::leave:
+            break;
+        }
+        return {};
+    }
+
+    status run_step() {
+        if constexpr (updates) {
+            typename Pack::optimizer::hyper values;
+            std::memcpy(&values, session_.taken_commands().values().data(), sizeof values);
+            training_.set(session_, values);
+        }
+        auto& steps = parts_->steps;
+        for (std::size_t i = 0; i < steps.ledger().size(); ++i) steps.ready(session_, i, nullptr, {});
+        status ended = steps.end(session_, {}, deadline_in(never));
+        if constexpr (updates)
+            if (ended.ok()) training_.end_step(session_);
+        return ended;
+    }
+
+    status run_collective(command const& asked) {
+        std::size_t const elements = static_cast<std::size_t>(asked.elements),
+                          second = twofold_begin(elements, plan()),
+                          bytes = (asked.twofold ? second + elements : elements) * sizeof(element);
+        if (elements > 0 &&
+            session_.memory().path_of_buffer(elements * sizeof(element)) == memory_path::in_place &&
+            bytes > buffer_.bytes().size()) {
+            try {
+                buffer_ = private_memory(bytes, session_.ranks().rank());
+            } catch (error const& why) {
+                return session_.fail_with(&why.why());
+            }
+        }
+        name_ = asked.name;
+        std::byte* const buffer = buffer_.data();
+        return parts_->collectives.run(
+            session_,
+            {.operation = asked.operation,
+             .name = name_.data(),
+             .gives = static_cast<collective_program::share>(asked.gives),
+             .takes = static_cast<collective_program::share>(asked.takes),
+             .root = asked.root,
+             .second_out = asked.twofold ? buffer + second * sizeof(element) : nullptr},
+            buffer, buffer, elements, deadline_in(never));
+    }
+
+    // Weights land where this server updates them.
+    status run_start(int root) {
+        if constexpr (updates) {
+            status ended = broadcast_buckets(
+                session_, session_type::template number_of<operations::broadcast>(), root,
+                [&](std::size_t b) { return session_.weights_of_bucket(b); }, deadline_in(never));
+            if (!ended.ok()) return ended;
+            training_.restart(session_);
+            session_.ranks().barrier();
+            return {};
+        } else {
+            failure const why = failure::make(errc::protocol, session_.ranks().rank(), root, "serve",
+                                              "it starts weights, and the reducer has no optimizer");
+            return session_.fail_with(&why);
+        }
+    }
+
+    // The last to go: the session's registration looks at the step's ledger.
+    manual_lifetime<parts<typename session_type::store, typename Pack::trace, typename Pack::sharding>>
+        parts_;
+    session_type session_;
+    calls calls_;
+    [[no_unique_address]] training<typename Pack::optimizer> training_;
+    private_memory buffer_; // of collectives in place
+    std::array<char, command::most_name> name_{};
+};
+
+template <bool HasServers> struct serves_reducer {
+    static constexpr bool value = true;
+    static_assert(
+        HasServers,
+        "[HRG-C05] serve: workers of this reducer do all of the work, and there is nothing to serve; a "
+        "common "
+        "slip is another pack than the workers' one; name herring::placement::dedicated, or optimal, and "
+        "serve the type that the workers construct");
+};
+
+template <class Pack> struct serve_of {
+    template <class... TransportArguments>
+    static void run(world& ranks, layout&& tensors, serve_options const& options,
+                    TransportArguments&&... arguments) {
+        (void)holds<serves_reducer<Pack::placement::facts.dedicated_servers>>;
+        if constexpr (Pack::placement::facts.dedicated_servers) {
+            pin_server(ranks, options);
+            server<typename serving<Pack>::type> here(ranks, std::move(tensors),
+                                                      std::forward<TransportArguments>(arguments)...);
+            if (options.report) report_server(here.plan(), here.map(), ranks.rank(), options);
+            here.run().value();
+        }
+    }
+};
+template <class Element> struct serve_of<rejected<Element>> {
+    template <class... Anything> static void run(Anything&&...) noexcept {}
+};
+
+template <class Reducer> struct pack_of;
+template <class Pack> struct pack_of<basic_reducer<Pack>> { using type = Pack; };
+
+} // namespace detail
+
+/// Serves the reducers of the workers: combines what they push in steps and collectives, and updates weights, until the last of them
+/// has destroyed its reducer. Collective with the workers' `Reducer(world, layout)`, with the same type and layout; for a rank whose
+/// role is `server`. What follows the options goes to the transport's constructor.
+///
+/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their pushes.
+/// Memory:  1/S of the tensors' pages, with an optimizer 1/S of the weights and the state, on S servers; staging for each worker.
+/// Blocks:  until all workers have left. Without a deadline: a worker that waits for a server has one, and a rank that dies is found.
+/// Threads: the calling one; one core a server.
+/// Errors:  `bad_state` on a worker; `bad_argument`, `mismatch` as of constructing a reducer; `mismatch` naming the worker that is in
+///          another call, or has other hyper values; `peer_lost` and whatever else ends the world. No server takes over from another:
+///          start again from a checkpoint.
+/// Source:  Parameter Hub, SoCC'18; BytePS, OSDI'20.
+/// Example: if (world.role() == herring::role::server) { herring::serve<trainer>(world, layout); return 0; }
+template <class Reducer, class... TransportArguments>
+void serve(world& ranks, layout tensors, serve_options const& options = {},
+           TransportArguments&&... arguments) {
+    detail::serve_of<typename detail::pack_of<Reducer>::type>::run(
+        ranks, std::move(tensors), options, std::forward<TransportArguments>(arguments)...);
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_SERVE_HPP
