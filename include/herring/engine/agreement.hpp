@@ -34,10 +34,12 @@ class declaration {
     std::string text_;
 };
 
-/// Compares every rank's declaration with rank 0's.
+/// Compares every rank's declaration with rank 0's. `attaches`: whether this rank's trace is attached, which ranks need not
+/// agree on. Returns whether that of every rank is.
 ///
 /// Errors: `mismatch` on every rank; it names a rank that differs from rank 0, the field, and both values.
-HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout);
+HERRING_SEPARABLE bool agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout,
+                             bool attaches = false);
 
 /// What a reducer declares: first what the rest follows from, and one line a tensor, so that a difference names its
 /// cause.

@@ -9,6 +9,7 @@
 #include "herring/engine/messages.hpp"
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/state.hpp"
+#include "herring/engine/tracer.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/trace/trace.hpp"
@@ -42,12 +43,13 @@ namespace HERRING_NAMESPACE::detail {
 /// - `sent(about)`: a message is out, and its memory may be written again.
 /// - `only_awaited()`, where a route has it: whose message it waits for, if one is all that can move it on; else nullptr.
 /// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route cannot go on.
-template <class Transport, class IntraNode, class... Windows> struct engine_core : engine_state, Windows... {
+template <class Transport, class IntraNode, class Trace, class... Windows>
+struct engine_core : engine_state, Windows... {
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
-                IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
+                IntraNode& local_ranks, Trace& told, std::span<int const> with, std::size_t executions,
                 std::span<std::byte> staging)
         : engine_state(sink, rank, map, from, with, executions), Windows(*this, from, staging)...,
-          transport(messages), node(local_ranks), memory(local_ranks) {}
+          transport(messages), node(local_ranks), memory(local_ranks), trace(told, with.size()) {}
     engine_core(engine_core const&) = delete;
     engine_core& operator=(engine_core const&) = delete;
 
@@ -77,8 +79,10 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
         if (transport.post_send(peer_id::at(to),
                                 tag_of(what, number, ledger.at(execution_number).fingerprint,
                                        ledger.network_number(execution_number)),
-                                from, token{what, to, slot, execution_number}.packed()))
+                                from, token{what, to, slot, execution_number}.packed())) {
+            trace.sent(what, number, p.rank, ledger.at(execution_number), execution_number, from.size());
             return true;
+        }
         ledger.done(execution_number);
         --p.sends;
         require_peer(p);
@@ -175,6 +179,7 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
     Transport& transport;
     IntraNode& node;
     [[no_unique_address]] node_memory<IntraNode, Transport> memory;
+    [[no_unique_address]] tracer<Trace> trace;
 
   private:
     /// So often at least a poll looks at all peers, for those that are lost, and so that early messages do not fill their way.
@@ -206,6 +211,7 @@ template <class Transport, class IntraNode, class... Windows> struct engine_core
         if (done.what == completion::received) {
             messages_received.add(1);
             bytes_received.add(done.bytes);
+            trace.arrived(about, done, peers[about.peer].rank, ledger);
             arrival const what = arrival_of(done);
             (void)(((kind & Windows::kinds) != 0 && (Windows::received(about, what), true)) || ...);
         } else {

@@ -123,9 +123,12 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
 
   private:
     void perform(detail::wanted_work const& wanted) noexcept {
-        execution const& e = machine_.core.ledger.at(wanted.number);
+        auto& core = machine_.core;
+        execution const& e = core.ledger.at(wanted.number);
+        using kind = detail::wanted_work::kind;
+        bool const folds = detail::traces_details<Trace> && (wanted.what != kind::make_part || core.staged);
+        if (folds) core.trace.fold(trace_event::fold_begin, e, wanted.number, bytes_of(wanted, e));
         operations_.with(e.operation, [&](auto& operation) {
-            using kind = detail::wanted_work::kind;
             switch (wanted.what) {
             case kind::make_part:
                 return operation.make_part(e, wanted.of, wanted.stage);
@@ -139,6 +142,13 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
                 return;
             }
         });
+        if (folds) core.trace.fold(trace_event::fold_end, e, wanted.number, bytes_of(wanted, e));
+    }
+    /// Of one contribution that is combined.
+    std::size_t bytes_of(detail::wanted_work const& wanted, execution const& e) const noexcept {
+        using kind = detail::wanted_work::kind;
+        bool const chunked = wanted.what == kind::make_part || wanted.what == kind::combine;
+        return (chunked ? wanted.of.elements : e.elements) * machine_.core.element_bytes;
     }
 
     machine machine_;

@@ -34,6 +34,7 @@ class execution_ledger {
     std::uint64_t mask() const noexcept { return mask_; }
     std::size_t size() const noexcept { return entries_.size(); }
     execution& at(std::uint64_t number) noexcept { return entry_of(number).what; }
+    execution const& at(std::uint64_t number) const noexcept { return entries_[number & mask_].what; }
 
     // ---- counts ---------------------------------------------------------------------------------------------------
 

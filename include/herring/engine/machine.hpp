@@ -25,14 +25,14 @@ template <template <class...> class Of, class... First>
 using with_network = Of<First..., two_hop_windows, one_hop_windows, dissemination_windows>;
 
 /// A core and what its operations send and receive: what the routes share.
-template <class Transport, class IntraNode, operation_traffic... Traffic>
-struct traffic_core : with_network<engine_core, Transport, IntraNode> {
-    using core = with_network<engine_core, Transport, IntraNode>;
+template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic>
+struct traffic_core : with_network<engine_core, Transport, IntraNode, Trace> {
+    using core = with_network<engine_core, Transport, IntraNode, Trace>;
 
     traffic_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
-                 IntraNode& local_ranks, std::span<int const> with, std::size_t executions,
+                 IntraNode& local_ranks, Trace& told, std::span<int const> with, std::size_t executions,
                  std::span<std::byte> staging)
-        : core(sink, rank, map, from, messages, local_ranks, with, executions, staging),
+        : core(sink, rank, map, from, messages, local_ranks, told, with, executions, staging),
           traffic(static_cast<engine_state&>(*this)) {}
 
     std::size_t part_bytes(execution const& e, chunk const& c, int from, int to) noexcept {
@@ -76,14 +76,14 @@ struct traffic_core : with_network<engine_core, Transport, IntraNode> {
 /// taken for done at the next step: so nothing here depends on the type of elements, and reducers of several types have it once.
 template <class Transport, class IntraNode, class Trace, operation_traffic... Traffic> class machine {
   public:
-    using core_type = traffic_core<Transport, IntraNode, Traffic...>;
+    using core_type = traffic_core<Transport, IntraNode, Trace, Traffic...>;
     using mailbox_type = mailbox_route<core_type>;
     using local_type = local_route<core_type>;
 
     HERRING_SETUP machine(failure_sink sink, int rank, topology const& map, herring::plan const& from,
                           Transport& transport, IntraNode& node, Trace& trace, std::span<int const> peers,
                           std::size_t executions, std::byte* local_memory, std::span<std::byte> staging)
-        : core(sink, rank, map, from, transport, node, peers, executions, staging), trace_(trace),
+        : core(sink, rank, map, from, transport, node, trace, peers, executions, staging), trace_(trace),
           networked_(map.nodes() > 1), local_(core, local_memory),
           mailbox_(core, from.tuning.mailbox_bytes,
                    local_memory == nullptr ? nullptr : local_memory + local_type::memory_bytes(executions)),
@@ -141,7 +141,8 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
              done < core.ledger.finished() &&
              (is_alone(core.ledger.at(done)) || core.node.first_not_finished(done) < 0);
              ++done, ++progress) {
-            trace_(trace_event::bucket_reduced, core.ledger.at(done).label);
+            tell(trace_, trace_event::bucket_reduced,
+                 {.index = core.ledger.at(done).label, .execution = done});
             core.memory.store(done);
             core.ledger.release();
         }

@@ -53,14 +53,22 @@ HERRING_SEPARABLE std::pair<std::string, std::string> declaration::difference(st
     return {};
 }
 
-HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout) {
+HERRING_SEPARABLE bool agree(world& ranks, declaration const& mine, std::chrono::milliseconds timeout,
+                             bool attaches) {
     // First a digest: gathering the texts of all ranks would be large with many ranks and tensors.
-    std::uint64_t const sum = digest().add(std::string_view(mine.text())).value();
-    bool alike = true;
+    struct word {
+        std::uint64_t sum;
+        std::uint64_t attaches;
+    } const own{digest().add(std::string_view(mine.text())).value(), attaches};
+    bool alike = true, all_attach = true;
     for (std::span<std::byte const> const other :
-         ranks.all_gather(std::as_bytes(std::span(&sum, 1)), timeout))
-        alike = alike && other.size() == sizeof sum && std::memcmp(other.data(), &sum, sizeof sum) == 0;
-    if (alike) return;
+         ranks.all_gather(std::as_bytes(std::span(&own, 1)), timeout)) {
+        word theirs{};
+        if (other.size() == sizeof theirs) std::memcpy(&theirs, other.data(), sizeof theirs);
+        alike = alike && other.size() == sizeof theirs && theirs.sum == own.sum;
+        all_attach = all_attach && theirs.attaches != 0;
+    }
+    if (alike) return all_attach;
     auto const all = ranks.all_gather(std::as_bytes(std::span(mine.text())), timeout);
     auto const text = [&](std::size_t r) {
         return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
@@ -71,7 +79,7 @@ HERRING_SEPARABLE void agree(world& ranks, declaration const& mine, std::chrono:
     if (text(me) == text(0))
         for (other = 1; other < all.size() && text(other) == text(0); ++other) {
         }
-    if (other == all.size()) return;
+    if (other == all.size()) return all_attach;
     auto const [here, there] = declaration::difference(text(me), text(other));
     throw error(errc::mismatch, ranks.rank(), static_cast<int>(other), "construction",
                 {"ranks must be alike: this rank has ", (here.empty() ? "no more" : here), ", rank ", other,

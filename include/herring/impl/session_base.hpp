@@ -47,8 +47,10 @@ HERRING_SEPARABLE std::vector<int> peers_of(topology const& map, roles const& no
 
 HERRING_SEPARABLE void session_base::settle(std::string_view element, std::span<policy_fact const> policies,
                                             memory_traits const& traits,
-                                            std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept) {
-    agree(ranks_, declare(element, policies, on_loopback(), plan_, tensors_), ranks_.default_timeout());
+                                            std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept,
+                                            bool attaches) {
+    all_attach_ = agree(ranks_, declare(element, policies, on_loopback(), plan_, tensors_),
+                        ranks_.default_timeout(), attaches);
     peers_ = peers_of(topology_, plan_.roles, ranks_.rank());
     memory_ = make_memory_map(plan_, traits, peers_.size(), local_bytes);
     if (memory_.executions >= token::low || peers_.size() > token::low)

@@ -4,6 +4,7 @@
 #define HERRING_SESSION_SESSION_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/base/release_pages.hpp"
 #include "herring/base/time.hpp"
@@ -29,6 +30,7 @@
 #include "herring/session/transport_needs.hpp"
 #include "herring/step/host_tensors.hpp"
 #include "herring/step/session_base.hpp"
+#include "herring/trace/trace.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -154,7 +156,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         this->cores_ = share_cores(this->ranks_, background ? 2 : 1);
         this->plan_ = build_plan();
         this->settle(herring::element<element>::name, policy_facts<Pack>::all, traits,
-                     engine_type::local_bytes);
+                     engine_type::local_bytes, trace_attaches<trace_type>);
         this->template connect_links<store>(std::forward<TransportArguments>(arguments)...);
         if constexpr (updates && intra_node_type::facts.joins_ranks)
             if (this->local_rank() != 0) release_unused_weights();
@@ -187,6 +189,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         registration_.emplace(this->ranks_.state(), reducer_counts{.submitted = running_->submissions(),
                                                                    .released = running_->releases(),
                                                                    .ready = ready});
+        if constexpr (trace_attaches<trace_type>) attach_trace(registration_->number());
         driver_.emplace(*running_, this->ranks_, this->cores_.mine,
                         this->runs_handlers() ? 0 : registration_->number());
     }
@@ -262,6 +265,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
+        if constexpr (traces_details<trace_type>)
+            trace_.record(
+                trace_event::bucket_submitted,
+                {.index = e.label, .execution = this->requested(), .bytes = e.elements * sizeof(element)});
         std::uint64_t const number = running_->submit(e);
         driver_->submitted();
         return number + 1;
@@ -318,6 +325,19 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                 begin = b.offset + b.elements;
             }
         release(this->plan_.elements);
+    }
+
+    // Before anything is traced.
+    HERRING_SETUP void attach_trace(std::uint64_t number) {
+        fixed_array<std::uint64_t> bytes(this->plan_.buckets.size());
+        for (std::size_t b = 0; b < bytes.size(); ++b)
+            bytes[b] = this->plan_.buckets[b].elements * sizeof(element);
+        trace_.attach(trace_context{.ranks = this->ranks_,
+                                    .tensors = this->tensors_,
+                                    .bucket_bytes = {bytes.data(), bytes.size()},
+                                    .digest = this->plan_.digest,
+                                    .reducer = number,
+                                    .all_attach = this->all_attach_});
     }
 
     HERRING_SETUP herring::plan build_plan() const {

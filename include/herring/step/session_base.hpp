@@ -83,10 +83,11 @@ class session_base {
     ~session_base() = default;
 
     HERRING_SEPARABLE bool on_loopback() const noexcept;
-    /// Compares what all ranks are about to run, and lays out the memory. The plan is there.
+    /// Compares what all ranks are about to run, and lays out the memory. The plan is there. `attaches`: this rank's trace.
     HERRING_SEPARABLE void settle(std::string_view element, std::span<policy_fact const> policies,
                                   memory_traits const& traits,
-                                  std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept);
+                                  std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept,
+                                  bool attaches);
     /// Allocates what messages pass; `filled`: bytes of the node's memory that this rank fills too.
     HERRING_SEPARABLE void make_staging(std::size_t filled);
 
@@ -97,6 +98,7 @@ class session_base {
     memory_map memory_;
     std::vector<int> peers_; // ranks of other nodes that this rank exchanges chunks with
     private_memory staging_;
+    bool all_attach_ = false; // the traces of all ranks
     engine_state* engine_ = nullptr;
 };
 

@@ -99,12 +99,16 @@ template <class Store, class Trace> class step {
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
             checks_.throw_not_ready(ledger_.first_unready(), name(ledger_.first_unready()));
-        trace_(trace_event::wait_begin, 0);
+        tell(trace_, trace_event::wait_begin, {.index = 0, .execution = end_});
         if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, ledger_.buckets(), deadline);
         if (status ended = session.finish(end_, deadline); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
         ledger_.begin_step();
-        trace_(trace_event::wait_end, 0);
+        if constexpr (traces_details<Trace>)
+            tell(trace_, trace_event::wait_end,
+                 {.index = 0, .peer = session_.counters().slowest_rank, .execution = end_});
+        else
+            trace_(trace_event::wait_end, 0);
         return session.fail_with(store_.failed());
     }
 
@@ -155,7 +159,8 @@ template <class Store, class Trace> class step {
     }
     template <class Session> void submit(Session& session, std::size_t b, piece_place const& at) noexcept {
         bucket const& full = plan_.buckets[b];
-        trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
+        if constexpr (!traces_details<Trace>) // else the session tells, which submits
+            trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
         execution e = execution_of(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b));
         if constexpr (requires { session.make_update(e); }) session.make_update(e);
         end_ = session.submit(e);
@@ -179,7 +184,9 @@ template <class Store, class Trace> class step {
         if (!ledger_.under_way()) bounce_.begin(session_.requested());
         store_.order_after(written_in);
         if (external != nullptr && plan_.tensors[i].elements > 0) store_.lend(i, external);
-        trace_(trace_event::tensor_ready, static_cast<std::uint32_t>(i));
+        tell(trace_, trace_event::tensor_ready,
+             {.index = static_cast<std::uint32_t>(i),
+              .bytes = plan_.tensors[i].elements * plan_.element_bytes});
         return ledger_.mark_ready(i);
     }
 

@@ -1,13 +1,17 @@
-// herring: what a trace policy is: a call at every event of a step.
+// herring: what a trace policy is: a call at every event of a step, and, where it asks for them, of the engine.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_TRACE_TRACE_HPP
 #define HERRING_TRACE_TRACE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/layout.hpp"
 #include "herring/policy.hpp"
+#include "herring/world.hpp"
 
 #include <concepts>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <type_traits>
 
 namespace HERRING_NAMESPACE {
@@ -21,25 +25,61 @@ enum class trace_event : std::uint8_t {
     bucket_submitted, ///< all tensors of a bucket are ready, and copied in where that is due: it may leave [bucket]
     bucket_reduced, ///< the result of a bucket lies in this rank's memory [bucket, or no_bucket]
     wait_begin,     ///< wait() was called: communication is exposed from here on [0]
-    wait_end        ///< wait() is about to return [0]
+    wait_end,       ///< wait() is about to return [0]
+
+    // Only for policies with `facts.details`.
+    part_sent,      ///< this node's part of a chunk was given to the transport [bucket]
+    part_arrived,   ///< another node's part of a chunk is here [bucket]
+    fold_begin,     ///< this rank begins to combine a chunk [bucket]
+    fold_end,       ///< it has combined it [bucket]
+    result_sent,    ///< the result of a chunk was given to the transport [bucket]
+    result_arrived, ///< the result of a chunk is here [bucket]
+    credit_stall, ///< a part could leave, and the peer has not answered as many as may be in flight [bucket]
+    waits_for,    ///< with nothing to do, this rank found that it waits for another rank than before [bucket]
 };
+inline constexpr int trace_event_count = static_cast<int>(trace_event::waits_for) + 1;
 
 /// "tensor_ready", ...
 constexpr char const* to_string(trace_event event) noexcept {
-    switch (event) {
-    case trace_event::tensor_ready:
-        return "tensor_ready";
-    case trace_event::bucket_submitted:
-        return "bucket_submitted";
-    case trace_event::bucket_reduced:
-        return "bucket_reduced";
-    case trace_event::wait_begin:
-        return "wait_begin";
-    case trace_event::wait_end:
-        return "wait_end";
-    }
-    return "unknown";
+    constexpr char const* names[] = {"tensor_ready", "bucket_submitted", "bucket_reduced", "wait_begin",
+                                     "wait_end",     "part_sent",        "part_arrived",   "fold_begin",
+                                     "fold_end",     "result_sent",      "result_arrived", "credit_stall",
+                                     "waits_for"};
+    static_assert(std::size(names) == trace_event_count);
+    return static_cast<int>(event) < trace_event_count ? names[static_cast<int>(event)] : "unknown";
 }
+
+/// What a policy with `facts.details` is told of an event. What an event does not have is as here.
+struct trace_details {
+    std::uint32_t index = no_bucket; ///< tensor or bucket
+    int peer =
+        -1; ///< rank that a message goes to or comes from, or that is waited for; wait_end: for the longest time
+    std::uint64_t execution =
+        0; ///< which of this rank's, counted from 0; wait_*: behind the last one of the step
+    std::uint64_t bytes = 0; ///< of the message, the chunk or the bucket
+    std::uint32_t message =
+        0; ///< the same at both ends: its kind, and its number among the pair's of that kind
+};
+
+/// What a trace policy takes, as `static constexpr trace_facts facts{...};`. A policy without `facts` takes neither.
+struct trace_facts {
+    /// Every event comes by `record(event, details)`, and none by `operator()`.
+    bool details = false;
+    /// `attach(context)` is called once, before the first event.
+    bool attaches = false;
+};
+
+/// What `attach` is told, during the construction of a reducer, on every rank whose policy asks for it.
+///
+/// Lifetime: `ranks`, longer than the policy; the rest until `attach` returns.
+struct trace_context {
+    world& ranks;
+    layout const& tensors;
+    std::span<std::uint64_t const> bucket_bytes; ///< bucket → bytes
+    std::uint64_t digest;                        ///< of the plan; the same on all ranks
+    std::uint64_t reducer;                       ///< 1 for the world's first; the same on all ranks
+    bool all_attach; ///< every rank has such a policy: `attach` may use the world's collectives, alike on all
+};
 
 template <class Policy>
 concept trace_callable = requires(Policy& policy, trace_event event, std::uint32_t index) {
@@ -55,19 +95,57 @@ concept trace_nothrow = requires(Policy& policy, trace_event event, std::uint32_
 template <class Policy>
 concept trace_default_made = std::is_nothrow_default_constructible_v<Policy>;
 
-/// What is called at every event: `policy(event, index)`.
+namespace detail {
+template <class Policy> consteval trace_facts trace_facts_of() {
+    if constexpr (states_facts<Policy, trace_facts>) return Policy::facts;
+    return {};
+}
+/// Whether events come by `record`; whether `attach` is called.
+template <class Policy> inline constexpr bool traces_details = trace_facts_of<Policy>().details;
+template <class Policy> inline constexpr bool trace_attaches = trace_facts_of<Policy>().attaches;
+} // namespace detail
+
+template <class Policy>
+concept trace_records = requires(Policy& policy, trace_event event, trace_details const& details) {
+    { policy.record(event, details) }
+    noexcept;
+};
+template <class Policy>
+concept trace_has_attach = requires(Policy& policy, trace_context const& context) {
+    policy.attach(context);
+};
+
+// What nothing would call: a member whose fact was forgotten, facts of another type, or a fact beside `facts`.
+template <class Policy>
+concept trace_facts_stated = states_facts<Policy, trace_facts> || !(
+    requires { Policy::facts; } || requires { &Policy::record; } || requires { &Policy::attach; } ||
+    requires { Policy::details; } || requires { Policy::attaches; });
+
+// What the facts promise is there, and what is there is promised.
+template <class Policy>
+concept trace_facts_kept = (detail::traces_details<Policy> ==
+                            trace_records<Policy>)&&(detail::trace_attaches<Policy> ==
+                                                     trace_has_attach<Policy>);
+
+/// What is called at every event: `policy(event, index)`; with `facts.details`, `policy.record(event, details)` in its place.
 ///
 /// A value held by the reducer and reached by `reduce.trace()`. It reads the clock itself, if it wants times.
-/// Threads: under progress::caller all events come from the caller's thread. Under progress::thread `bucket_reduced`
-///          comes from the reducer's own thread and all others from the caller's, perhaps at the same time: state that
-///          they share needs atomics. When `wait` has returned, the caller's thread sees all that its step's events did.
+/// Threads: under progress::caller all events come from the caller's thread. Under progress::thread `tensor_ready`,
+///          `bucket_submitted`, `wait_begin` and `wait_end` come from the caller's thread and all others from the reducer's
+///          own, perhaps at the same time: state that they share needs atomics. When `wait` has returned, the caller's
+///          thread sees all that its step's events did.
 template <class Policy>
-concept trace_policy = std::same_as<typename Policy::axis, axes::trace> && trace_callable<Policy> &&
-    trace_nothrow<Policy> && trace_default_made<Policy>;
+concept trace_policy = std::same_as<typename Policy::axis, axes::trace> && trace_facts_stated<Policy> &&
+                       (detail::traces_details<Policy> ||
+                        (trace_callable<Policy> && trace_nothrow<Policy>)) &&
+                       trace_facts_kept<Policy>&& trace_default_made<Policy>;
 
 template <class Policy> struct check<axes::trace, Policy> {
+    static constexpr bool plain = !detail::traces_details<Policy>;
     static constexpr int broken =
-        first_broken({trace_callable<Policy>, trace_nothrow<Policy>, trace_default_made<Policy>});
+        first_broken({!plain || !trace_facts_stated<Policy> || trace_callable<Policy>,
+                      !plain || !trace_facts_stated<Policy> || trace_nothrow<Policy>,
+                      trace_default_made<Policy>, trace_facts_stated<Policy>, trace_facts_kept<Policy>});
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
                   "[HRG-R01] trace: needs 'void operator()(trace_event, std::uint32_t index) noexcept'; a "
@@ -78,7 +156,27 @@ template <class Policy> struct check<axes::trace, Policy> {
     static_assert(broken != 2,
                   "[HRG-R03] trace: the reducer makes it, by a noexcept constructor without arguments; a "
                   "common slip is to allocate in the constructor; set it up through reduce.trace()");
+    static_assert(broken != 3,
+                  "[HRG-R04] trace: 'record' and 'attach' need 'static constexpr herring::trace_facts "
+                  "facts{...}'; a common slip is to write the function alone, which nothing calls; state "
+                  "'facts{.details = true, .attaches = true}'");
+    static_assert(
+        broken != 4,
+        "[HRG-R05] trace: 'facts.details' goes with 'void record(trace_event, trace_details const&) "
+        "noexcept', 'facts.attaches' with 'void attach(trace_context const&)'; a common slip is to "
+        "forget noexcept, or one of the two; write both, or neither");
 };
+
+namespace detail {
+/// Tells a policy of either kind.
+template <class Trace>
+HERRING_ALWAYS_INLINE void tell(Trace& trace, trace_event event, trace_details const& of) noexcept {
+    if constexpr (traces_details<Trace>)
+        trace.record(event, of);
+    else
+        trace(event, of.index);
+}
+} // namespace detail
 
 } // namespace HERRING_NAMESPACE
 

@@ -61,7 +61,7 @@ template <int Number, herring::route Path, message... Kinds> struct listening_wi
 
 using one = listening_windows<1, herring::route::one_hop, message::part>;
 using two = listening_windows<2, herring::route::two_hop, message::push, message::result>;
-using core = engine_core<mesh::endpoint, mesh::local_end, two, one>;
+using core = engine_core<mesh::endpoint, mesh::local_end, herring::trace::off, two, one>;
 
 // Rank 0 of three nodes of one rank each, and whom it talks to.
 struct rank_of_three {
@@ -69,7 +69,7 @@ struct rank_of_three {
         : made(herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced>(
               std::vector<std::size_t>{16, 16}, map, 4, 4, mesh::small_tuning())),
           transport(net, rank, peers), state(1, 64), node(state, 0),
-          runs({}, rank, map, made, transport, node, set(rank), 3, staging) {}
+          runs({}, rank, map, made, transport, node, untraced, set(rank), 3, staging) {}
     std::span<int const> set(int rank) {
         for (int r = 0; r < 3; ++r)
             if (r != rank) peers.push_back(r);
@@ -82,6 +82,7 @@ struct rank_of_three {
     mesh::endpoint transport;
     mesh::node_state state;
     mesh::local_end node;
+    herring::trace::off untraced;
     std::vector<std::byte> staging = std::vector<std::byte>(100);
     core runs;
 };

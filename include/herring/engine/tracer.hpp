@@ -1,0 +1,89 @@
+// herring: what an engine tells a trace policy that takes details: messages, folds, stalls, and who is waited for.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_TRACER_HPP
+#define HERRING_ENGINE_TRACER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/engine/execution.hpp"
+#include "herring/engine/ledger.hpp"
+#include "herring/engine/messages.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Between an engine and its trace policy. Of a policy that takes no details: empty, and its calls vanish.
+template <class Trace, bool details = traces_details<Trace>> class tracer {
+  public:
+    tracer(Trace&, std::size_t) noexcept {}
+    void sent(message, std::uint64_t, int, execution const&, std::uint64_t, std::size_t) const noexcept {}
+    void arrived(token const&, completion const&, int, execution_ledger const&) const noexcept {}
+    void fold(trace_event, execution const&, std::uint64_t, std::size_t) const noexcept {}
+    void stalled(std::size_t, int, std::uint64_t, execution const&, std::uint64_t) const noexcept {}
+    void waits_for(int, execution_ledger const&) const noexcept {}
+};
+
+template <class Trace> class tracer<Trace, true> {
+  public:
+    tracer(Trace& trace, std::size_t peers) : trace_(trace), stalled_(peers) {}
+
+    /// A message was posted: `number` of its kind to that rank, for execution `e` of number `at`.
+    void sent(message what, std::uint64_t number, int to, execution const& e, std::uint64_t at,
+              std::size_t bytes) noexcept {
+        trace_.record(what == message::result ? trace_event::result_sent : trace_event::part_sent,
+                      {e.label, to, at, bytes, name_of(what, number)});
+    }
+    /// A message has come, perhaps for an execution that this rank has not submitted yet.
+    void arrived(token const& about, completion const& done, int from, execution_ledger const& all) noexcept {
+        // What is carried says which of the networked executions, modulo 4,096: the one next to those that are here.
+        std::uint64_t const here = all.submitted(), networked = all.networked_before(here);
+        std::uint64_t ahead = (arrival_of(done).execution - networked) & arrival::numbers;
+        if (ahead > arrival::numbers / 2) ahead -= arrival::numbers + 1;
+        std::uint64_t const at = here + ahead;
+        bool const known = at < here && here - at <= all.size();
+        trace_.record(
+            about.what == message::result ? trace_event::result_arrived : trace_event::part_arrived,
+            {known ? all.at(at).label : no_bucket, from, at, done.bytes, name_of(about.what, done.tag)});
+    }
+    void fold(trace_event which, execution const& e, std::uint64_t at, std::size_t bytes) noexcept {
+        trace_.record(which, {.index = e.label, .execution = at, .bytes = bytes});
+    }
+    /// The next push to a peer, number `number`, has no credit. Told once for each push, however often it is tried.
+    void stalled(std::size_t place, int to, std::uint64_t number, execution const& e,
+                 std::uint64_t at) noexcept {
+        if (stalled_[place] == number + 1) return;
+        stalled_[place] = number + 1;
+        trace_.record(
+            trace_event::credit_stall,
+            {.index = e.label, .peer = to, .execution = at, .message = name_of(message::push, number)});
+    }
+    /// What a look around found; told when it has changed.
+    void waits_for(int rank, execution_ledger const& all) noexcept {
+        std::uint64_t const oldest = all.released().load(std::memory_order_relaxed);
+        if (rank < 0 || (rank == waited_for_ && oldest == waited_at_)) return;
+        waited_for_ = rank;
+        waited_at_ = oldest;
+        trace_.record(trace_event::waits_for,
+                      {.index = oldest < all.submitted() ? all.at(oldest).label : no_bucket,
+                       .peer = rank,
+                       .execution = oldest});
+    }
+
+  private:
+    static std::uint32_t name_of(message what, std::uint64_t number) noexcept {
+        return static_cast<std::uint32_t>(what) << 28 |
+               (static_cast<std::uint32_t>(number) & ((1u << 28) - 1));
+    }
+
+    Trace& trace_;
+    fixed_array<std::uint64_t> stalled_; // place of a peer → the push that was told of last, plus 1
+    int waited_for_ = -1;
+    std::uint64_t waited_at_ = 0;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_TRACER_HPP

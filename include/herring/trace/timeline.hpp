@@ -1,0 +1,264 @@
+// herring: a trace that keeps the newest events with their times, in a ring, or in a file that survives the process.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRACE_TIMELINE_HPP
+#define HERRING_TRACE_TIMELINE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/base/text.hpp"
+#include "herring/base/ticks.hpp"
+#include "herring/control/variables.hpp"
+#include "herring/error.hpp"
+#include "herring/trace/timeline_clocks.hpp"
+#include "herring/trace/timeline_data.hpp"
+#include "herring/trace/timeline_image.hpp"
+#include "herring/trace/timeline_memory.hpp"
+#include "herring/trace/timeline_report.hpp"
+#include "herring/trace/trace.hpp"
+#include "herring/version.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What timelines of all sizes have in common.
+///
+/// Threads:  `record`: the two threads of a reducer, each into a ring of its own. All else: the caller's.
+class timeline_rings {
+  public:
+    explicit timeline_rings(std::size_t records) noexcept
+        : slots_(std::bit_ceil(std::max<std::size_t>(records, 64)) / 2) {}
+    timeline_rings(timeline_rings const&) = delete;
+    timeline_rings& operator=(timeline_rings const&) = delete;
+    ~timeline_rings() {
+        if (header_ != nullptr) header_->now = timeline_header::state::ended;
+    }
+
+    /// Before `attach` nothing is kept.
+    void record(trace_event event, trace_details const& of) noexcept {
+        ring& r = rings_[is_of_engine(event) ? 1 : 0];
+        if (r.first == nullptr) [[unlikely]]
+            return;
+        constexpr std::uint64_t most = 0xffffffff;
+        std::uint64_t const words[] = {ticks_.now(), of.index | (of.execution & most) << 32,
+                                       (of.bytes < most ? of.bytes : most) | std::uint64_t{of.message} << 32,
+                                       static_cast<std::uint32_t>(of.peer) | static_cast<std::uint64_t>(event)
+                                                                                 << 32};
+        std::uint64_t* const slot = r.first + (r.head & (slots_ - 1)) * 4;
+        std::atomic_thread_fence(
+            std::memory_order_release); // a reader that sees a word sees the head before it
+        for (int i = 0; i < 4; ++i) std::atomic_ref(slot[i]).store(words[i], std::memory_order_relaxed);
+        std::atomic_ref(*r.shown_head).store(++r.head, std::memory_order_release);
+        if (event == trace_event::wait_end) note_clock();
+    }
+
+    /// Takes memory, or a file in the folder that HERRING_TIMELINE_DIR names, and measures this rank's clock against rank 0's.
+    ///
+    /// Cost:    some milliseconds where every rank has a timeline.
+    /// Errors:  `no_resources`. A file that cannot be written is a line on stderr, and no error: the ring is kept in memory.
+    HERRING_SETUP void attach(trace_context const& context) {
+        tick_anchor const first = ticks_.anchor(5);
+        std::string names;
+        for (tensor_spec const& t : context.tensors) (names += t.name) += '\0';
+        world& ranks = context.ranks;
+        timeline_header h{};
+        std::memcpy(h.magic, timeline_header::expected_magic, sizeof h.magic);
+        h.order = timeline_header::expected_order;
+        h.format = timeline_header::expected_format;
+        copy_text(h.version, version_string);
+        copy_text(h.host, host_name());
+        h.host_id = clock_identity();
+        h.job = ranks.job();
+        h.digest = context.digest;
+        h.reducer = static_cast<std::uint32_t>(context.reducer);
+        h.pid = static_cast<std::uint32_t>(::getpid());
+        h.rank = ranks.rank();
+        h.ranks = static_cast<std::uint32_t>(ranks.size());
+        h.tensors = static_cast<std::uint32_t>(context.tensors.size());
+        h.buckets = static_cast<std::uint32_t>(context.bucket_bytes.size());
+        h.names_bytes = static_cast<std::uint32_t>(names.size());
+        h.uses_tsc = ticks_.is_tsc();
+        h.now = timeline_header::state::running;
+        h.first = first;
+        h.fixes[0] = h.fixes[1] = {0, 0, -1};
+        h.rings[0].slots = h.rings[1].slots = slots_;
+
+        timeline_places const at = timeline_places::of(h);
+        take_memory(at.end, h);
+        std::byte* const image = memory_.data();
+        if (h.buckets > 0)
+            std::memcpy(image + at.buckets, context.bucket_bytes.data(), context.bucket_bytes.size_bytes());
+        std::memcpy(image + at.nodes, ranks.topology().node_of.data(), h.ranks * sizeof(int));
+        if (!names.empty()) std::memcpy(image + at.names, names.data(), names.size());
+        if (context.all_attach) h.fixes[0] = measure_clock(ranks);
+        h.second = ticks_.anchor(5);
+        std::memcpy(image, &h, sizeof h);
+        header_ = reinterpret_cast<timeline_header*>(image);
+        ranks_ = &ranks;
+        for (int i = 0; i < 2; ++i)
+            rings_[i] = {reinterpret_cast<std::uint64_t*>(image + at.rings[i]), &header_->rings[i].head, 0};
+    }
+
+    /// What is recorded, as of now: the bytes that `read_timeline` reads. Without a reducer: none.
+    ///
+    /// Cost:    a copy of the records that there are.
+    HERRING_SETUP std::vector<std::byte> image() const {
+        std::vector<std::byte> copy;
+        if (header_ == nullptr) return copy;
+        timeline_header h{};
+        std::memcpy(static_cast<void*>(&h), header_,
+                    offsetof(timeline_header, rings)); // the other thread writes what follows
+        h.rings[0].slots = h.rings[1].slots = slots_;
+        std::size_t const tables = timeline_places::of(h).rings[0];
+        copy.resize(sizeof h);
+        copy.insert(copy.end(), memory_.data() + sizeof h, memory_.data() + tables);
+        h.last[h.lasts & 1] = ticks_.anchor(5);
+        ++h.lasts;
+        for (int which = 0; which < 2; ++which) {
+            std::vector<timeline_entry> const kept = records_of(which, h.rings[which].head);
+            h.rings[which].slots = kept.size();
+            auto const* const from = reinterpret_cast<std::byte const*>(kept.data());
+            std::size_t const begin = copy.size();
+            copy.resize(begin + kept.size() * sizeof(timeline_entry));
+            for (std::size_t i = 0; i < kept.size(); ++i) // record n lies in slot n mod slots
+                std::memcpy(copy.data() + begin +
+                                (h.rings[which].head - kept.size() + i) % kept.size() *
+                                    sizeof(timeline_entry),
+                            from + i * sizeof(timeline_entry), sizeof(timeline_entry));
+        }
+        h.settled = 1;
+        std::memcpy(copy.data(), &h, sizeof h);
+        return copy;
+    }
+
+    /// What is recorded, as of now.
+    HERRING_SETUP timeline_data data() const {
+        return header_ == nullptr ? timeline_data{} : read_timeline(image());
+    }
+    /// Numbers of this rank, from what is recorded.
+    HERRING_SETUP timeline_report report() const { return timeline_report(data()); }
+
+    /// The recorder's file; empty: there is none.
+    std::string const& file() const noexcept { return file_; }
+    /// The ranks of the reducer; nullptr before `attach`.
+    world* ranks() const noexcept { return ranks_; }
+    /// A second measurement of this rank's clock: what was recorded in between is corrected for drift.
+    void note_fix(clock_fix const& of) noexcept {
+        if (header_ != nullptr) header_->fixes[1] = of;
+    }
+
+  private:
+    struct ring {
+        std::uint64_t* first = nullptr;
+        std::uint64_t* shown_head = nullptr;
+        std::uint64_t head = 0;
+    };
+
+    template <std::size_t Size> static void copy_text(char (&to)[Size], std::string_view from) noexcept {
+        std::memcpy(to, from.data(), std::min(from.size(), Size - 1));
+    }
+
+    HERRING_SETUP void take_memory(std::size_t bytes, timeline_header const& h) {
+        std::string const folder(variables::of_process().text("HERRING_TIMELINE_DIR"));
+        if (!folder.empty()) {
+            char name[80];
+            std::snprintf(name, sizeof name, "/herring-%016llx-reducer%u-rank%d.timeline",
+                          static_cast<unsigned long long>(h.job), h.reducer, h.rank);
+            std::string why;
+            file_ = folder + name;
+            memory_ = timeline_memory::file(file_, bytes, why);
+            if (memory_.data() != nullptr) return;
+            std::fprintf(stderr, "herring: rank %d: no recorder: %s: %s; its timeline is kept in memory\n",
+                         h.rank, file_.c_str(), why.c_str());
+            file_.clear();
+        }
+        memory_ = timeline_memory::anonymous(bytes);
+        if (memory_.data() == nullptr)
+            throw error(errc::no_resources, h.rank, -1, "construction",
+                        {"no memory for a timeline of ", bytes, " bytes; take fewer records"});
+    }
+
+    // The records of a ring before `head`, oldest first, without those that were overwritten meanwhile; sets `head` to the one
+    // behind the last.
+    HERRING_SETUP std::vector<timeline_entry> records_of(int which, std::uint64_t& head) const {
+        ring const& r = rings_[which];
+        head = std::atomic_ref(*r.shown_head).load(std::memory_order_acquire);
+        std::uint64_t const kept = std::min<std::uint64_t>(head, slots_);
+        std::vector<timeline_entry> found(static_cast<std::size_t>(kept));
+        for (std::uint64_t i = 0; i < kept; ++i) {
+            std::uint64_t words[4];
+            for (int w = 0; w < 4; ++w)
+                words[w] =
+                    std::atomic_ref(
+                        r.first[((head - kept + i) & (slots_ - 1)) * 4 + static_cast<std::uint64_t>(w)])
+                        .load(std::memory_order_relaxed);
+            std::memcpy(&found[static_cast<std::size_t>(i)], words, sizeof words);
+        }
+        std::atomic_thread_fence(std::memory_order_acquire);
+        std::uint64_t const now = std::atomic_ref(*r.shown_head).load(std::memory_order_relaxed);
+        // Those up to now − slots are overwritten, the last of them perhaps in part.
+        std::uint64_t const gone = now < slots_ ? 0 : std::min(now + 1 - slots_ - (head - kept), kept);
+        found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(gone));
+        return found;
+    }
+
+    // So that the times of a process that is killed are known.
+    void note_clock() noexcept {
+        header_->last[header_->lasts & 1] = ticks_.anchor();
+        std::atomic_signal_fence(std::memory_order_release);
+        ++header_->lasts;
+    }
+
+    tick_counter ticks_;
+    std::uint64_t const slots_; // of each ring
+    ring rings_[2];
+    timeline_header* header_ = nullptr;
+    timeline_memory memory_;
+    std::string file_;
+    world* ranks_ = nullptr;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+namespace HERRING_NAMESPACE::trace {
+
+/// Keeps the newest events of a reducer with their times, for pictures, numbers, and for whoever looks after a crash.
+///
+/// `Records`: how many, rounded up to a power of two, at least 64; half of them are the caller's (tensors, buckets, waits), half
+/// the engine's (messages, folds, stalls). Those that are replaced are counted.
+///
+///     using traced = herring::reducer<float, transport::tcp, trace::timeline<1 << 16>>;
+///     reduce.trace().report().text();                     // numbers of this rank
+///     herring::write_perfetto("step.pftrace", reduce.trace());   // a picture of all; herring/trace/perfetto.hpp
+///
+/// With HERRING_TIMELINE_DIR in the environment the ring lies in a file there, which bench/inspect reads, also of a process that
+/// was killed.
+/// Units:    times in ticks of the time-stamp counter, nanoseconds when they are read (base/ticks.hpp).
+/// Cost:     32 bytes a record; an event takes the reading of the counter and five stores.
+/// Threads:  `data`, `report` and writers: the caller's; under progress::thread also while the other records.
+/// Source:   Li et al., MLHPC@SC19: what to ask of overlap; Horovod's timeline; PyTorch's flight recorder.
+template <std::size_t Records = std::size_t{1} << 16> class timeline : public detail::timeline_rings {
+  public:
+    using axis = axes::trace;
+    static constexpr char const* name = "timeline";
+    static constexpr trace_facts facts{.details = true, .attaches = true};
+
+    timeline() noexcept : timeline_rings(Records) {}
+};
+static_assert(trace_policy<timeline<>>);
+
+} // namespace HERRING_NAMESPACE::trace
+
+#endif // HERRING_TRACE_TIMELINE_HPP

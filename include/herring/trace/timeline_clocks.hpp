@@ -1,0 +1,93 @@
+// herring: how far the clocks of ranks are apart, with a bound of the error, by collectives alone.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRACE_TIMELINE_CLOCKS_HPP
+#define HERRING_TRACE_TIMELINE_CLOCKS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/digest.hpp"
+#include "herring/base/identity.hpp"
+#include "herring/base/ticks.hpp"
+#include "herring/trace/timeline_image.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+
+#include <unistd.h>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Equal for processes whose monotonic clock is one: of one boot, in one time namespace.
+HERRING_SETUP inline std::uint64_t clock_identity() {
+    std::string who = boot_id();
+    char space[64];
+    ssize_t const length = ::readlink("/proc/self/ns/time", space, sizeof space);
+    if (length > 0) who.append(space, static_cast<std::size_t>(length));
+    return digest().add(std::string_view(who)).value();
+}
+
+/// What two ranks saw of one collective: when each called it, and when it returned. Nobody returns before everybody has
+/// called, so each pair of (call, return) of different ranks bounds the offset of their clocks from one side:
+///
+///     theirs.called ≤ ours.returned + offset     and     ours.called + offset ≤ theirs.returned
+///
+/// The bounds of several rounds are intersected. What is found is certain as long as clocks do not jump; rounds that follow each
+/// other at once make it narrow: as long as a collective takes for its quickest.
+class clock_bounds {
+  public:
+    void add(std::int64_t called, std::int64_t returned, std::int64_t their_called,
+             std::int64_t their_returned) noexcept {
+        least_ = std::max(least_, their_called - returned);
+        most_ = std::min(most_, their_returned - called);
+    }
+    /// At a time on our clock. Where the rounds contradict each other a clock jumped, and the bound says by how much.
+    clock_fix fix(std::int64_t at_ns) const noexcept {
+        if (least_ == std::numeric_limits<std::int64_t>::min()) return {at_ns, 0, -1};
+        std::int64_t const width = most_ - least_;
+        return {at_ns, least_ + width / 2, (width < 0 ? -width : width) / 2 + 1};
+    }
+
+  private:
+    std::int64_t least_ = std::numeric_limits<std::int64_t>::min();
+    std::int64_t most_ = std::numeric_limits<std::int64_t>::max();
+};
+
+/// Measures this rank's clock against rank 0's. Collective.
+///
+/// Cost:    `rounds` + 1 all-gathers of 24 bytes.
+/// Blocks:  as `world::all_gather`.
+/// Errors:  as `world::all_gather`.
+HERRING_SETUP inline clock_fix measure_clock(world& ranks, int rounds = 8) {
+    struct seen {
+        std::uint64_t clock;   // whose it is
+        std::int64_t called;   // in this round
+        std::int64_t returned; // in the round before
+    };
+    seen mine{clock_identity(), monotonic_ns(), 0};
+    std::int64_t theirs_called = 0, called = 0;
+    clock_bounds bounds;
+    bool one_clock = false;
+    for (int round = 0; round <= rounds; ++round) {
+        seen zero{};
+        auto const all = ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
+        std::int64_t const returned = monotonic_ns();
+        if (all[0].size() == sizeof zero) std::memcpy(&zero, all[0].data(), sizeof zero);
+        one_clock = zero.clock == mine.clock;
+        // The first round brings the ranks together, and says nothing.
+        if (round > 1) bounds.add(called, mine.returned, theirs_called, zero.returned);
+        called = mine.called;
+        theirs_called = zero.called;
+        mine.returned = returned;
+        mine.called = monotonic_ns();
+    }
+    // One clock: a difference of 0, and the error of what turns ticks into its nanoseconds.
+    return one_clock ? clock_fix{mine.called, 0, 1} : bounds.fix(mine.called);
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRACE_TIMELINE_CLOCKS_HPP

@@ -1,0 +1,216 @@
+// herring: what one rank's timeline says, read from its image with bounds: bytes of a file, or of another rank.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRACE_TIMELINE_DATA_HPP
+#define HERRING_TRACE_TIMELINE_DATA_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/ticks.hpp"
+#include "herring/control/wire/codec.hpp"
+#include "herring/error.hpp"
+#include "herring/trace/timeline_image.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace HERRING_NAMESPACE {
+
+/// One event.
+struct timeline_record {
+    std::int64_t ns = 0; ///< of this rank's monotonic clock
+    trace_event what{};
+    std::uint32_t index = no_bucket; ///< tensor or bucket
+    int peer = -1;                   ///< rank
+    std::uint32_t execution = 0;     ///< modulo 2^32
+    std::uint32_t bytes = 0;         ///< 4 GiB − 1: that, or more
+    std::uint32_t message = 0;       ///< the same at both ends
+};
+
+/// One rank's timeline: what is in its rings, oldest first.
+struct timeline_data {
+    int rank = 0;
+    int ranks = 1;
+    std::uint64_t job = 0, digest = 0;
+    std::uint32_t reducer = 1, pid = 0;
+    std::string version{}, host{};
+    std::uint64_t host_id = 0;
+    std::vector<int> node_of{};                ///< rank → node
+    std::vector<std::uint64_t> bucket_bytes{}; ///< bucket → bytes
+    std::vector<std::string> tensor_names{};
+
+    std::vector<timeline_record> records{}; ///< ascending in time
+    std::uint64_t lost = 0;                 ///< older records that newer ones replaced
+    std::uint64_t damaged = 0;              ///< records that are none
+    std::uint64_t backwards = 0;            ///< times at which the ticks went back: as if no time had passed
+    bool clock_jumped = false;              ///< the rate of the ticks changed: times are not to be trusted
+    std::int64_t reading_ns = 0;            ///< what the two anchors of the ticks may be off by
+    bool uses_tsc = false;
+    bool ended = false;        ///< the reducer was destroyed; else it lives, or its process was killed
+    std::int64_t begin_ns = 0; ///< of this rank's monotonic clock, when the reducer was made
+    detail::clock_fix fixes[2] = {{0, 0, -1}, {0, 0, -1}};
+
+    /// Whether this rank's clock was compared with rank 0's.
+    bool is_aligned() const noexcept { return fixes[0].bound_ns >= 0 || fixes[1].bound_ns >= 0; }
+    /// Whether the drift between the clocks is corrected: there are two measurements that are a second apart.
+    bool is_drift_corrected() const noexcept {
+        return fixes[0].bound_ns >= 0 && fixes[1].bound_ns >= 0 &&
+               fixes[1].at_ns - fixes[0].at_ns >= 1'000'000'000;
+    }
+    /// A time of this rank's on rank 0's clock: by the offset that was measured, or by the line through both.
+    std::int64_t common_ns(std::int64_t own) const noexcept {
+        detail::clock_fix const &a = fixes[0], &b = fixes[1];
+        if (!is_aligned()) return own;
+        if (!is_drift_corrected()) return own + (b.bound_ns >= 0 ? b : a).offset_ns;
+        double const part = static_cast<double>(own - a.at_ns) / static_cast<double>(b.at_ns - a.at_ns);
+        return own + a.offset_ns +
+               static_cast<std::int64_t>(part * static_cast<double>(b.offset_ns - a.offset_ns));
+    }
+    /// By how much `common_ns` may be wrong between the measurements; −1: unknown.
+    std::int64_t bound_ns() const noexcept {
+        if (!is_aligned()) return -1;
+        if (is_drift_corrected()) return std::max(fixes[0].bound_ns, fixes[1].bound_ns) + reading_ns;
+        return (fixes[1].bound_ns >= 0 ? fixes[1] : fixes[0]).bound_ns + reading_ns;
+    }
+};
+
+namespace detail {
+
+[[noreturn]] HERRING_SETUP inline void refuse_timeline(std::initializer_list<text_part> why) {
+    throw error(errc::bad_argument, -1, -1, "read_timeline", why);
+}
+
+/// A text of at most so many bytes, ended by 0 or not.
+HERRING_SETUP inline std::string text_in(std::span<char const> room) {
+    std::string found(room.data(),
+                      static_cast<std::size_t>(std::find(room.begin(), room.end(), '\0') - room.begin()));
+    wire::make_printable(found);
+    return found;
+}
+
+/// The line of a timeline's ticks: through the first and the last anchor, or, where the clock jumped in between, through
+/// the two of set-up.
+HERRING_SETUP inline tick_line line_of(timeline_header const& h, bool& jumped) noexcept {
+    tick_anchor const last = h.lasts > 0 ? h.last[(h.lasts - 1) & 1] : h.second;
+    tick_line const set_up(h.first, h.second), whole(h.first, last);
+    auto const uncertain = [](tick_anchor const& a, tick_anchor const& b) {
+        return b.ticks > a.ticks ? static_cast<double>(a.width) / static_cast<double>(b.ticks - a.ticks) +
+                                       static_cast<double>(b.width) / static_cast<double>(b.ticks - a.ticks)
+                                 : 1.0;
+    };
+    double const change = set_up.ns_a_tick() > 0 ? whole.ns_a_tick() / set_up.ns_a_tick() - 1 : 0;
+    jumped =
+        last.ticks < h.first.ticks || last.ns < h.first.ns ||
+        std::max(change, -change) > 1e-3 + 2 * uncertain(h.first, h.second) + 2 * uncertain(h.first, last);
+    return jumped ? set_up : whole;
+}
+
+/// By how much times are off because clock and ticks are not read at one moment.
+HERRING_SETUP inline std::int64_t reading_of(timeline_header const& h, tick_line const& line) noexcept {
+    std::uint64_t const last = h.lasts > 0 ? h.last[(h.lasts - 1) & 1].width : h.second.width;
+    double const ticks = static_cast<double>(std::max(h.first.width, last));
+    return static_cast<std::int64_t>(std::min(ticks * line.ns_a_tick(), 1e15));
+}
+
+HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_header const& h, int which,
+                                    tick_line const& line, timeline_data& into) {
+    timeline_ring_place const ring = h.rings[which];
+    std::size_t const at = timeline_places::of(h).rings[which];
+    std::uint64_t const kept = std::min(ring.head, ring.slots);
+    // The slot behind the last record may be half of the next one.
+    std::uint64_t const torn = h.settled == 0 && kept == ring.slots && kept > 0 ? 1 : 0;
+    into.lost += ring.head - kept + torn;
+    std::uint64_t gone_back = 0, before = 0;
+    for (std::uint64_t i = ring.head - kept + torn; i != ring.head; ++i) {
+        timeline_entry e;
+        std::memcpy(&e, image.data() + at + static_cast<std::size_t>(i % ring.slots) * sizeof e, sizeof e);
+        if (e.event >= trace_event_count || e.peer < -1 || e.peer >= into.ranks) {
+            ++into.damaged;
+            continue;
+        }
+        e.ticks += gone_back;
+        if (e.ticks < before) {
+            ++into.backwards;
+            gone_back += before - e.ticks;
+            e.ticks = before;
+        }
+        before = e.ticks;
+        into.records.push_back({line.ns(e.ticks), static_cast<trace_event>(e.event), e.index, e.peer,
+                                e.execution, e.bytes, e.message});
+    }
+}
+
+} // namespace detail
+
+/// Reads an image: the recorder's file, or what a rank sent.
+///
+/// Cost:    memory for as many records as there are bytes for.
+/// Errors:  `bad_argument`: it is none, of another format or byte order, or cut.
+HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> image) {
+    using detail::timeline_header;
+    timeline_header h;
+    if (image.size() < sizeof h)
+        detail::refuse_timeline(
+            {"of ", image.size(), " bytes: no timeline, or cut; its header alone has ", sizeof h});
+    std::memcpy(&h, image.data(), sizeof h);
+    if (std::memcmp(h.magic, timeline_header::expected_magic, sizeof h.magic) != 0)
+        detail::refuse_timeline({"it does not begin as a timeline does"});
+    if (h.order != timeline_header::expected_order)
+        detail::refuse_timeline({"it was written on a machine with another order of bytes; read it there"});
+    if (h.format != timeline_header::expected_format)
+        detail::refuse_timeline({"it has format ", h.format, ", and this program reads ",
+                                 timeline_header::expected_format,
+                                 "; use the bench/inspect of the version that wrote it"});
+    // Each count against what is there, before any sum of them.
+    std::size_t const most = image.size();
+    bool const fits = h.ranks > 0 && h.rank >= 0 && static_cast<std::uint32_t>(h.rank) < h.ranks &&
+                      h.ranks <= most / 4 && h.buckets <= most / 8 && h.names_bytes <= most &&
+                      h.tensors <= h.names_bytes &&
+                      h.rings[0].slots <= most / sizeof(detail::timeline_entry) &&
+                      h.rings[1].slots <= most / sizeof(detail::timeline_entry);
+    detail::timeline_places const at = fits ? detail::timeline_places::of(h) : detail::timeline_places{};
+    if (!fits || at.end > most)
+        detail::refuse_timeline({"of ", most, " bytes: it is cut, or its header is damaged"});
+
+    timeline_data data;
+    data.rank = h.rank;
+    data.ranks = static_cast<int>(h.ranks);
+    data.job = h.job;
+    data.digest = h.digest;
+    data.reducer = h.reducer;
+    data.pid = h.pid;
+    data.version = detail::text_in(h.version);
+    data.host = detail::text_in(h.host);
+    data.host_id = h.host_id;
+    data.uses_tsc = h.uses_tsc != 0;
+    data.ended = h.now == timeline_header::state::ended;
+    data.begin_ns = h.first.ns;
+    constexpr std::int64_t sane = std::int64_t{1} << 61; // 73 years: sums of two do not overflow
+    auto const is_sane = [&](std::int64_t ns) { return ns > -sane && ns < sane; };
+    for (int i = 0; i < 2; ++i)
+        if (is_sane(h.fixes[i].at_ns) && is_sane(h.fixes[i].offset_ns) && is_sane(h.fixes[i].bound_ns))
+            data.fixes[i] = h.fixes[i];
+    data.node_of.resize(h.ranks);
+    std::memcpy(data.node_of.data(), image.data() + at.nodes, h.ranks * sizeof(int));
+    data.bucket_bytes.resize(h.buckets);
+    if (h.buckets > 0)
+        std::memcpy(data.bucket_bytes.data(), image.data() + at.buckets, h.buckets * sizeof(std::uint64_t));
+    std::span<char const> names(reinterpret_cast<char const*>(image.data()) + at.names, h.names_bytes);
+    for (std::uint32_t i = 0; i < h.tensors; ++i) {
+        data.tensor_names.push_back(detail::text_in(names));
+        names = names.subspan(std::min(data.tensor_names.back().size() + 1, names.size()));
+    }
+    detail::tick_line const line = detail::line_of(h, data.clock_jumped);
+    data.reading_ns = detail::reading_of(h, line);
+    for (int which = 0; which < 2; ++which) detail::read_ring(image, h, which, line, data);
+    std::stable_sort(data.records.begin(), data.records.end(),
+                     [](timeline_record const& a, timeline_record const& b) { return a.ns < b.ns; });
+    return data;
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_TRACE_TIMELINE_DATA_HPP

@@ -1,0 +1,103 @@
+// herring: how a timeline lies in memory, and in the recorder's file: a header, tables, and two rings of records.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRACE_TIMELINE_IMAGE_HPP
+#define HERRING_TRACE_TIMELINE_IMAGE_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/ticks.hpp"
+#include "herring/trace/trace.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// One event, as it is written: four words.
+struct timeline_entry {
+    std::uint64_t ticks;
+    std::uint32_t index;     ///< tensor or bucket
+    std::uint32_t execution; ///< modulo 2^32
+    std::uint32_t bytes;     ///< 4 GiB − 1: that, or more
+    std::uint32_t message;
+    std::int32_t peer;
+    std::uint8_t event; ///< a trace_event
+    std::uint8_t spare[3];
+};
+static_assert(sizeof(timeline_entry) == 32 && std::is_trivially_copyable_v<timeline_entry>);
+
+/// This rank's clock against rank 0's, when it was measured: theirs = ours + offset, within the bound.
+struct clock_fix {
+    std::int64_t at_ns;     ///< on this rank's clock
+    std::int64_t offset_ns; ///< of rank 0's clock
+    std::int64_t bound_ns;  ///< −1: not measured
+};
+
+/// One of the two rings: records 0 to head − 1 were written, record i into slot i mod slots.
+struct timeline_ring_place {
+    std::uint64_t head;  ///< written by the ring's one thread, behind the record
+    std::uint64_t slots; ///< a power of two, or, of a copy, the number of records
+};
+
+/// The front of the image. All numbers as this machine has them; `order` tells another byte order.
+///
+/// Behind it: node of each rank (int32), bytes of each bucket (uint64), names of tensors (each ended by 0), padding to 64 bytes,
+/// and the records of both rings.
+struct timeline_header {
+    static constexpr char expected_magic[8] = {'H', 'R', 'G', 'T', 'I', 'M', 'E', '\n'};
+    static constexpr std::uint32_t expected_order = 0x01020304;
+    static constexpr std::uint32_t expected_format = 1;
+    enum class state : std::uint32_t { running = 1, ended = 2 };
+
+    char magic[8];
+    std::uint32_t order;
+    std::uint32_t format;
+    char version[16]; ///< of the library
+    char host[64];
+    std::uint64_t host_id; ///< equal for processes with one clock: boot and time namespace
+    std::uint64_t job;
+    std::uint64_t digest; ///< of the plan, and so of the layout
+    std::uint32_t reducer;
+    std::uint32_t pid;
+    std::int32_t rank;
+    std::uint32_t ranks;
+    std::uint32_t tensors;
+    std::uint32_t buckets;
+    std::uint32_t names_bytes;
+    std::uint32_t uses_tsc;
+    state now;
+    std::uint32_t spare;
+    tick_anchor first, second; ///< before and after set-up
+    tick_anchor last[2];       ///< in turn: a torn one is the one that counts not
+    std::uint64_t lasts;       ///< how many were written
+    clock_fix fixes[2];        ///< at construction, and when the copy was made
+    timeline_ring_place rings[2];
+    std::uint64_t settled; ///< a copy: nobody writes
+};
+static_assert(std::is_trivially_copyable_v<timeline_header>);
+
+/// Which of the rings an event goes to: each is written by one thread, also under progress::thread.
+constexpr bool is_of_engine(trace_event event) noexcept {
+    return event == trace_event::bucket_reduced || event > trace_event::wait_end;
+}
+
+/// Where the parts of an image lie, in bytes.
+struct timeline_places {
+    std::size_t nodes, buckets, names, rings[2], end;
+
+    /// Counts are those of a header, or checked: at most 2^32 each.
+    static constexpr timeline_places of(timeline_header const& h) noexcept {
+        timeline_places p{};
+        p.buckets = (sizeof(timeline_header) + 7) / 8 * 8;
+        p.nodes = p.buckets + std::size_t{h.buckets} * 8;
+        p.names = p.nodes + std::size_t{h.ranks} * 4;
+        p.rings[0] = (p.names + h.names_bytes + 63) / 64 * 64;
+        p.rings[1] = p.rings[0] + static_cast<std::size_t>(h.rings[0].slots) * sizeof(timeline_entry);
+        p.end = p.rings[1] + static_cast<std::size_t>(h.rings[1].slots) * sizeof(timeline_entry);
+        return p;
+    }
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRACE_TIMELINE_IMAGE_HPP
