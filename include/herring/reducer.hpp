@@ -19,8 +19,12 @@
 #include "herring/step/call_forms.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
+#include "herring/step/due_buckets.hpp"
+#include "herring/step/every_step_calls.hpp"
 #include "herring/step/inert.hpp"
 #include "herring/step/step.hpp"
+#include "herring/step_outcome.hpp"
+#include "herring/sync/sync.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -31,18 +35,31 @@
 
 namespace HERRING_NAMESPACE {
 
+template <class Pack>
+class basic_lazy_reducer; // herring/lazy_reducer.hpp: with a sync policy that skips steps
+
+namespace detail {
+template <class Pack> struct reducer_of { using type = basic_reducer<Pack>; };
+template <class Pack>
+requires(skips_steps<typename Pack::sync>) //
+    struct reducer_of<Pack> {
+    using type = basic_lazy_reducer<Pack>;
+};
+} // namespace detail
+
 /// A reducer over elements of one type, composed of policies in any order; an axis left out takes its default.
 template <class Element, class... Policies>
-using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Policies...>>::type>;
+using reducer =
+    typename detail::reducer_of<typename detail::runnable<resolve_t<Element, Policies...>>::type>::type;
 
 namespace detail {
 /// What runs over a session, the same for all types of elements.
-template <class Store, class Trace, class Sharding> struct parts {
+template <class Store, class Trace, class Sharding, class Buckets> struct parts {
     template <class Node>
     parts(session_base& session, Node& node, Trace& trace, calls& checks)
         : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()) {}
 
-    step<Store, Trace> steps;
+    step<Store, Trace, Buckets> steps;
     collective<Store, Sharding> collectives;
 };
 
@@ -67,7 +84,8 @@ struct door; // herring/collectives/: the way of a collective's header into a re
 template <class Pack>
 class basic_reducer
     : detail::refused_calls<typename Pack::element, typename detail::session<Pack>::store::stream,
-                            detail::rule<typename Pack::update>::is_named> {
+                            detail::rule<typename Pack::update>::is_named>,
+      public detail::every_step_calls<typename Pack::element> {
     using element = typename Pack::element;
     using session = detail::session<Pack>;
     using store = typename session::store;
@@ -173,7 +191,11 @@ class basic_reducer
     /// Blocks: at most `world::default_timeout()`, 30 s unless set.
     /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
     ///         missing or differs.
-    void wait() { wait(default_timeout()).value(); }
+    /// Returns: `step::exchanged`.
+    step wait() {
+        wait(default_timeout()).value();
+        return step::exchanged;
+    }
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
     /// thrown. A passed deadline ends the world.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
@@ -183,7 +205,10 @@ class basic_reducer
     }
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
-    void wait(stream read_in) requires(on_device) { wait(read_in, default_timeout()).value(); }
+    step wait(stream read_in) requires(on_device) {
+        wait(read_in, default_timeout()).value();
+        return step::exchanged;
+    }
     status wait(stream read_in, std::chrono::milliseconds timeout) requires(on_device) {
         return wait(read_in, detail::deadline_in(timeout));
     }
@@ -381,6 +406,9 @@ class basic_reducer
 
   private:
     friend struct detail::door;
+    friend class basic_lazy_reducer<Pack>;
+    using buckets = std::conditional_t<detail::skips_steps<typename Pack::sync>, detail::due_buckets,
+                                       detail::every_bucket>;
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
 
@@ -419,7 +447,8 @@ class basic_reducer
     }
 
     // The last to go: the session's registration looks at the step's ledger.
-    detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding>> parts_;
+    detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding, buckets>>
+        parts_;
     session session_;
     detail::calls calls_;
     [[no_unique_address]] training_type training_;

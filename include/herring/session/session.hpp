@@ -27,6 +27,7 @@
 #include "herring/session/transport_needs.hpp"
 #include "herring/step/host_tensors.hpp"
 #include "herring/step/session_base.hpp"
+#include "herring/sync/sync.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -34,6 +35,10 @@
 #include <exception>
 #include <type_traits>
 #include <utility>
+
+namespace HERRING_NAMESPACE::operations {
+class vote; // defined where its reducer is: herring/lazy_reducer.hpp
+}
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -111,6 +116,13 @@ requires(optimizes<Optimizer>) //
     struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
     using type = engine_with<Transport, IntraNode, Trace, Element, Update,
                              operations::optimise<Element, Update, Optimizer>>;
+};
+
+/// The same with the operation of votes, where the sync policy has them.
+template <class Engine, bool Votes> struct with_votes { using type = Engine; };
+template <class Transport, class IntraNode, class Trace, class... Operations>
+struct with_votes<engine<Transport, IntraNode, Trace, Operations...>, true> {
+    using type = engine<Transport, IntraNode, Trace, Operations..., operations::vote>;
 };
 
 /// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
@@ -223,9 +235,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
 
   private:
-    using engine_type =
+    using engine_type = typename with_votes<
         typename engine_of<transport_type, intra_node_type, trace_type, element,
-                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type;
+                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type,
+        ranks_vote<typename Pack::sync>()>::type;
     static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
