@@ -11,10 +11,13 @@
 #include "herring/engine/operations/vote.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
+#include "herring/optimizer/nesterov.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/construction.hpp"
+#include "herring/session/training.hpp"
 #include "herring/step/own_gradients.hpp"
 #include "herring/step_outcome.hpp"
+#include "herring/sync/diloco.hpp"
 #include "herring/sync/every.hpp"
 #include "herring/sync/post_local.hpp"
 #include "herring/sync/selective.hpp"
@@ -57,9 +60,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     using element = typename Pack::element;
     using policy = typename Pack::sync;
     static constexpr sync_facts facts = policy::facts;
+    using session = detail::session<Pack>;
+    using training_type = detail::training<typename session::optimizer>; // of the outer optimizer
 
   public:
     using tensor_span = std::span<element>;
+    /// The hyper values of the policy's outer optimizer, if it has one.
+    using hyper_type = typename training_type::hyper;
 
     /// Collective, as of `basic_reducer`.
     template <class... TransportArguments>
@@ -68,6 +75,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         try {
             gradients_.emplace(this->plan(), ranks.rank());
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
+            if constexpr (facts.outer) {
+                external_ = detail::fixed_array<element*>(this->size());
+                outer_.set(this->session_, {});
+            }
         } catch (...) {
             detail::announce_and_rethrow(ranks);
         }
@@ -96,7 +107,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     }
 
     /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only. Collective,
-    /// between steps. The policy's state stays as it is.
+    /// between steps. The policy's state stays as it is; that of an outer optimizer is 0 again.
     ///
     /// Cost:   a broadcast of the model.
     /// Blocks: at most `world::default_timeout()`.
@@ -122,6 +133,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                            .root = root},
                           all, {}, deadline())
             .value();
+        if constexpr (facts.outer) outer_.start(this->session_, all.data());
     }
 
     /// Whether this step exchanges tensor i: from the end of the last `settle` on, or with `facts.ahead == 0` from the end of the
@@ -221,6 +233,13 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                                        this->plan().tensors[i].elements, " elements, the span has ",
                                        inout.size()});
         bool const leaves = leaving().is_due(this->plan().tensors[i].bucket);
+        if constexpr (facts.outer) {
+            if (leaves && !inout.empty()) {
+                std::memcpy(base::tensor(i).data(), inout.data(), inout.size_bytes());
+                external_[i] = inout.data();
+            }
+            return steps().ready(this->session_, i, nullptr, {});
+        }
         steps().ready(this->session_, i, leaves ? reinterpret_cast<std::byte*>(inout.data()) : nullptr, {});
     }
 
@@ -241,6 +260,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                                        "') is not updated: every tensor must be, once a step"});
         status const ended = steps().end(this->session_, {}, deadline);
         if (ended.ok()) {
+            if constexpr (facts.outer) take_outer_step();
             for (std::size_t b = 0; b < this->plan().buckets.size(); ++b)
                 synchronized_[leaving().group(b)] = leaving().is_due(b);
             decided_ = false;
@@ -250,6 +270,16 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return ended;
     }
 
+    /// The hyper values of the outer optimizer in force.
+    hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.values(); }
+    /// Replaces all of them, for the exchanges from now on: between steps, and alike on all ranks.
+    ///
+    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next exchange ends in `mismatch`.
+    void set(hyper_type const& values) requires(facts.outer) {
+        detail::call const here(this->calls_, "set");
+        check_between_steps("set");
+        outer_.set(this->session_, values);
+    }
     /// The policy's object: its state, to be saved.
     policy const& state() const noexcept { return policy_; }
     /// Replaces it, for the steps from now on: between steps, and alike on all ranks.
@@ -262,8 +292,6 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     }
 
   private:
-    using session = detail::session<Pack>;
-
     auto& steps() noexcept { return this->parts_->steps; }
     detail::due_buckets& leaving() noexcept { return steps().leaving(); }
     std::string const& name(std::size_t i) const noexcept { return this->session_.tensors()[i].name; }
@@ -279,6 +307,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         detail::call const here(this->calls_, "ready");
         if (failure const* const why = this->session_.failed()) throw error(*why);
         check_undecided("ready");
+        if constexpr (facts.outer)
+            if (!outer_.started()) [[unlikely]]
+                this->calls_.throw_misuse(
+                    errc::bad_state, "ready",
+                    {"there are no weights yet; call start(root, fill) on all ranks first"});
         if (gradients_->ledger().is_ready(i)) [[unlikely]]
             this->calls_.throw_ready_already(i, name(i));
         gradients_->mark_ready(i, gradient);
@@ -298,6 +331,21 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return ended;
     }
 
+    // What the ranks go on from lies in the node's copy. It is not written again before this rank's next weights are updated.
+    void take_outer_step() noexcept requires(facts.outer) {
+        if (leaving().none()) return;
+        for (std::size_t n = 0; n < leaving().pieces(); ++n) {
+            std::size_t const b = leaving().bucket(n);
+            bucket const& of = this->plan().buckets[b];
+            if (of.elements > 0)
+                std::memcpy(this->session_.node().memory() + of.offset * sizeof(element),
+                            this->session_.weights_of_bucket(b), of.elements * sizeof(element));
+        }
+        for (std::size_t i = 0; i < external_.size(); ++i)
+            if (element* const to = std::exchange(external_[i], nullptr))
+                std::memcpy(to, base::tensor(i).data(), base::tensor(i).size_bytes());
+        outer_.end_step(this->session_);
+    }
     bool under_way() noexcept { return decided_ || gradients_->ledger().under_way(); }
     void check_index(std::size_t i, char const* operation) {
         if (i >= this->size()) [[unlikely]]
@@ -333,6 +381,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
 
     detail::manual_lifetime<detail::own_gradients<element, facts.observes>> gradients_;
     detail::fixed_array<bool> synchronized_; // by the last step, each group of buckets
+    [[no_unique_address]] training_type outer_;
+    detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
     policy policy_{};
     static constexpr std::size_t ballot_elements =
         (sizeof(sync::ballot) + sizeof(element) - 1) / sizeof(element);

@@ -92,7 +92,7 @@ class basic_reducer
     static constexpr bool on_device = store::on_device;
     static constexpr bool rule_is_named = detail::rule<typename Pack::update>::is_named;
 
-    static constexpr bool updates = session::updates;
+    static constexpr bool updates = detail::optimizes<typename Pack::optimizer>;
     using training_type = detail::training<typename Pack::optimizer>;
 
   public:

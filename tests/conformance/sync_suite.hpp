@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace herring::conformance {
@@ -72,6 +72,41 @@ template <class Policy, class Number> class replayed_policies {
     std::size_t groups_ = 0;
 };
 
+/// What a policy makes of the mean of all ranks' weights: it takes it, or its outer optimizer steps from the anchor.
+template <class Policy, class Number> class own_mean {
+  public:
+    explicit own_mean(std::vector<std::vector<Number>> const&) {}
+    void take(std::vector<Number>& own, std::span<Number const> mean, std::size_t) {
+        std::copy(mean.begin(), mean.end(), own.begin());
+    }
+    void end_step() {}
+};
+template <class Policy, class Number>
+requires(Policy::facts.outer) //
+    class own_mean<Policy, Number> {
+    using outer = typename Policy::outer;
+
+  public:
+    explicit own_mean(std::vector<std::vector<Number>> const& start) : anchor_(start), state_(start.size()) {
+        for (std::size_t i = 0; i < start.size(); ++i) state_[i].resize(start[i].size() * states);
+    }
+    void take(std::vector<Number>& own, std::span<Number const> mean, std::size_t i) {
+        auto const with = outer::template prepare<Number>({}, steps_ + 1);
+        for (std::size_t k = 0; k < own.size(); ++k) {
+            outer::step(anchor_[i][k], anchor_[i][k] - mean[k], state_[i].data() + k * states, with);
+            own[k] = anchor_[i][k];
+        }
+        any_ = true;
+    }
+    void end_step() { steps_ += std::exchange(any_, false); }
+
+  private:
+    static constexpr auto states = static_cast<std::size_t>(outer::facts.states);
+    std::vector<std::vector<Number>> anchor_, state_;
+    std::uint64_t steps_ = 0;
+    bool any_ = false;
+};
+
 /// Shape: `Lazy` has a sync policy; `Reducer` is the same without it.
 template <class Lazy, class Reducer>
 findings sync_suite(settings const& how = {}, std::size_t shapes = shapes_of_syncs.size(), int steps = 9) {
@@ -104,6 +139,7 @@ findings sync_suite(settings const& how = {}, std::size_t shapes = shapes_of_syn
                    std::vector<std::vector<number>> own, lent(sizes_of_syncs.size());
                    for (std::size_t i = 0; i < sizes_of_syncs.size(); ++i)
                        own.emplace_back(sizes_of_syncs[i], as_number(static_cast<double>(i) + 0.3));
+                   own_mean<policy, number> mean(own);
                    int exchanged = 0, local = 0;
                    for (int n = 0; n < steps; ++n) {
                        std::string const at = "step " + std::to_string(n) + ": ";
@@ -155,14 +191,14 @@ findings sync_suite(settings const& how = {}, std::size_t shapes = shapes_of_syn
                        for (std::size_t i = 0; i < own.size(); ++i) {
                            if (lazy.synchronized(i) != due[i])
                                on.find(at + "tensor " + std::to_string(i) + " was exchanged, or was not");
-                           if (due[i])
-                               std::copy(reduce.tensor(i).begin(), reduce.tensor(i).end(), own[i].begin());
+                           if (due[i]) mean.take(own[i], reduce.tensor(i), i);
                            std::span<number const> const got =
                                lends ? std::span<number const>(lent[i]) : lazy.weights(i);
                            if (!std::ranges::equal(std::as_bytes(got), std::as_bytes(std::span(own[i]))))
                                on.find(at + "tensor " + std::to_string(i) + " has other weights than " +
                                        (due[i] ? "the mean" : "its own"));
                        }
+                       mean.end_step();
                    }
                    if (exchanged == 0 || local == 0)
                        on.find("the case shows exchanges, or local steps, alone");

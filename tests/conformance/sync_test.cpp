@@ -92,9 +92,17 @@ TEST_CASE("sync: doubles and 16-bit floats, whole models in one bucket") {
                           herring::reducer<herring::bfloat16, threads, per_tensor, shared>>({}, 4)) == "");
 }
 
+TEST_CASE("sync: an outer optimizer steps from the weights that all began with") {
+    CHECK(text(as_due<threads, sync_policies::diloco<3, herring::optimizer::nesterov>, shared>({}, few)) ==
+          "");
+    CHECK(text(as_due<threads, sync_policies::diloco<2, herring::optimizer::adamw>>({}, 4)) == "");
+}
+
 TEST_CASE("sync: between processes, over sockets and shared memory") {
     CHECK(text(as_due<sockets, third, shared>(processes, few)) == "");
     CHECK(text(as_due<sockets, picky<0, true>, shared>(processes, few)) == "");
+    CHECK(text(as_due<sockets, sync_policies::diloco<3, herring::optimizer::nesterov>, shared>(processes,
+                                                                                               2)) == "");
 }
 
 TEST_CASE("sync: messages in any order, refused and late") {

@@ -53,6 +53,11 @@ template <class Pack> struct optimizable<Pack, optimizer::none> {
 
 template <class Sync> struct lazy_reducer_header; // herring/lazy_reducer.hpp defines it
 
+template <class Outer, class Element>
+concept outer_fits = (std::is_same_v<Element, float> ||
+                      std::is_same_v<Element, double>)&&optimizer_policy<Outer>&& optimizes<Outer>&& clauses::
+    optimizer::prepares<Outer, Element>&& clauses::optimizer::steps<Outer, Element, Element>;
+
 /// With a sync policy that skips steps ranks have weights of their own, which are averaged, in memory of the host.
 template <class Pack, class Sync> struct averageable {
     using combines = typename Pack::update;
@@ -64,7 +69,13 @@ template <class Pack, class Sync> struct averageable {
         !Sync::facts.observes ||
         std::is_floating_point_v<typename herring::element<typename Pack::element>::accumulator>;
     static constexpr bool on_host = !Pack::intra_node::facts.device_memory;
-    static constexpr int broken = first_broken({included, alone, means, numbers, on_host});
+    static constexpr bool outer = [] {
+        if constexpr (Sync::facts.outer)
+            return outer_fits<typename Sync::outer, typename Pack::element>;
+        else
+            return true;
+    }();
+    static constexpr int broken = first_broken({included, alone, means, numbers, on_host, outer});
     static constexpr bool value = broken < 0;
 };
 template <class Pack> struct averageable<Pack, sync::every_step> {
@@ -116,6 +127,11 @@ template <class Pack> struct reducible {
         "[HRG-M17] sync: weights lie in memory of the host, and this intra_node policy keeps tensors "
         "on devices; a common slip is every<k> in a pack for devices; name "
         "herring::intra_node::shared_memory, or leave the sync policy out");
+    static_assert(
+        unfit != 5,
+        "[HRG-M18] sync: its outer optimizer is one of float or double weights, in a reducer of these; "
+        "a common slip is optimizer::none, or a reducer of bfloat16; name "
+        "herring::optimizer::nesterov, and reduce float");
     static_assert(
         !reduces || updated::summed,
         "[HRG-M10] optimizer: takes the sum or the mean of the ranks' gradients, and this rule gives "

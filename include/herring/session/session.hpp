@@ -18,6 +18,7 @@
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
+#include "herring/optimizer/anchored.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -191,9 +192,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     // ---- with an optimizer ----------------------------------------------------------------------------------------------
 
-    static constexpr bool updates = optimizes<typename Pack::optimizer>;
-    using optimise =
-        operations::optimise<element, typename rule<typename Pack::update>::type, typename Pack::optimizer>;
+    using optimizer = typename optimizer_of<Pack, typename Pack::sync>::type;
+    static constexpr bool updates = optimizes<optimizer>;
+    using optimise = operations::optimise<element, typename rule<typename Pack::update>::type, optimizer>;
     optimise& optimising() noexcept requires(updates) { return running_->template get<optimise>(); }
 
     /// This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
@@ -235,10 +236,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     }
 
   private:
-    using engine_type = typename with_votes<
-        typename engine_of<transport_type, intra_node_type, trace_type, element,
-                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type,
-        ranks_vote<typename Pack::sync>()>::type;
+    using engine_type =
+        typename with_votes<typename engine_of<transport_type, intra_node_type, trace_type, element,
+                                               typename rule<typename Pack::update>::type, optimizer>::type,
+                            ranks_vote<typename Pack::sync>()>::type;
     static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
@@ -246,7 +247,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .background = background,
-                                          .keeps_weights = optimizes<typename Pack::optimizer>};
+                                          .keeps_weights = updates};
 
     // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes by mailbox.
     void release_unused_weights() noexcept requires(updates) {

@@ -21,6 +21,9 @@ struct sync_facts {
     bool votes = false;
     /// 1: what a step exchanges is fixed when it begins, by the votes of the steps before. 0: its own votes count too.
     int ahead = 1;
+    /// The ranks' weights are not replaced by their mean, but by a step from where they began, of the optimizer that the policy
+    /// names as `outer`, with the gradient anchor − mean.
+    bool outer = false;
 };
 
 namespace sync {
@@ -35,6 +38,10 @@ concept sync_states_facts = states_facts<Policy, sync_facts> &&
 }
 &&!requires { Policy::votes; }
 &&!requires { Policy::ahead; };
+template <class Policy>
+concept sync_names_outer = requires {
+    typename Policy::outer;
+};
 template <class Policy>
 concept sync_is_plain =
     std::is_trivially_copyable_v<Policy> && std::is_nothrow_default_constructible_v<Policy>;
@@ -68,6 +75,7 @@ concept sync_votes = requires(Policy& policy) {
 /// - `observe(bucket, squares)`, with `facts.observes`: once a step and bucket, in the order of buckets: Σx² of this rank's
 ///   gradient.
 /// - `vote()`, with `facts.votes`: once a step, when all buckets were observed: what this rank wants exchanged.
+/// - `outer`, with `facts.outer`: an optimizer.
 ///
 /// A bucket is one of the fusion policy's; the parts of one that was split follow it.
 ///
@@ -77,7 +85,7 @@ concept sync_policy = std::same_as<typename Policy::axis, axes::sync> &&
     (std::same_as<Policy, sync::every_step> ||
      (sync_states_facts<Policy> && sync_is_plain<Policy> && sync_says_what_is_due<Policy> &&
       sync_takes_what_was_agreed<Policy> && sync_observes<Policy> == Policy::facts.observes &&
-      sync_votes<Policy> == Policy::facts.votes));
+      sync_votes<Policy> == Policy::facts.votes && sync_names_outer<Policy> == Policy::facts.outer));
 
 template <class Policy> struct check<axes::sync, Policy> {
     static constexpr int broken = [] {
@@ -86,10 +94,10 @@ template <class Policy> struct check<axes::sync, Policy> {
         else if constexpr (!sync_states_facts<Policy>)
             return 0;
         else
-            return first_broken({true, sync_is_plain<Policy>, sync_says_what_is_due<Policy>,
-                                 sync_takes_what_was_agreed<Policy>,
-                                 sync_observes<Policy> == Policy::facts.observes,
-                                 sync_votes<Policy> == Policy::facts.votes});
+            return first_broken(
+                {true, sync_is_plain<Policy>, sync_says_what_is_due<Policy>,
+                 sync_takes_what_was_agreed<Policy>, sync_observes<Policy> == Policy::facts.observes,
+                 sync_votes<Policy> == Policy::facts.votes, sync_names_outer<Policy> == Policy::facts.outer});
     }();
     static constexpr bool value = broken < 0;
     static_assert(
@@ -118,6 +126,10 @@ template <class Policy> struct check<axes::sync, Policy> {
         broken != 5,
         "[HRG-Y06] sync: 'herring::sync::ballot vote() noexcept' and facts.votes go together; a common "
         "slip is to write one and forget the other, or to return bool; have both, or none");
+    static_assert(
+        broken != 6,
+        "[HRG-Y09] sync: 'using outer = <an optimizer>;' and facts.outer go together; a common slip is "
+        "to write one and forget the other; have both, or none");
 };
 
 namespace detail {
