@@ -19,8 +19,12 @@
 #include "herring/session/training_calls.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
+#include "herring/step/due_buckets.hpp"
+#include "herring/step/every_step_calls.hpp"
 #include "herring/step/inert.hpp"
 #include "herring/step/step.hpp"
+#include "herring/step_outcome.hpp"
+#include "herring/sync/sync.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -31,18 +35,31 @@
 
 namespace HERRING_NAMESPACE {
 
+template <class Pack>
+class basic_lazy_reducer; // herring/lazy_reducer.hpp: with a sync policy that skips steps
+
+namespace detail {
+template <class Pack> struct reducer_of { using type = basic_reducer<Pack>; };
+template <class Pack>
+requires(skips_steps<typename Pack::sync>) //
+    struct reducer_of<Pack> {
+    using type = basic_lazy_reducer<Pack>;
+};
+} // namespace detail
+
 /// A reducer over elements of one type, composed of policies in any order; an axis left out takes its default.
 template <class Element, class... Policies>
-using reducer = basic_reducer<typename detail::runnable<resolve_t<Element, Policies...>>::type>;
+using reducer =
+    typename detail::reducer_of<typename detail::runnable<resolve_t<Element, Policies...>>::type>::type;
 
 namespace detail {
 /// What runs over a session, the same for all types of elements.
-template <class Store, class Trace, class Sharding> struct parts {
+template <class Store, class Trace, class Sharding, class Buckets = every_bucket> struct parts {
     template <class Node>
     parts(session_base& session, Node& node, Trace& trace, calls& checks)
         : steps(session, node, trace, checks), collectives(session, steps.tensors(), steps.bounce()) {}
 
-    step<Store, Trace> steps;
+    step<Store, Trace, Buckets> steps;
     collective<Store, Sharding> collectives;
 };
 
@@ -65,12 +82,14 @@ struct door; // herring/collectives/: the way of a collective's header into a re
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
 template <class Pack>
-class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::training_calls<Pack> {
+class basic_reducer : public detail::all_reduce_calls<Pack>,
+                      public detail::training_calls<Pack>,
+                      public detail::every_step_calls<typename Pack::element> {
     using element = typename Pack::element;
     using session = detail::session<Pack>;
     using store = typename session::store;
     static constexpr bool on_device = store::on_device;
-    static constexpr bool updates = session::updates;
+    static constexpr bool updates = detail::optimizes<typename Pack::optimizer>;
 
   public:
     using element_type = element;
@@ -170,7 +189,11 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
     /// Blocks: at most `world::default_timeout()`, 30 s unless set.
     /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
     ///         missing or differs.
-    void wait() { wait(default_timeout()).value(); }
+    /// Returns: `step::exchanged`.
+    step wait() {
+        wait(default_timeout()).value();
+        return step::exchanged;
+    }
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
     /// thrown. A passed deadline ends the world.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
@@ -180,7 +203,10 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
     }
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
-    void wait(stream read_in) requires(on_device) { wait(read_in, default_timeout()).value(); }
+    step wait(stream read_in) requires(on_device) {
+        wait(read_in, default_timeout()).value();
+        return step::exchanged;
+    }
     status wait(stream read_in, std::chrono::milliseconds timeout) requires(on_device) {
         return wait(read_in, detail::deadline_in(timeout));
     }
@@ -226,6 +252,9 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
     friend struct detail::door;
     friend class detail::all_reduce_calls<Pack>;
     friend class detail::training_calls<Pack>;
+    friend class basic_lazy_reducer<Pack>;
+    using buckets = std::conditional_t<detail::skips_steps<typename Pack::sync>, detail::due_buckets,
+                                       detail::every_bucket>;
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
 
@@ -252,7 +281,8 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
     }
 
     // The last to go: the session's registration looks at the step's ledger.
-    detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding>> parts_;
+    detail::manual_lifetime<detail::parts<store, typename Pack::trace, typename Pack::sharding, buckets>>
+        parts_;
     session session_;
     detail::calls calls_;
 };

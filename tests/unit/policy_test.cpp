@@ -57,12 +57,13 @@ TEST_CASE("policy: a default may be named, and the type stays the same") {
 
 TEST_CASE("policy: what is left out takes its default") {
     using pack = resolve_t<double, line>;
-    CHECK(std::is_same_v<
-          pack,
-          herring::policies<double, line, herring::intra_node::none, herring::sharding::balanced,
-                            herring::placement::colocated, herring::fusion::balanced_buffer<>,
-                            herring::update::unnamed_average, herring::optimizer::none,
-                            herring::progress::caller, herring::waiting::adaptive, herring::trace::off>>);
+    CHECK(
+        std::is_same_v<pack,
+                       herring::policies<double, line, herring::intra_node::none, herring::sharding::balanced,
+                                         herring::placement::colocated, herring::fusion::balanced_buffer<>,
+                                         herring::update::unnamed_average, herring::optimizer::none,
+                                         herring::sync::every_step, herring::progress::caller,
+                                         herring::waiting::adaptive, herring::trace::off>>);
 }
 
 TEST_CASE("policy: a derived policy is for the axis of its base") {
@@ -92,10 +93,11 @@ TEST_CASE("policy: facts of a pack, axis by axis, in one order") {
         seen.push_back(std::string(fact.axis) + "=" + std::string(fact.name));
         agree += fact.must_agree ? 1 : 0;
     }
-    REQUIRE(seen.size() == 10);
+    REQUIRE(seen.size() == 11);
     CHECK(seen[0] == "transport=line");
     CHECK(seen[1] == "intra_node=none");
     CHECK(seen[5] == "update=sum");
-    CHECK(seen[9] == "trace=off");
-    CHECK(agree == 7);
+    CHECK(seen[7] == "sync=every_step");
+    CHECK(seen[10] == "trace=off");
+    CHECK(agree == 8);
 }

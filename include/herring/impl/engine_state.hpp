@@ -40,14 +40,17 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
         std::size_t const length = std::strlen(what);
         std::snprintf(what + length, sizeof what - length, " from rank %d", e.root);
     }
+    bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
+    char const* const more = agrees ? ", and let due() of the sync policy follow from steps and ballots alone"
+                             : e.label != no_bucket && e.operation != 0
+                                 ? ", and set the same hyper values before the step"
+                                 : "";
     char text[360];
     std::snprintf(text, sizeof text,
                   "it is in another operation, or in one %s: this rank is in %s, here with %zu elements; "
                   "let all ranks "
                   "make the same calls with the same sizes, in the same order%s",
-                  how, what, e.elements,
-                  e.label != no_bucket && e.operation != 0 ? ", and set the same hyper values before the step"
-                                                           : "");
+                  how, what, e.elements, more);
     failures.fail(
         failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
 }

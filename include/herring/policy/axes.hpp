@@ -21,6 +21,7 @@ namespace HERRING_NAMESPACE {
     AXIS(fusion, true)                                                                                       \
     AXIS(update, true)                                                                                       \
     AXIS(optimizer, true)                                                                                    \
+    AXIS(sync, true)                                                                                         \
     AXIS(progress, false)                                                                                    \
     AXIS(waiting, false)                                                                                     \
     AXIS(trace, false)

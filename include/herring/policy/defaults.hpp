@@ -11,6 +11,7 @@
 #include "herring/policy.hpp"
 #include "herring/progress/caller.hpp"
 #include "herring/sharding/balanced.hpp"
+#include "herring/sync/every_step.hpp"
 #include "herring/trace/off.hpp"
 #include "herring/update/average.hpp"
 #include "herring/waiting/adaptive.hpp"
@@ -23,6 +24,7 @@ template <> struct default_policy<axes::placement> { using type = placement::col
 template <> struct default_policy<axes::fusion> { using type = fusion::balanced_buffer<>; };
 template <> struct default_policy<axes::update> { using type = update::unnamed_average; };
 template <> struct default_policy<axes::optimizer> { using type = optimizer::none; };
+template <> struct default_policy<axes::sync> { using type = sync::every_step; };
 template <> struct default_policy<axes::progress> { using type = progress::caller; };
 template <> struct default_policy<axes::trace> { using type = trace::off; };
 

@@ -4,11 +4,13 @@
 #define HERRING_POLICY_REDUCIBLE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/element.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/policy/defaults.hpp"
 #include "herring/policy/names.hpp"
+#include "herring/sync/sync.hpp"
 #include "herring/units.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/sum.hpp"
@@ -49,6 +51,38 @@ template <class Pack> struct optimizable<Pack, optimizer::none> {
     static constexpr bool summed = true, numbers = true, on_host = true, value = true;
 };
 
+template <class Sync> struct lazy_reducer_header; // herring/lazy_reducer.hpp defines it
+
+template <class Outer, class Element>
+concept outer_fits = (std::is_same_v<Element, float> ||
+                      std::is_same_v<Element, double>)&&optimizer_policy<Outer>&& optimizes<Outer>&& clauses::
+    optimizer::prepares<Outer, Element>&& clauses::optimizer::steps<Outer, Element, Element>;
+
+/// With a sync policy that skips steps ranks have weights of their own, which are averaged, in memory of the host.
+template <class Pack, class Sync> struct averageable {
+    using combines = typename Pack::update;
+    static constexpr bool included = requires { sizeof(lazy_reducer_header<Sync>); };
+    static constexpr bool alone = !optimizes<typename Pack::optimizer>;
+    static constexpr bool means =
+        std::is_same_v<combines, update::average> || std::is_same_v<combines, update::unnamed_average>;
+    static constexpr bool numbers =
+        !Sync::facts.observes ||
+        std::is_floating_point_v<typename herring::element<typename Pack::element>::accumulator>;
+    static constexpr bool on_host = !Pack::intra_node::facts.device_memory;
+    static constexpr bool outer = [] {
+        if constexpr (Sync::facts.outer)
+            return outer_fits<typename Sync::outer, typename Pack::element>;
+        else
+            return true;
+    }();
+    static constexpr int broken = first_broken({included, alone, means, numbers, on_host, outer});
+    static constexpr bool value = broken < 0;
+};
+template <class Pack> struct averageable<Pack, sync::every_step> {
+    static constexpr int broken = -1;
+    static constexpr bool value = true;
+};
+
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
     // Within these limits no number of chunks or bytes overflows.
     return sizes.chunk_bytes >= 4096 && sizes.chunk_bytes <= 1_GiB &&
@@ -66,8 +100,39 @@ template <class Pack> struct reducible {
                                     carries<transport>(transport::facts.same_host_tuning);
     static constexpr bool included = operations_are_here<typename Pack::update, typename Pack::element>;
     using updated = optimizable<Pack, typename Pack::optimizer>;
-    static constexpr bool reduces = known && carried && included;
+    using averaged = averageable<Pack, typename Pack::sync>;
+    static constexpr bool reduces = known && carried && included && averaged::value;
     static constexpr bool value = reduces && updated::value;
+    static constexpr int unfit = known && carried && included ? averaged::broken : -1;
+    static_assert(
+        unfit != 0,
+        "[HRG-M13] sync: a policy that skips steps needs the reducer of such packs; a common slip is to "
+        "include herring/herring.hpp and the policy's header alone; include "
+        "herring/lazy_reducer.hpp before reducer<...> is named");
+    static_assert(
+        unfit != 1,
+        "[HRG-M14] optimizer: weights are updated where gradients are summed, in every step, and this "
+        "sync policy skips steps; a common slip is to add every<k> to a trainer; leave one of "
+        "the two out, or name herring::sync::diloco, which has an optimizer of its own");
+    static_assert(unfit != 2,
+                  "[HRG-M15] sync: a policy that skips steps averages weights, and this rule gives something "
+                  "else; a common slip is an update::sum that was left from gradients; name "
+                  "herring::update::average, or leave the rule out");
+    static_assert(
+        unfit != 3,
+        "[HRG-M16] sync: this policy observes the squares of gradients, and the element is no floating-"
+        "point number; a common slip is a complex type; name herring::sync::every<k>, or reduce "
+        "float or double");
+    static_assert(
+        unfit != 4,
+        "[HRG-M17] sync: weights lie in memory of the host, and this intra_node policy keeps tensors "
+        "on devices; a common slip is every<k> in a pack for devices; name "
+        "herring::intra_node::shared_memory, or leave the sync policy out");
+    static_assert(
+        unfit != 5,
+        "[HRG-M18] sync: its outer optimizer is one of float or double weights, in a reducer of these; "
+        "a common slip is optimizer::none, or a reducer of bfloat16; name "
+        "herring::optimizer::nesterov, and reduce float");
     static_assert(
         !reduces || updated::summed,
         "[HRG-M10] optimizer: takes the sum or the mean of the ranks' gradients, and this rule gives "

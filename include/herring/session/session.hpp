@@ -20,6 +20,7 @@
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
+#include "herring/optimizer/anchored.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -30,6 +31,7 @@
 #include "herring/session/transport_needs.hpp"
 #include "herring/step/host_tensors.hpp"
 #include "herring/step/session_base.hpp"
+#include "herring/sync/sync.hpp"
 #include "herring/trace/trace.hpp"
 #include "herring/world.hpp"
 
@@ -38,6 +40,10 @@
 #include <exception>
 #include <type_traits>
 #include <utility>
+
+namespace HERRING_NAMESPACE::operations {
+class vote; // defined where its reducer is: herring/lazy_reducer.hpp
+}
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -124,6 +130,12 @@ struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true> {
     using type = engine<Transport, IntraNode, Trace, Operations..., operations::command>;
     static constexpr std::size_t operations = sizeof...(Operations) + 1;
 };
+/// The same with the operation of votes, where the sync policy has them.
+template <class Engine, bool Votes> struct with_votes { using type = Engine; };
+template <class Transport, class IntraNode, class Trace, class... Operations>
+struct with_votes<engine<Transport, IntraNode, Trace, Operations...>, true> {
+    using type = engine<Transport, IntraNode, Trace, Operations..., operations::vote>;
+};
 
 /// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
 ///
@@ -205,9 +217,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     // ---- with an optimizer ----------------------------------------------------------------------------------------------
 
-    static constexpr bool updates = optimizes<typename Pack::optimizer>;
-    using optimise =
-        operations::optimise<element, typename rule<typename Pack::update>::type, typename Pack::optimizer>;
+    using optimizer = typename optimizer_of<Pack, typename Pack::sync>::type;
+    static constexpr bool updates = optimizes<optimizer>;
+    using optimise = operations::optimise<element, typename rule<typename Pack::update>::type, optimizer>;
     optimise& optimising() noexcept requires(updates) { return running_->template get<optimise>(); }
 
     /// This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
@@ -292,14 +304,15 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
   private:
     using engine_commands = with_commands<
-        typename engine_of<transport_type, intra_node_type, trace_type, element,
-                           typename rule<typename Pack::update>::type, typename Pack::optimizer>::type,
+        typename with_votes<typename engine_of<transport_type, intra_node_type, trace_type, element,
+                                               typename rule<typename Pack::update>::type, optimizer>::type,
+                            ranks_vote<typename Pack::sync>()>::type,
         Pack::placement::facts.dedicated_servers>;
     using engine_type = typename engine_commands::type;
     static constexpr bool background = Pack::progress::facts.background;
     static constexpr std::size_t values_bytes = [] {
         if constexpr (updates)
-            return sizeof(typename Pack::optimizer::hyper);
+            return sizeof(typename optimizer::hyper);
         else
             return std::size_t{0};
     }();
@@ -309,7 +322,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .background = background,
-                                          .keeps_weights = optimizes<typename Pack::optimizer>,
+                                          .keeps_weights = updates,
                                           .command_bytes = commands ? command::bytes + values_bytes : 0};
     static_assert(values_bytes <= 2048, "a command fits the smallest slot");
 

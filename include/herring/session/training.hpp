@@ -16,8 +16,16 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// The hyper values in force and the number of steps, and the weights when they are set. All between steps.
+/// Without an optimizer: nothing.
 template <class Optimizer> class training {
+  public:
+    struct hyper {};
+};
+
+/// The hyper values in force and the number of steps, and the weights when they are set. All between steps.
+template <class Optimizer>
+requires(optimizes<Optimizer>) //
+    class training<Optimizer> {
   public:
     using hyper = typename Optimizer::hyper;
 

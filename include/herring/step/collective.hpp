@@ -44,6 +44,7 @@ struct collective_program {
     share takes = share::all;
     int root = -1;
     void* second_out = nullptr; ///< where second results go, of an operation with two for each element
+    std::uint64_t digest = 0;   ///< of what else the ranks have to agree on; its lower half is 0
 
     constexpr bool is_twofold() const noexcept { return second_out != nullptr; }
     constexpr bool has_owners() const noexcept { return gives == share::owned || takes == share::owned; }
@@ -145,8 +146,9 @@ template <class Store, class Sharding> class collective {
 
     // For fingerprints: an operation and its root, which no bucket of a step has; the number of a piece is added.
     static std::uint64_t label_of(collective_program const& program) noexcept {
-        return std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
-               std::uint64_t{1} << 32;
+        return (std::uint64_t{program.operation} << 56 | static_cast<std::uint64_t>(program.root + 1) << 33 |
+                std::uint64_t{1} << 32) ^
+               program.digest;
     }
     void begin(collective_program const& program, void const* in, void* out, std::size_t elements) noexcept {
         program_ = program;

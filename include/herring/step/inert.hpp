@@ -11,6 +11,8 @@
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/range.hpp"
+#include "herring/step/every_step_calls.hpp"
+#include "herring/step_outcome.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -21,7 +23,7 @@ namespace HERRING_NAMESPACE {
 
 /// Stands for the reducer of a refused pack. The sentence about the pack has been printed, and nothing else is to be: so this
 /// takes every call that a reducer takes, and returns the same types. The functions of `herring/collectives/` take it too.
-template <class Element> class basic_reducer<rejected<Element>> {
+template <class Element> class basic_reducer<rejected<Element>> : public detail::every_step_calls<Element> {
   public:
     using element_type = Element;
     explicit basic_reducer(world&) noexcept {}
@@ -35,7 +37,7 @@ template <class Element> class basic_reducer<rejected<Element>> {
     std::span<Element> tensor(std::size_t) { return {}; }
     void ready(std::size_t) {}
     void ready(std::size_t, std::span<Element>) {}
-    void wait() {}
+    step wait() { return step::exchanged; }
     status wait(std::chrono::milliseconds) { return {}; }
     status wait(time_point) { return {}; }
     void poll() {}

@@ -11,6 +11,7 @@
 #include "herring/plan/plan.hpp"
 #include "herring/step/bounce_buffers.hpp"
 #include "herring/step/calls.hpp"
+#include "herring/step/due_buckets.hpp"
 #include "herring/step/ledger.hpp"
 #include "herring/step/piece.hpp"
 #include "herring/step/session_base.hpp"
@@ -28,11 +29,11 @@ namespace HERRING_NAMESPACE::detail {
 /// buffers when it is submitted.
 ///
 /// A session runs what leaves. It is an argument of the calls that move something, so that the rest is the same for all
-/// types of elements.
+/// types of elements. `Buckets`: which of the plan's buckets leave; each is a piece.
 ///
 /// Lifetime: refers to the session's values, and its registration looks at the ledger: a step is constructed before the session
 ///           is open, and destroyed after it.
-template <class Store, class Trace> class step {
+template <class Store, class Trace, class Buckets = every_bucket> class step {
   public:
     using pointer = typename Store::pointer; // of the caller's elements
     using stream = typename Store::stream;
@@ -41,7 +42,7 @@ template <class Store, class Trace> class step {
     template <class Node>
     step(session_base& session, Node& node, Trace& trace, calls& checks)
         : session_(session), plan_(session.plan()), trace_(trace), checks_(checks),
-          bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_),
+          bounced_(session.memory().tensors == memory_path::bounced), ledger_(plan_), leaving_(plan_),
           store_(node, plan_, session.memory(), session.local_rank()),
           bounce_(store_, std::max(session.memory().bucket_segments,
                                    static_cast<std::size_t>(session.ranks().size()))) {}
@@ -49,6 +50,8 @@ template <class Store, class Trace> class step {
     step_ledger const& ledger() const noexcept { return ledger_; }
     Store& tensors() noexcept { return store_; }
     bounce_type& bounce() noexcept { return bounce_; }
+    /// To be chosen between steps.
+    Buckets& leaving() noexcept { return leaving_; }
 
     pointer tensor(std::size_t i) {
         check_index(i, "tensor");
@@ -88,9 +91,9 @@ template <class Store, class Trace> class step {
 
     /// Whether `end` would return at once.
     bool done() const noexcept {
-        return ledger_.all_ready() && bounce_.submitted() >= ledger_.buckets() &&
+        return ledger_.all_ready() && bounce_.submitted() >= leaving_.pieces() &&
                session_.released() >= end_ &&
-               (!bounced_ || !store_.any_lent() || bounce_.done() >= ledger_.buckets());
+               (!bounced_ || !store_.any_lent() || bounce_.done() >= leaving_.pieces());
     }
 
     /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins.
@@ -100,7 +103,7 @@ template <class Store, class Trace> class step {
         if (!ledger_.all_ready()) [[unlikely]]
             checks_.throw_not_ready(ledger_.first_unready(), name(ledger_.first_unready()));
         tell(trace_, trace_event::wait_begin, {.index = 0, .execution = end_});
-        if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, ledger_.buckets(), deadline);
+        if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, leaving_.pieces(), deadline);
         if (status ended = session.finish(end_, deadline); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
         ledger_.begin_step();
@@ -129,26 +132,26 @@ template <class Store, class Trace> class step {
             checks_.throw_misuse(errc::bad_argument, operation, {wrong});
     }
 
-    // ---- the plan's buckets, as a list of pieces ------------------------------------------------------------------------
+    // ---- the buckets that leave, as a list of pieces ----------------------------------------------------------------------
 
-    std::size_t available() const noexcept { return ledger_.full_buckets(); }
-    std::size_t elements(std::size_t b) const noexcept { return plan_.buckets[b].elements; }
-    bool bounced(std::size_t b) const noexcept { return bounced_ && any_lent(plan_.buckets[b]); }
-    std::byte* gather(std::size_t b, std::uint64_t number) noexcept {
-        return store_.gather(plan_.buckets[b], b, number);
+    std::size_t available() const noexcept { return leaving_.pieces_of(ledger_.full_buckets()); }
+    std::size_t elements(std::size_t n) const noexcept { return of_piece(n).elements; }
+    bool bounced(std::size_t n) const noexcept { return bounced_ && any_lent(of_piece(n)); }
+    std::byte* gather(std::size_t n, std::uint64_t number) noexcept {
+        return store_.gather(of_piece(n), leaving_.bucket(n), number);
     }
-    template <class Add> void for_each_segment(std::size_t b, Add const& add) const noexcept {
-        bucket const& of = plan_.buckets[b];
+    template <class Add> void for_each_segment(std::size_t n, Add const& add) const noexcept {
+        bucket const& of = of_piece(n);
         for_each_tensor_in(plan_, of, [&](std::size_t i, std::size_t from, std::size_t count) {
             auto* const at = reinterpret_cast<std::byte*>(store_.origin(i, from));
             add(segment{at, at, plan_.tensors[i].offset + from - of.offset, count});
         });
     }
-    std::span<std::byte const> next_in_slot(std::size_t b, std::size_t most) const noexcept {
-        if (plan_.buckets.size() - b <= bounce_type::slot_count) return {};
-        for (std::size_t n = b + 1; n <= b + bounce_type::slot_count; ++n)
-            if (!any_lent(plan_.buckets[n])) return {}; // it takes no slot
-        bucket const& next = plan_.buckets[b + bounce_type::slot_count];
+    std::span<std::byte const> next_in_slot(std::size_t n, std::size_t most) const noexcept {
+        if (leaving_.pieces() - n <= bounce_type::slot_count) return {};
+        for (std::size_t after = n + 1; after <= n + bounce_type::slot_count; ++after)
+            if (!any_lent(of_piece(after))) return {}; // it takes no slot
+        bucket const& next = of_piece(n + bounce_type::slot_count);
         std::span<std::byte const> found;
         for_each_tensor_in(plan_, next, [&](std::size_t i, std::size_t from, std::size_t count) {
             if (count == next.elements && count <= most && store_.is_lent(i))
@@ -157,11 +160,14 @@ template <class Store, class Trace> class step {
         });
         return found;
     }
-    template <class Session> void submit(Session& session, std::size_t b, piece_place const& at) noexcept {
+    template <class Session> void submit(Session& session, std::size_t n, piece_place const& at) noexcept {
+        std::size_t const b = leaving_.bucket(n);
         bucket const& full = plan_.buckets[b];
         if constexpr (!traces_details<Trace>) // else the session tells, which submits
             trace_(trace_event::bucket_submitted, static_cast<std::uint32_t>(b));
-        execution e = execution_of(full, plan_.shards.data(), at, b, fingerprint_of(full.elements, b));
+        execution e = execution_of(full, plan_.shards.data(), at, b,
+                                   fingerprint_of(full.elements, b ^ leaving_.digest()));
+        e.name = Buckets::name;
         if constexpr (requires { session.make_update(e); }) session.make_update(e);
         end_ = session.submit(e);
     }
@@ -190,6 +196,7 @@ template <class Store, class Trace> class step {
         return ledger_.mark_ready(i);
     }
 
+    bucket const& of_piece(std::size_t n) const noexcept { return plan_.buckets[leaving_.bucket(n)]; }
     bool any_lent(bucket const& of) const noexcept {
         bool any = false;
         for_each_tensor_in(plan_, of,
@@ -203,6 +210,7 @@ template <class Store, class Trace> class step {
     calls& checks_;
     bool const bounced_; // the caller's tensors pass bounce slots
     step_ledger ledger_;
+    [[no_unique_address]] Buckets leaving_;
     Store store_;
     bounce_type bounce_;
     std::uint64_t end_ = 0; // executions up to the last bucket of the step

@@ -12,7 +12,7 @@ struct of_ones_own {};
 
 TEST_CASE("axes: each has an index, in the order of the list, and nothing else has one") {
     using namespace herring;
-    CHECK(detail::all_axes::size == 10);
+    CHECK(detail::all_axes::size == 11);
     CHECK(detail::axis_index<axes::transport> == 0);
     CHECK(detail::axis_index<axes::intra_node> == 1);
     CHECK(detail::axis_index<axes::trace> == detail::all_axes::size - 1);
@@ -26,6 +26,7 @@ TEST_CASE("axes: names are the tags', and ranks compare what changes a result or
     CHECK(axes::placement::must_agree);
     CHECK(axes::update::must_agree);
     CHECK(axes::optimizer::must_agree);
+    CHECK(axes::sync::must_agree);
     CHECK_FALSE(axes::progress::must_agree);
     CHECK_FALSE(axes::waiting::must_agree);
     CHECK_FALSE(axes::trace::must_agree);

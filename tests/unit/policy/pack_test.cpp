@@ -11,8 +11,8 @@ template <class Axis> struct model { using axis = Axis; };
 namespace axes = herring::axes;
 using full = herring::policies<double, model<axes::transport>, model<axes::intra_node>, model<axes::sharding>,
                                model<axes::placement>, model<axes::fusion>, model<axes::update>,
-                               model<axes::optimizer>, model<axes::progress>, model<axes::waiting>,
-                               model<axes::trace>>;
+                               model<axes::optimizer>, model<axes::sync>, model<axes::progress>,
+                               model<axes::waiting>, model<axes::trace>>;
 struct derived : model<axes::update> {};
 } // namespace
 

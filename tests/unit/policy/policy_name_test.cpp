@@ -15,9 +15,10 @@ struct line : model<axes::transport> {
 template <int> struct numbered : model<axes::sharding> {
     static constexpr int name = 0; // no text: the compiler's spelling is used
 };
-using pack = herring::policies<float, line, model<axes::intra_node>, numbered<7>, model<axes::placement>,
-                               model<axes::fusion>, model<axes::update>, model<axes::optimizer>,
-                               model<axes::progress>, model<axes::waiting>, model<axes::trace>>;
+using pack =
+    herring::policies<float, line, model<axes::intra_node>, numbered<7>, model<axes::placement>,
+                      model<axes::fusion>, model<axes::update>, model<axes::optimizer>, model<axes::sync>,
+                      model<axes::progress>, model<axes::waiting>, model<axes::trace>>;
 } // namespace
 
 TEST_CASE("policy_name: the name that is given, else the compiler's spelling with its values") {
@@ -28,11 +29,11 @@ TEST_CASE("policy_name: the name that is given, else the compiler's spelling wit
 
 TEST_CASE("policy_name: the facts of a pack, in the order of the axes") {
     auto const& all = herring::policy_facts<pack>::all;
-    REQUIRE(std::size(all) == 10);
+    REQUIRE(std::size(all) == 11);
     CHECK(all[0].axis == "transport");
     CHECK(all[0].name == "line");
     CHECK(all[0].must_agree);
     CHECK(all[2].name == herring::policy_name<numbered<7>>());
-    CHECK(all[9].axis == "trace");
-    CHECK_FALSE(all[9].must_agree);
+    CHECK(all[10].axis == "trace");
+    CHECK_FALSE(all[10].must_agree);
 }

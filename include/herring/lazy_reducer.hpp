@@ -1,0 +1,396 @@
+// herring: the reducer of a pack whose sync policy skips steps: each rank has weights of its own, which are averaged when due.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_LAZY_REDUCER_HPP
+#define HERRING_LAZY_REDUCER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/manual_lifetime.hpp"
+#include "herring/base/time.hpp"
+#include "herring/collectives/door.hpp"
+#include "herring/engine/operations/vote.hpp"
+#include "herring/error.hpp"
+#include "herring/layout.hpp"
+#include "herring/optimizer/nesterov.hpp"
+#include "herring/reducer.hpp"
+#include "herring/session/construction.hpp"
+#include "herring/session/training.hpp"
+#include "herring/step/own_gradients.hpp"
+#include "herring/step_outcome.hpp"
+#include "herring/sync/diloco.hpp"
+#include "herring/sync/every.hpp"
+#include "herring/sync/post_local.hpp"
+#include "herring/sync/selective.hpp"
+#include "herring/world.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace HERRING_NAMESPACE {
+
+template <class Sync> struct detail::lazy_reducer_header {};
+
+/// A reducer of weights, which the sync policy has averaged in some steps, or some buckets of them in a step. `reducer<...>` is one
+/// where the pack has such a policy. Gradients stay with their rank.
+///
+///     for (...) {
+///         ...; lazy.ready(i);     // tensor(i) is this rank's gradient, each tensor once
+///         lazy.wait();            // what is due is agreed on
+///         ...; lazy.updated(i);   // weights(i) is updated by it, each tensor once
+///         lazy.settle();          // what was due is the mean of all ranks' weights
+///     }
+///
+/// A bucket whose weights are updated leaves at once, while the others are being updated. The same loop suits every pack: with
+/// `sync::every_step` tensor(i) is the mean of all gradients after `wait`, and `updated` and `settle` do nothing.
+///
+/// Shape:    weights(i) and tensor(i) have layout[i] elements on every rank.
+/// Result:   of a bucket that is due, the same bits on every rank, as of a reduction. Before the first exchange replicas are
+///           what the program makes them: `start` makes them one.
+/// Memory:   weights lie where other reducers have their tensors; gradients in private memory.
+/// Threads, Lifetime: as `basic_reducer`, of which the collectives, too, are this one's.
+/// Errors:   as `basic_reducer`; a call out of turn is `bad_state`, and leaves the step as it was. Where `due` of a policy differs
+///           between ranks: `mismatch`, with the next exchange or vote.
+template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
+    using base = basic_reducer<Pack>;
+    using element = typename Pack::element;
+    using policy = typename Pack::sync;
+    static constexpr sync_facts facts = policy::facts;
+    using session = detail::session<Pack>;
+    using training_type = detail::training<typename session::optimizer>; // of the outer optimizer
+
+  public:
+    using tensor_span = std::span<element>;
+    /// The hyper values of the policy's outer optimizer, if it has one.
+    using hyper_type = typename training_type::hyper;
+
+    /// Collective, as of `basic_reducer`.
+    template <class... TransportArguments>
+    basic_lazy_reducer(world& ranks, layout tensors, TransportArguments&&... arguments)
+        : base(ranks, std::move(tensors), std::forward<TransportArguments>(arguments)...) {
+        try {
+            gradients_.emplace(this->plan(), ranks.rank());
+            synchronized_ = detail::fixed_array<bool>(leaving().groups());
+            if constexpr (facts.outer) {
+                external_ = detail::fixed_array<element*>(this->size());
+                outer_.set(this->session_, {});
+            }
+        } catch (...) {
+            detail::announce_and_rethrow(ranks);
+        }
+    }
+    /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
+    ~basic_lazy_reducer() {
+        if (this->session_.failed() == nullptr && under_way()) this->calls_.announce_abandoned_step();
+    }
+
+    /// This rank's gradient of tensor i.
+    ///
+    /// Shape:  layout[i].elements elements, 64-byte aligned.
+    /// Errors: `bad_argument` when i is out of range.
+    std::span<element> tensor(std::size_t i) {
+        check_index(i, "tensor");
+        return gradients_->tensor(i);
+    }
+    /// This rank's weights of tensor i.
+    ///
+    /// Shape:    layout[i].elements elements, 64-byte aligned.
+    /// Lifetime: the reducer's; not to be touched between `updated(i)` and the end of `settle()`.
+    /// Errors:   `bad_argument` when i is out of range.
+    std::span<element> weights(std::size_t i) {
+        check_index(i, "weights");
+        return base::tensor(i);
+    }
+
+    /// Sets the weights of all ranks to what `fill(i, std::span<element>)` writes for each tensor i, on `root` only. Collective,
+    /// between steps. The policy's state stays as it is; that of an outer optimizer is 0 again.
+    ///
+    /// Cost:   a broadcast of the model.
+    /// Blocks: at most `world::default_timeout()`.
+    /// Errors: `bad_argument` where there is no rank `root`; `mismatch` where ranks name different ones; what `fill` throws
+    ///         ends the world.
+    template <class Fill> void start(int root, Fill&& fill) {
+        check_between_steps("start");
+        world& ranks = this->session_.ranks();
+        if (ranks.rank() == root) {
+            try {
+                for (std::size_t i = 0; i < this->size(); ++i) fill(i, base::tensor(i));
+            } catch (...) {
+                detail::announce_and_rethrow(ranks, "start");
+            }
+        }
+        using share = detail::collective_program::share;
+        std::span<std::byte> const all(this->session_.node().memory(), this->plan().tensor_bytes());
+        detail::door::run(*this,
+                          {.operation = session::template number_of<operations::broadcast>(),
+                           .name = "start",
+                           .gives = share::root,
+                           .takes = share::not_root,
+                           .root = root},
+                          all, {}, deadline())
+            .value();
+        if constexpr (facts.outer) outer_.start(this->session_, all.data());
+    }
+
+    /// Whether this step exchanges tensor i: from the end of the last `settle` on, or with `facts.ahead == 0` from the end of the
+    /// step's `wait`.
+    ///
+    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is not decided yet.
+    bool due(std::size_t i) {
+        check_index(i, "due");
+        std::size_t const bucket = this->plan().tensors[i].bucket;
+        if (decided_) return leaving().is_due(bucket);
+        if (facts.ahead == 0) [[unlikely]]
+            this->calls_.throw_misuse(
+                errc::bad_state, "due",
+                {"what the step exchanges follows from its gradients: call wait() first"});
+        return policy_.due(leaving().group(bucket));
+    }
+    /// Whether the last step exchanged tensor i; false before the first.
+    ///
+    /// Errors: `bad_argument` when i is out of range.
+    bool synchronized(std::size_t i) {
+        check_index(i, "synchronized");
+        return synchronized_[leaving().group(this->plan().tensors[i].bucket)];
+    }
+
+    /// Tensor i has its gradient on this rank.
+    ///
+    /// Cost:   with `facts.observes` one pass over it, else none.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is ready already, or the step has not settled; neither
+    ///         changes anything.
+    void ready(std::size_t i) {
+        check_index(i, "ready");
+        make_ready(i, gradients_->tensor(i));
+    }
+    /// The same of a gradient in memory of the program's, which is read, and not kept.
+    ///
+    /// Errors: also `bad_argument` where the size differs.
+    void ready(std::size_t i, std::span<element const> gradient) {
+        check_index(i, "ready");
+        if (gradient.size() != this->plan().tensors[i].elements) [[unlikely]]
+            this->calls_.throw_other_size(i, name(i), this->plan().tensors[i].elements, gradient.size());
+        make_ready(i, gradient);
+    }
+
+    /// Ends the gradients of a step: ranks agree on what is due.
+    ///
+    /// Returns: `exchanged`, `partial` or `local`: what `settle` will do; the same on every rank.
+    /// Cost:    with `facts.votes` one message of 64 bytes a peer, else none.
+    /// Blocks:  with `facts.votes`, until all ranks have called it; at most `world::default_timeout()`.
+    /// Errors:  `bad_state` naming a tensor that is not ready, or where the step has not settled; else what ended the world.
+    step wait() {
+        wait(deadline()).value();
+        return outcome();
+    }
+    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse thrown.
+    status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
+    status wait(time_point deadline) {
+        detail::call const here(this->calls_, "wait");
+        if (failure const* const why = this->session_.failed()) return status(*why);
+        check_undecided("wait");
+        if (!gradients_->ledger().all_ready()) [[unlikely]]
+            this->calls_.throw_not_ready(gradients_->ledger().first_unready(),
+                                         name(gradients_->ledger().first_unready()));
+        if constexpr (facts.ahead == 1) choose();
+        gradients_->end_step(leaving(),
+                             [this]([[maybe_unused]] std::size_t group, [[maybe_unused]] double squares) {
+                                 if constexpr (facts.observes) policy_.observe(group, squares);
+                             });
+        sync::ballot any;
+        if constexpr (facts.votes)
+            if (status ended = vote(any, deadline); !ended.ok()) return ended;
+        policy_.agreed(any);
+        if constexpr (facts.ahead == 0) choose();
+        decided_ = true;
+        return {};
+    }
+
+    /// This rank's weights of tensor i are those that the step ends with.
+    ///
+    /// Cost:   none, or the start of its bucket.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` before `wait`, or a second time; neither changes anything.
+    void updated(std::size_t i) {
+        detail::call const here(this->calls_, "updated");
+        check_update(i);
+        steps().ready(this->session_, i, nullptr, {});
+    }
+    /// The same of weights in memory of the program's, which hold the mean after `settle` where the tensor is due.
+    ///
+    /// Cost:     as of `basic_reducer::ready` where the tensor is due, else none.
+    /// Lifetime: until `settle()` has returned, and not to be touched.
+    /// Errors:   also `bad_argument` where the size differs.
+    void updated(std::size_t i, std::span<element> inout) {
+        detail::call const here(this->calls_, "updated");
+        check_update(i);
+        if (inout.size() != this->plan().tensors[i].elements) [[unlikely]]
+            this->calls_.throw_misuse(errc::bad_argument, "updated",
+                                      {"tensor ", i, " ('", name(i), "') has ",
+                                       this->plan().tensors[i].elements, " elements, the span has ",
+                                       inout.size()});
+        bool const leaves = leaving().is_due(this->plan().tensors[i].bucket);
+        if constexpr (facts.outer) {
+            if (leaves && !inout.empty()) {
+                std::memcpy(base::tensor(i).data(), inout.data(), inout.size_bytes());
+                external_[i] = inout.data();
+            }
+            return steps().ready(this->session_, i, nullptr, {});
+        }
+        steps().ready(this->session_, i, leaves ? reinterpret_cast<std::byte*>(inout.data()) : nullptr, {});
+    }
+
+    /// Ends the step: returns when what was due is the mean of all ranks' weights.
+    ///
+    /// Blocks: where anything was due, at most `world::default_timeout()`.
+    /// Errors: `bad_state` before `wait`, or naming a tensor that was not updated; else what ended the world.
+    void settle() { settle(deadline()).value(); }
+    /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse thrown.
+    status settle(std::chrono::milliseconds timeout) { return settle(detail::deadline_in(timeout)); }
+    status settle(time_point deadline) {
+        detail::call const here(this->calls_, "settle");
+        if (failure const* const why = this->session_.failed()) return status(*why);
+        check_decided("settle");
+        if (auto const& ledger = steps().ledger(); !ledger.all_ready()) [[unlikely]]
+            this->calls_.throw_misuse(errc::bad_state, "settle",
+                                      {"tensor ", ledger.first_unready(), " ('", name(ledger.first_unready()),
+                                       "') is not updated: every tensor must be, once a step"});
+        status const ended = steps().end(this->session_, {}, deadline);
+        if (ended.ok()) {
+            if constexpr (facts.outer) take_outer_step();
+            for (std::size_t b = 0; b < this->plan().buckets.size(); ++b)
+                synchronized_[leaving().group(b)] = leaving().is_due(b);
+            decided_ = false;
+            ++steps_;
+        }
+        this->session_.rethrow_of_handlers();
+        return ended;
+    }
+
+    /// The hyper values of the outer optimizer in force.
+    hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.values(); }
+    /// Replaces all of them, for the exchanges from now on: between steps, and alike on all ranks.
+    ///
+    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next exchange ends in `mismatch`.
+    void set(hyper_type const& values) requires(facts.outer) {
+        detail::call const here(this->calls_, "set");
+        check_between_steps("set");
+        outer_.set(this->session_, values);
+    }
+    /// The policy's object: its state, to be saved.
+    policy const& state() const noexcept { return policy_; }
+    /// Replaces it, for the steps from now on: between steps, and alike on all ranks.
+    ///
+    /// Errors: `bad_state` in the middle of a step. Where what is due differs, the next exchange or vote ends in `mismatch`.
+    void set(policy const& state) {
+        detail::call const here(this->calls_, "set");
+        check_between_steps("set");
+        policy_ = state;
+    }
+
+  private:
+    auto& steps() noexcept { return this->parts_->steps; }
+    detail::due_buckets& leaving() noexcept { return steps().leaving(); }
+    std::string const& name(std::size_t i) const noexcept { return this->session_.tensors()[i].name; }
+    time_point deadline() const noexcept { return detail::deadline_in(this->default_timeout()); }
+    step outcome() noexcept {
+        return leaving().none() ? step::local : leaving().all() ? step::exchanged : step::partial;
+    }
+
+    void choose() noexcept {
+        leaving().choose(steps_, [this](std::size_t group) { return policy_.due(group); });
+    }
+    void make_ready(std::size_t i, std::span<element const> gradient) {
+        detail::call const here(this->calls_, "ready");
+        if (failure const* const why = this->session_.failed()) throw error(*why);
+        check_undecided("ready");
+        if constexpr (facts.outer)
+            if (!outer_.started()) [[unlikely]]
+                this->calls_.throw_misuse(
+                    errc::bad_state, "ready",
+                    {"there are no weights yet; call start(root, fill) on all ranks first"});
+        if (gradients_->ledger().is_ready(i)) [[unlikely]]
+            this->calls_.throw_ready_already(i, name(i));
+        gradients_->mark_ready(i, gradient);
+    }
+    // The digest of what is due is compared with the votes: a policy that has ranks differ is found by the next of them.
+    status vote(sync::ballot& any, time_point deadline) requires(facts.votes) {
+        any = policy_.vote();
+        std::memcpy(ballot_, &any, sizeof any);
+        status ended =
+            this->parts_->collectives.run(this->session_,
+                                          {.operation = session::template number_of<operations::vote>(),
+                                           .name = "wait",
+                                           .digest = leaving().digest()},
+                                          ballot_, ballot_, ballot_elements, deadline);
+        std::memcpy(&any, ballot_, sizeof any);
+        this->session_.rethrow_of_handlers();
+        return ended;
+    }
+
+    // What the ranks go on from lies in the node's copy. It is not written again before this rank's next weights are updated.
+    void take_outer_step() noexcept requires(facts.outer) {
+        if (leaving().none()) return;
+        for (std::size_t n = 0; n < leaving().pieces(); ++n) {
+            std::size_t const b = leaving().bucket(n);
+            bucket const& of = this->plan().buckets[b];
+            if (of.elements > 0)
+                std::memcpy(this->session_.node().memory() + of.offset * sizeof(element),
+                            this->session_.weights_of_bucket(b), of.elements * sizeof(element));
+        }
+        for (std::size_t i = 0; i < external_.size(); ++i)
+            if (element* const to = std::exchange(external_[i], nullptr))
+                std::memcpy(to, base::tensor(i).data(), base::tensor(i).size_bytes());
+        outer_.end_step(this->session_);
+    }
+    bool under_way() noexcept { return decided_ || gradients_->ledger().under_way(); }
+    void check_index(std::size_t i, char const* operation) {
+        if (i >= this->size()) [[unlikely]]
+            this->calls_.throw_no_such_tensor(operation, i, this->size());
+    }
+    void check_undecided(char const* operation) {
+        if (decided_) [[unlikely]]
+            this->calls_.throw_misuse(
+                errc::bad_state, operation,
+                {"wait() has ended the step's gradients; call updated(i) for every tensor, then settle()"});
+    }
+    void check_decided(char const* operation) {
+        if (!decided_) [[unlikely]]
+            this->calls_.throw_misuse(
+                errc::bad_state, operation,
+                {"no step's gradients were ended; call ready(i) for every tensor, then wait()"});
+    }
+    void check_update(std::size_t i) {
+        check_index(i, "updated");
+        if (failure const* const why = this->session_.failed()) throw error(*why);
+        check_decided("updated");
+        if (steps().ledger().is_ready(i)) [[unlikely]]
+            this->calls_.throw_misuse(errc::bad_state, "updated",
+                                      {"tensor ", i, " ('", name(i),
+                                       "') is updated already: once a step; call settle() before the next"});
+    }
+    void check_between_steps(char const* operation) {
+        if (under_way()) [[unlikely]]
+            this->calls_.throw_misuse(
+                errc::bad_state, operation,
+                {"a step is under way; end it by wait(), updated(i) and settle() first"});
+    }
+
+    detail::manual_lifetime<detail::own_gradients<element, facts.observes>> gradients_;
+    detail::fixed_array<bool> synchronized_; // by the last step, each group of buckets
+    [[no_unique_address]] training_type outer_;
+    detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
+    policy policy_{};
+    static constexpr std::size_t ballot_elements =
+        (sizeof(sync::ballot) + sizeof(element) - 1) / sizeof(element);
+    alignas(64) element ballot_[ballot_elements] = {};
+    std::uint64_t steps_ = 0;
+    bool decided_ = false; // between `wait` and `settle`
+};
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_LAZY_REDUCER_HPP

@@ -1,0 +1,95 @@
+// herring: which buckets of the plan a step submits: all of them, or those that are due.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_DUE_BUCKETS_HPP
+#define HERRING_STEP_DUE_BUCKETS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/digest.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/plan/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// The pieces of a step whose buckets are all submitted: piece n is bucket n.
+class every_bucket {
+  public:
+    explicit every_bucket(plan const& from) noexcept : buckets_(from.buckets.size()) {}
+
+    std::size_t pieces() const noexcept { return buckets_; }
+    /// Pieces among the first `buckets` buckets.
+    static std::size_t pieces_of(std::size_t buckets) noexcept { return buckets; }
+    static std::size_t bucket(std::size_t piece) noexcept { return piece; }
+    /// What fingerprints have beside a bucket's number and size.
+    static std::uint64_t digest() noexcept { return 0; }
+    static constexpr char const* name = "all_reduce"; ///< of executions
+
+  private:
+    std::size_t buckets_;
+};
+
+/// The pieces of a step that submits some buckets. Nothing is due at first.
+///
+/// Cost:     O(buckets) a step; nothing is allocated after construction.
+/// Lifetime: refers to the plan.
+class due_buckets {
+  public:
+    static constexpr char const* name = "settle";
+
+    explicit due_buckets(plan const& from)
+        : plan_(from), before_(from.buckets.size() + 1), bucket_(from.buckets.size()),
+          group_(from.buckets.size()) {
+        for (std::size_t b = 0; b < group_.size(); ++b) {
+            groups_ += from.buckets[b].tensors > 0;
+            group_[b] = static_cast<std::uint32_t>(groups_ > 0 ? groups_ - 1 : 0);
+        }
+    }
+
+    /// Buckets of the fusion policy, of which the plan may have split some, and which of them bucket b is a part of.
+    std::size_t groups() const noexcept { return groups_; }
+    std::size_t group(std::size_t b) const noexcept { return group_[b]; }
+
+    /// The next step submits the buckets for whose groups `is_due` holds. `number`: of the step.
+    template <class Due> void choose(std::uint64_t number, Due const& is_due) noexcept {
+        detail::digest sum(0x6475'6520u);
+        sum.add(number);
+        pieces_ = with_elements_ = 0;
+        std::size_t all_with_elements = 0;
+        for (std::size_t b = 0; b < bucket_.size(); ++b) {
+            before_[b] = static_cast<std::uint32_t>(pieces_);
+            bool const any = plan_.buckets[b].elements > 0;
+            all_with_elements += any;
+            if (!is_due(group_[b])) continue;
+            bucket_[pieces_++] = static_cast<std::uint32_t>(b);
+            with_elements_ += any;
+            sum.add(b);
+        }
+        before_[bucket_.size()] = static_cast<std::uint32_t>(pieces_);
+        all_ = with_elements_ == all_with_elements;
+        digest_ = sum.value() << 32;
+    }
+    bool is_due(std::size_t b) const noexcept { return before_[b] != before_[b + 1]; }
+    /// Whether what is due is all of the model; or nothing of it.
+    bool all() const noexcept { return all_; }
+    bool none() const noexcept { return with_elements_ == 0; }
+
+    std::size_t pieces() const noexcept { return pieces_; }
+    std::size_t pieces_of(std::size_t buckets) const noexcept { return before_[buckets]; }
+    std::size_t bucket(std::size_t piece) const noexcept { return bucket_[piece]; }
+    std::uint64_t digest() const noexcept { return digest_; }
+
+  private:
+    plan const& plan_;
+    fixed_array<std::uint32_t> before_; // bucket → pieces before it
+    fixed_array<std::uint32_t> bucket_; // piece → bucket
+    fixed_array<std::uint32_t> group_;
+    std::size_t groups_ = 0, pieces_ = 0, with_elements_ = 0;
+    std::uint64_t digest_ = 0;
+    bool all_ = false;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_STEP_DUE_BUCKETS_HPP

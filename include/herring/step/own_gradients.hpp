@@ -1,0 +1,62 @@
+// herring: the gradients of a rank that are not exchanged: where they lie, which are ready, and their statistics.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_OWN_GRADIENTS_HPP
+#define HERRING_STEP_OWN_GRADIENTS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/base/private_memory.hpp"
+#include "herring/kernel/squares.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/step/due_buckets.hpp"
+#include "herring/step/ledger.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// `Observes`: the sum of squares of each is taken when it is ready.
+///
+/// Memory:   that of the tensors; pages that nobody writes are never there.
+/// Lifetime: refers to the plan.
+template <class Element, bool Observes> class own_gradients {
+  public:
+    own_gradients(plan const& from, int rank)
+        : plan_(from), memory_(from.tensor_bytes(), rank), ready_(from), squares_(from.tensors.size()) {}
+
+    std::span<Element> tensor(std::size_t i) const noexcept {
+        placed_tensor const& at = plan_.tensors[i];
+        return {reinterpret_cast<Element*>(memory_.data()) + at.offset, at.elements};
+    }
+    step_ledger const& ledger() const noexcept { return ready_; }
+
+    /// Tensor i, which was not ready, is, and has this gradient.
+    void mark_ready(std::size_t i, std::span<Element const> gradient) noexcept {
+        if constexpr (Observes) squares_[i] = kernel::squares(gradient.data(), gradient.size());
+        ready_.mark_ready(i);
+    }
+    /// All are ready, and are no longer: calls `observe(group, Σx²)` for each group of buckets, in order.
+    template <class Observe> void end_step(due_buckets const& groups, Observe const& observe) noexcept {
+        if constexpr (Observes) {
+            std::size_t i = 0;
+            for (std::size_t g = 0; g < groups.groups(); ++g) {
+                double sum = 0;
+                for (; i < squares_.size() && groups.group(plan_.tensors[i].bucket) == g; ++i)
+                    sum += squares_[i];
+                observe(g, sum);
+            }
+        }
+        ready_.begin_step();
+    }
+
+  private:
+    plan const& plan_;
+    private_memory memory_;
+    step_ledger ready_;
+    fixed_array<double> squares_; // of each tensor
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_STEP_OWN_GRADIENTS_HPP

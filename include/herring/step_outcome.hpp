@@ -1,0 +1,36 @@
+// herring: what a step did: whether its ranks exchanged.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_STEP_OUTCOME_HPP
+#define HERRING_STEP_OUTCOME_HPP
+
+#include "herring/base/config.hpp"
+
+#include <cstdint>
+
+namespace HERRING_NAMESPACE {
+
+/// What `wait()` says of its step; the same on every rank.
+enum class step : std::uint8_t {
+    exchanged, ///< all of the model is, or was, exchanged
+    partial,   ///< some buckets of it
+    local,     ///< none: each rank goes on by itself
+    skipped    ///< the ranks exchanged, and the update was left out
+};
+
+constexpr char const* to_string(step outcome) noexcept {
+    switch (outcome) {
+    case step::exchanged:
+        return "exchanged";
+    case step::partial:
+        return "partial";
+    case step::local:
+        return "local";
+    case step::skipped:
+        return "skipped";
+    }
+    return "unknown";
+}
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_STEP_OUTCOME_HPP

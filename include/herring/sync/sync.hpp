@@ -1,0 +1,149 @@
+// herring: the concept of sync policies: which steps exchange, bucket by bucket.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SYNC_SYNC_HPP
+#define HERRING_SYNC_SYNC_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/policy.hpp"
+#include "herring/sync/ballot.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace HERRING_NAMESPACE {
+
+/// What a sync policy asks of a reducer, as `static constexpr sync_facts facts{...};`.
+struct sync_facts {
+    /// `observe` is called with the statistics of each bucket's gradient: one pass over it, in `ready`.
+    bool observes = false;
+    /// Ranks vote in each step: one message of 64 bytes a peer.
+    bool votes = false;
+    /// 1: what a step exchanges is fixed when it begins, by the votes of the steps before. 0: its own votes count too.
+    int ahead = 1;
+    /// The ranks' weights are not replaced by their mean, but by a step from where they began, of the optimizer that the policy
+    /// names as `outer`, with the gradient anchor − mean.
+    bool outer = false;
+};
+
+namespace sync {
+struct every_step;
+} // namespace sync
+
+template <class Policy>
+concept sync_states_facts = states_facts<Policy, sync_facts> &&
+                            (Policy::facts.ahead == 0 || Policy::facts.ahead == 1) &&
+                            !requires {
+    Policy::observes;
+}
+&&!requires { Policy::votes; }
+&&!requires { Policy::ahead; };
+template <class Policy>
+concept sync_names_outer = requires {
+    typename Policy::outer;
+};
+template <class Policy>
+concept sync_is_plain =
+    std::is_trivially_copyable_v<Policy> && std::is_nothrow_default_constructible_v<Policy>;
+template <class Policy>
+concept sync_says_what_is_due = requires(Policy const& policy, std::size_t bucket) {
+    { policy.due(bucket) }
+    noexcept->std::same_as<bool>;
+};
+template <class Policy>
+concept sync_takes_what_was_agreed = requires(Policy& policy, sync::ballot const& any) {
+    { policy.agreed(any) }
+    noexcept;
+};
+template <class Policy>
+concept sync_observes = requires(Policy& policy, std::size_t bucket, double squares) {
+    { policy.observe(bucket, squares) }
+    noexcept;
+};
+template <class Policy>
+concept sync_votes = requires(Policy& policy) {
+    { policy.vote() }
+    noexcept->std::same_as<sync::ballot>;
+};
+
+/// Which buckets a step exchanges. An object of a policy is a part of each rank's reducer, and is its state: it is saved and
+/// loaded as bytes.
+///
+/// - `due(bucket)`: whether the step exchanges this bucket. It has to follow from what all ranks know alone: from the
+///   steps that `agreed` counts and from its ballots, never from what `observe` saw.
+/// - `agreed(any)`: once a step, on all ranks: what any rank voted for in it; nothing where ranks do not vote.
+/// - `observe(bucket, squares)`, with `facts.observes`: once a step and bucket, in the order of buckets: Σx² of this rank's
+///   gradient.
+/// - `vote()`, with `facts.votes`: once a step, when all buckets were observed: what this rank wants exchanged.
+/// - `outer`, with `facts.outer`: an optimizer.
+///
+/// A bucket is one of the fusion policy's; the parts of one that was split follow it.
+///
+/// `sync::every_step`, the default, is the model without any of these: each step reduces gradients.
+template <class Policy>
+concept sync_policy = std::same_as<typename Policy::axis, axes::sync> &&
+    (std::same_as<Policy, sync::every_step> ||
+     (sync_states_facts<Policy> && sync_is_plain<Policy> && sync_says_what_is_due<Policy> &&
+      sync_takes_what_was_agreed<Policy> && sync_observes<Policy> == Policy::facts.observes &&
+      sync_votes<Policy> == Policy::facts.votes && sync_names_outer<Policy> == Policy::facts.outer));
+
+template <class Policy> struct check<axes::sync, Policy> {
+    static constexpr int broken = [] {
+        if constexpr (std::is_same_v<Policy, sync::every_step>)
+            return -1;
+        else if constexpr (!sync_states_facts<Policy>)
+            return 0;
+        else
+            return first_broken(
+                {true, sync_is_plain<Policy>, sync_says_what_is_due<Policy>,
+                 sync_takes_what_was_agreed<Policy>, sync_observes<Policy> == Policy::facts.observes,
+                 sync_votes<Policy> == Policy::facts.votes, sync_names_outer<Policy> == Policy::facts.outer});
+    }();
+    static constexpr bool value = broken < 0;
+    static_assert(
+        broken != 0,
+        "[HRG-Y01] sync: needs 'static constexpr herring::sync_facts facts{...}', with ahead 0 or 1; "
+        "a common slip is a constant 'votes' of its own, which nothing reads; write it into "
+        "facts, as in '{.votes = true}'");
+    static_assert(
+        broken != 1,
+        "[HRG-Y02] sync: an object of the policy is its state, which is saved as bytes, so it has to "
+        "be trivially copyable, and constructed without arguments; a common slip is a std::vector, "
+        "one entry a bucket; take an array of sync::ballot::bits entries");
+    static_assert(broken != 2,
+                  "[HRG-Y03] sync: needs 'bool due(std::size_t bucket) const noexcept'; a common slip is to "
+                  "forget const or noexcept; add both");
+    static_assert(
+        broken != 3,
+        "[HRG-Y04] sync: needs 'void agreed(herring::sync::ballot const& any) noexcept', which ends a "
+        "step; a common slip is to forget noexcept, or to leave it out where ranks do not vote; "
+        "count steps in it");
+    static_assert(
+        broken != 4,
+        "[HRG-Y05] sync: 'void observe(std::size_t bucket, double squares) noexcept' and facts.observes "
+        "go together; a common slip is to write one and forget the other; have both, or none");
+    static_assert(
+        broken != 5,
+        "[HRG-Y06] sync: 'herring::sync::ballot vote() noexcept' and facts.votes go together; a common "
+        "slip is to write one and forget the other, or to return bool; have both, or none");
+    static_assert(
+        broken != 6,
+        "[HRG-Y09] sync: 'using outer = <an optimizer>;' and facts.outer go together; a common slip is "
+        "to write one and forget the other; have both, or none");
+};
+
+namespace detail {
+/// Whether there are steps that exchange nothing: replicas have weights of their own then.
+template <class Policy> inline constexpr bool skips_steps = !std::is_same_v<Policy, sync::every_step>;
+
+template <class Policy> constexpr bool ranks_vote() noexcept {
+    if constexpr (skips_steps<Policy>)
+        return Policy::facts.votes;
+    else
+        return false;
+}
+} // namespace detail
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_SYNC_SYNC_HPP

@@ -1,0 +1,26 @@
+// herring: tests of sync/every.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/sync/every.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstddef>
+#include <string>
+
+namespace {
+template <class Policy> std::string due_in(int steps) {
+    Policy policy;
+    std::string result;
+    for (int n = 0; n < steps; ++n) {
+        result += policy.due(0) ? 'x' : '.';
+        policy.agreed({});
+    }
+    return result;
+}
+} // namespace
+
+TEST_CASE("every: the last of k steps exchanges") {
+    CHECK(due_in<herring::sync::every<1>>(4) == "xxxx");
+    CHECK(due_in<herring::sync::every<3>>(8) == "..x..x..");
+    CHECK(sizeof(herring::sync::every<3>) == 8);
+}
