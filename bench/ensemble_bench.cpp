@@ -162,6 +162,9 @@ int flood(options const& set) {
     while (done < set.requests) {
         while (begun < set.requests && begun - done < in_flight && front.submit(input, 60s, begun).accepted())
             ++begun;
+        pollfd ready{front.descriptor(), POLLIN, 0};
+        ::poll(&ready, 1, 1000);
+        front.poll();
         voters::answer answer;
         std::uint64_t cookie = 0;
         while (front.next_done(answer, cookie)) {
@@ -169,9 +172,6 @@ int flood(options const& set) {
             full += answer.outcome() == herring::outcome::full;
             answer = {};
         }
-        pollfd ready{front.descriptor(), POLLIN, 0};
-        ::poll(&ready, 1, 1000);
-        front.poll();
     }
     double const rate = static_cast<double>(set.requests) * 1e9 / static_cast<double>(now_ns() - begin);
     latencies none;
