@@ -90,7 +90,8 @@ int main(int count, char** value) try {
     std::vector<std::vector<std::byte>> rows(set.members, std::vector<std::byte>(bytes));
     std::vector<std::size_t> got(set.members);
     std::vector<std::span<std::byte const>> views(set.members);
-    for (std::size_t m = 0; m < set.members; ++m) views[m] = std::span<std::byte const>(rows[m]).subspan(head);
+    for (std::size_t m = 0; m < set.members; ++m)
+        views[m] = std::span<std::byte const>(rows[m]).subspan(head);
     std::vector<std::byte> request(head + set.request_bytes);
     std::vector<epoll_event> found(set.members);
     latencies result = measure(set, times, [&](std::uint64_t id) -> std::size_t {
@@ -105,7 +106,8 @@ int main(int count, char** value) try {
             check(ready > 0, "rows");
             for (int i = 0; i < ready; ++i) {
                 std::size_t const m = found[static_cast<std::size_t>(i)].data.u64;
-                ssize_t const more = ::recv(sockets[m], rows[m].data() + got[m], bytes - got[m], MSG_DONTWAIT);
+                ssize_t const more =
+                    ::recv(sockets[m], rows[m].data() + got[m], bytes - got[m], MSG_DONTWAIT);
                 check(more > 0, "a row");
                 got[m] += static_cast<std::size_t>(more);
                 in += got[m] == bytes;
