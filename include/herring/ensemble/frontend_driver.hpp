@@ -60,7 +60,9 @@ template <class Waiting, class Engine> class frontend_driver {
         std::int64_t idle_since = engine_.now_ns();
         for (;;) {
             std::int64_t const now = engine_.now_ns();
-            bool const any = engine_.turn(now, engine_.links.any_sockets() || (rounds & 15) == 15);
+            wait_action const action = waiting.next(rounds, now - idle_since, cores_are_shared);
+            bool const looks = engine_.links.any_sockets() || (rounds & 15) == 15;
+            bool const any = engine_.turn(now, looks && action != wait_action::sleep); // which looks by itself
             if (r.decided) break;
             if (any) {
                 rounds = 0;
@@ -68,7 +70,7 @@ template <class Waiting, class Engine> class frontend_driver {
                 if (engine_.lock.is_wanted()) engine_.lock.let_others_in();
                 continue;
             }
-            wait_action const action = waiting.next(rounds++, now - idle_since, cores_are_shared);
+            ++rounds;
             if (action == wait_action::sleep) {
                 sleep();
                 if (r.decided) break;
