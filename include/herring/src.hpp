@@ -20,6 +20,8 @@
 #include "herring/impl/cores.hpp"
 #include "herring/impl/data_sockets.hpp"
 #include "herring/impl/dissemination.hpp"
+#include "herring/impl/door_admission.hpp"
+#include "herring/impl/door_core.hpp"
 #include "herring/impl/engine_state.hpp"
 #include "herring/impl/gather_result.hpp"
 #include "herring/impl/hkdf.hpp"
