@@ -19,6 +19,8 @@
 #include "herring/impl/control.hpp"
 #include "herring/impl/cores.hpp"
 #include "herring/impl/data_sockets.hpp"
+#include "herring/impl/dialler_admission.hpp"
+#include "herring/impl/dialler_core.hpp"
 #include "herring/impl/dissemination.hpp"
 #include "herring/impl/door_admission.hpp"
 #include "herring/impl/door_core.hpp"
