@@ -2,20 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --row names what is measured:
-//   tcp, shared              4 members, one request behind the other; a frontend that sleeps while it waits
-//   tcp_spin, shared_spin    the same with a frontend that polls
-//   shared_bf16, shared_bf16_spin    rows of bf16 (--elements 128256)
-//   shared_top64, shared_top64_spin  rows of the 64 most probable classes (--elements 128256)
+//   tcp, shared              4 members, one request behind the other; frontend and members wait as by default: yield, then sleep
+//   tcp_asleep, shared_asleep    the same with a frontend and members that sleep at once
+//   tcp_spin, shared_spin    with a frontend that polls, and members that sleep at once
+//   shared_bf16, ...         rows of bf16 (--elements 128256), in these three ways
+//   shared_top64, ...        rows of the 64 most probable classes (--elements 128256)
 //   flood                    1,000 requests in flight at members who take 200 us for each
 //   late                     8 members that answer after 5 ms by a timer, 1 % of the time after 500 ms; 6 are enough
 //   busy                     the same with members that are occupied meanwhile
 //   killed, stopped          a member is killed, or stopped for 300 ms every second, under load
 //   idle                     nobody asks: processor time of the frontend and of a member
+//   rules                    what the frontend's rules cost a request, without lanes: a quorum of 3 of 4, nobody is late
 
 #include "ensemble_harness.hpp"
 
 #include <herring/ensemble.hpp>
 #include <herring/quorum/at_least.hpp>
+#include <herring/waiting/adaptive.hpp>
 #include <herring/waiting/block.hpp>
 #include <herring/waiting/spin.hpp>
 #include <herring/wire/top_k.hpp>
@@ -38,7 +41,8 @@ template <class Wire, class Waiting, std::size_t K>
 using ensemble_of =
     herring::ensemble<float, herring::transport::tcp, herring::combine::mean<herring::space::probability>,
                       Wire, herring::quorum::at_least<K>, Waiting>;
-using sleeping = herring::waiting::adaptive;
+using by_default = herring::waiting::adaptive;
+using asleep = herring::waiting::block;
 
 std::string name_of(std::size_t member) { return std::string(1, static_cast<char>('a' + member)); }
 
@@ -89,9 +93,8 @@ std::span<std::byte const> with_id(std::vector<std::byte>& input, std::uint64_t 
 template <class Wire, class Waiting> int in_a_row(options const& set) {
     using voters = ensemble_of<Wire, Waiting, 1>;
     send_times times;
-    // Members share cores with the frontend: where it polls, they sleep as soon as they have nothing to do.
     using members_waiting =
-        std::conditional_t<std::is_same_v<Waiting, sleeping>, sleeping, herring::waiting::block>;
+        std::conditional_t<std::is_same_v<Waiting, herring::waiting::spin>, asleep, Waiting>;
     member_processes const members(set.members, [&](std::size_t m) {
         auto me = make_member<ensemble_of<Wire, members_waiting, 1>>(m, set, times);
         std::vector<float> const row = logits(m, set.elements);
@@ -118,7 +121,7 @@ template <class Wire, class Waiting> int in_a_row(options const& set) {
 /// Requests a second with 1,000 of them in flight, beside what the members do without a frontend: each of them works, and encodes
 /// what comes of it, while the others do so too; the slowest counts, for a request needs all of them.
 int flood(options const& set) {
-    using voters = ensemble_of<herring::wire::as_is, sleeping, 1>;
+    using voters = ensemble_of<herring::wire::as_is, by_default, 1>;
     constexpr std::size_t in_flight = 1000, own_requests = 4000;
     auto const work = [] { std::this_thread::sleep_for(200us); };
     send_times times;
@@ -162,6 +165,9 @@ int flood(options const& set) {
     while (done < set.requests) {
         while (begun < set.requests && begun - done < in_flight && front.submit(input, 60s, begun).accepted())
             ++begun;
+        pollfd ready{front.descriptor(), POLLIN, 0};
+        ::poll(&ready, 1, 1000);
+        front.poll();
         voters::answer answer;
         std::uint64_t cookie = 0;
         while (front.next_done(answer, cookie)) {
@@ -169,9 +175,6 @@ int flood(options const& set) {
             full += answer.outcome() == herring::outcome::full;
             answer = {};
         }
-        pollfd ready{front.descriptor(), POLLIN, 0};
-        ::poll(&ready, 1, 1000);
-        front.poll();
     }
     double const rate = static_cast<double>(set.requests) * 1e9 / static_cast<double>(now_ns() - begin);
     latencies none;
@@ -184,7 +187,7 @@ int flood(options const& set) {
 
 /// A row of `members` that take 5 ms, 1 % of the time a hundred times as long.
 int late(options const& set, bool busy) {
-    using voters = ensemble_of<herring::wire::as_is, sleeping, 6>;
+    using voters = ensemble_of<herring::wire::as_is, by_default, 6>;
     send_times times;
     member_processes const members(set.members, [&](std::size_t m) {
         auto me = make_member<voters>(m, set, times, busy ? 1 : 256);
@@ -197,7 +200,6 @@ int late(options const& set, bool busy) {
         std::vector<waiting_job> waiting;
         auto const answer = [&](typename voters::job& job) {
             std::copy(row.begin(), row.end(), job.row().begin());
-            job.encode();
             if (!job.encode()) throw std::runtime_error("a row cannot be encoded");
             times.sending(m, id_in(job.input()));
             job.send();
@@ -245,7 +247,7 @@ int late(options const& set, bool busy) {
 
 /// How far beyond its deadline a request ends, while a member is killed and restarted, or stopped and continued.
 int disturbed(options const& set, bool stop) {
-    using voters = ensemble_of<herring::wire::as_is, sleeping, 1>;
+    using voters = ensemble_of<herring::wire::as_is, by_default, 1>;
     constexpr auto deadline = 20ms;
     send_times times;
     member_processes const members(set.members, [&](std::size_t m) {
@@ -280,9 +282,9 @@ int disturbed(options const& set, bool stop) {
     return 0;
 }
 
-/// Share of a core that an idle frontend takes over 5 s, and an idle member.
+/// Shares of a core that an idle frontend and an idle member take, over 5 s.
 int idle(options const& set) {
-    using voters = ensemble_of<herring::wire::as_is, sleeping, 1>;
+    using voters = ensemble_of<herring::wire::as_is, by_default, 1>;
     send_times times;
     member_processes const members(set.members, [&](std::size_t m) {
         auto me = make_member<voters>(m, set, times);
@@ -290,17 +292,51 @@ int idle(options const& set) {
     });
     voters::frontend front(options_of(set));
     wait_for_members(front, set, times);
-    auto const cpu_us = [] {
-        rusage use{};
-        ::getrusage(RUSAGE_SELF, &use);
-        return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e6 +
-               static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+    auto const cpu_ns = [](pid_t process) {
+        clockid_t clock{};
+        timespec t{};
+        if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &t) != 0)
+            throw std::runtime_error("there is no clock of a process");
+        return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
     };
-    double const before = cpu_us();
+    pid_t const processes[] = {::getpid(), members.process(0)};
+    double percent[2];
+    for (int i = 0; i < 2; ++i) percent[i] = -cpu_ns(processes[i]);
     std::this_thread::sleep_for(5s);
-    double const percent = (cpu_us() - before) / 5e6 * 100;
+    for (int i = 0; i < 2; ++i) percent[i] = (percent[i] + cpu_ns(processes[i])) / 5e9 * 100;
     latencies none;
-    none.print(set, "herring", (",\"idle_percent_of_a_core\":" + std::to_string(percent)).c_str());
+    none.print(set, "herring",
+               (",\"idle_percent_of_a_core\":" + std::to_string(percent[0]) +
+                ",\"idle_member_percent\":" + std::to_string(percent[1]))
+                   .c_str());
+    return 0;
+}
+
+/// What a request costs in the table of rules: with a quorum, and with none (all are waited for).
+int rules(options const& set) {
+    using namespace herring::detail::ensembles;
+    auto const ns_a_request = [&](std::size_t k) {
+        request_table table({.members = set.members, .k = k});
+        for (std::size_t m = 0; m < set.members; ++m) table.admitted(static_cast<peer_index>(m), 1, 0);
+        std::int64_t const begin = now_ns();
+        for (std::size_t i = 0; i < set.requests; ++i) {
+            std::int64_t const entered = begin + static_cast<std::int64_t>(i) * 2'000'000;
+            auto const b = table.begin({.entered = entered, .deadline = entered + 1'000'000'000}, entered);
+            for (std::size_t m = 0; m < set.members; ++m) // all within the grace
+                (void)table.row(static_cast<peer_index>(m), 1, b.id, static_cast<place_index>(m),
+                                row_check::good, entered + 1'000'000 + static_cast<std::int64_t>(m));
+            slot_index at = no_slot;
+            if (!table.next_decided(at) || table.result(at) != herring::outcome::full)
+                throw std::runtime_error("a request is not decided by its last row");
+            table.release(at, [](peer_index, place_index) {});
+        }
+        return static_cast<double>(now_ns() - begin) / static_cast<double>(set.requests);
+    };
+    double const with = ns_a_request(set.members - 1), without = ns_a_request(set.members);
+    latencies none;
+    none.print(
+        set, "herring",
+        (",\"rules_ns\":" + std::to_string(with) + ",\"rules_all_ns\":" + std::to_string(without)).c_str());
     return 0;
 }
 
@@ -310,16 +346,20 @@ int main(int count, char** value) try {
     using herring::wire::as_is, herring::wire::bf16, herring::waiting::spin;
     using top_64 = herring::wire::top_k<64>;
     options const set(count, value);
-    if (set.row == "tcp" || set.row == "shared") return in_a_row<as_is, sleeping>(set);
+    if (set.row == "tcp" || set.row == "shared") return in_a_row<as_is, by_default>(set);
+    if (set.row == "tcp_asleep" || set.row == "shared_asleep") return in_a_row<as_is, asleep>(set);
     if (set.row == "tcp_spin" || set.row == "shared_spin") return in_a_row<as_is, spin>(set);
-    if (set.row == "shared_bf16") return in_a_row<bf16, sleeping>(set);
+    if (set.row == "shared_bf16") return in_a_row<bf16, by_default>(set);
+    if (set.row == "shared_bf16_asleep") return in_a_row<bf16, asleep>(set);
     if (set.row == "shared_bf16_spin") return in_a_row<bf16, spin>(set);
-    if (set.row == "shared_top64") return in_a_row<top_64, sleeping>(set);
+    if (set.row == "shared_top64") return in_a_row<top_64, by_default>(set);
+    if (set.row == "shared_top64_asleep") return in_a_row<top_64, asleep>(set);
     if (set.row == "shared_top64_spin") return in_a_row<top_64, spin>(set);
     if (set.row == "flood") return flood(set);
     if (set.row == "late" || set.row == "busy") return late(set, set.row == "busy");
     if (set.row == "killed" || set.row == "stopped") return disturbed(set, set.row == "stopped");
     if (set.row == "idle") return idle(set);
+    if (set.row == "rules") return rules(set);
     throw std::runtime_error("there is no row " + set.row);
 } catch (std::exception const& problem) {
     std::fprintf(stderr, "ensemble_bench: %s\n", problem.what());

@@ -6,7 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/cpu_pause.hpp"
 #include "herring/base/futex.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/ensemble/requests_in_flight.hpp"
@@ -60,7 +60,9 @@ template <class Waiting, class Engine> class frontend_driver {
         std::int64_t idle_since = engine_.now_ns();
         for (;;) {
             std::int64_t const now = engine_.now_ns();
-            bool const any = engine_.turn(now, engine_.links.any_sockets() || (rounds & 15) == 15);
+            wait_action const action = waiting.next(rounds, now - idle_since, cores_are_shared);
+            bool const looks = engine_.links.any_sockets() || (rounds & 15) == 15;
+            bool const any = engine_.turn(now, looks && action != wait_action::sleep); // which looks by itself
             if (r.decided) break;
             if (any) {
                 rounds = 0;
@@ -68,7 +70,7 @@ template <class Waiting, class Engine> class frontend_driver {
                 if (engine_.lock.is_wanted()) engine_.lock.let_others_in();
                 continue;
             }
-            wait_action const action = waiting.next(rounds++, now - idle_since, is_oversubscribed());
+            ++rounds;
             if (action == wait_action::sleep) {
                 sleep();
                 if (r.decided) break;
@@ -123,7 +125,7 @@ template <class Waiting, class Engine> class frontend_driver {
             called = r.word.load(std::memory_order_acquire) == in_flight::called;
             std::int64_t const now = engine_.now_ns();
             if (called || now >= until) break;
-            wait_action const action = waiting.next(rounds++, now - begin, true);
+            wait_action const action = waiting.next(rounds++, now - begin, cores_are_shared);
             if (action == wait_action::sleep)
                 futex_wait(r.word, in_flight::asleep, std::chrono::nanoseconds(until - now), false);
             else if (action == wait_action::yield)
@@ -137,15 +139,11 @@ template <class Waiting, class Engine> class frontend_driver {
         if (!called && !r.decided)
             (void)engine_.turn(engine_.now_ns(), true); // who drives is late: has no core
     }
-    bool is_oversubscribed() const noexcept {
-        return static_cast<std::size_t>(cores_) < engine_.links.shared().size() + inside_;
-    }
 
     static constexpr int longest_sleep_ms = 1000;
     static constexpr std::int64_t overtime_ns = 1'000'000;
 
     Engine& engine_;
-    int cores_ = usable_cores();
     request_list waiting_;
     std::size_t inside_ = 0;
 };

@@ -8,6 +8,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/time.hpp"
 #include "herring/ensemble/control_options.hpp"
+#include "herring/ensemble/cores.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/job.hpp"
 #include "herring/ensemble/member_bell.hpp"
@@ -35,7 +36,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE {
 
@@ -92,7 +92,7 @@ class member_core {
             if (is_over() || now >= deadline) return {};
             spent += std::min<clock::duration>(now - last, longest_look);
             last = now;
-            switch (Waiting{}.next(rounds, spent.count(), oversubscribed_)) {
+            switch (Waiting{}.next(rounds, spent.count(), cores_are_shared)) {
             case wait_action::poll:
                 break;
             case wait_action::pause:
@@ -126,18 +126,8 @@ class member_core {
     int descriptor() const noexcept { return bell_.descriptor(); }
     /// False: there is something already, so that a wait could miss it; call `try_next`.
     bool arm() noexcept {
-        if (is_ended()) return false;
         bell_.settle();
-        bool quiet = !inbox_.has_news() && !is_ended();
-        for (auto& each : open_) {
-            if (!each) continue;
-            if (bool const full = each->lane.wants_write(); full != each->watched_for_write) {
-                each->watched_for_write = full;
-                bell_.rewatch(each->lane.descriptor(), full);
-            }
-            quiet = each->lane.try_sleep() && (each->waiting() == 0 || free_.count() == 0) && quiet;
-        }
-        return quiet;
+        return is_quiet() && !is_ended();
     }
 
     /// A row that no frontend asked this member for: each that is connected gets it under the id that it expects. `fill` is
@@ -352,8 +342,21 @@ class member_core {
         } while (to.lane.wants_write() && clock::now() < until);
     }
 
+    // Asks the lanes to ring. False: one has something already, or the dialler.
+    bool is_quiet() noexcept {
+        bool quiet = !inbox_.has_news();
+        for (auto& each : open_) {
+            if (!each) continue;
+            if (bool const full = each->lane.wants_write(); full != each->watched_for_write) {
+                each->watched_for_write = full;
+                bell_.rewatch(each->lane.descriptor(), full);
+            }
+            quiet = each->lane.try_sleep() && (each->waiting() == 0 || free_.count() == 0) && quiet;
+        }
+        return quiet;
+    }
     void sleep(time_point now, time_point until) noexcept {
-        if (arm()) {
+        if (is_quiet()) {
             auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
             bell_.sleep(static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
         }
@@ -410,7 +413,6 @@ class member_core {
     job_counters counters_{};
     std::atomic<bool> stopped_{false};
     bool leaving_ = false;
-    bool oversubscribed_ = ::sysconf(_SC_NPROCESSORS_ONLN) == 1;
     inbox inbox_;
     Dialler<inbox> dialler_; // its thread ends first
 };

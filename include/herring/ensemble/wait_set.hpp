@@ -67,12 +67,15 @@ class wait_set {
         (void)::epoll_ctl(inner_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
     }
 
-    /// The set is ready at `at`, of the monotonic clock; `no_time`: at no time. A wait that is under way ends then, too.
+    /// The set is ready at `at`, of the monotonic clock, at the latest; `no_time`: need not be. A wait that is under way ends then,
+    /// too.
+    ///
+    /// Cost:  a timer that goes off earlier stays as it is: most deadlines are later than the one before, and never come.
     void arm(std::int64_t at) noexcept {
-        if (at == armed_) return;
+        if (at >= armed_) return;
         armed_ = at;
         itimerspec when{};
-        if (at != no_time) when.it_value = timespec_of(std::chrono::nanoseconds(at > 0 ? at : 1));
+        when.it_value = timespec_of(std::chrono::nanoseconds(at > 0 ? at : 1));
         (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
     }
 

@@ -346,25 +346,6 @@ TEST_CASE("dialler: a slow frontend has handshake_time for an attempt") {
     CHECK(says(m.sink.heard.next("disconnected").text, "no answer from"));
 }
 
-TEST_CASE("dialler: pauses grow from the first to the last, each its own share of it") {
-    using ensembles::pause_after;
-    milliseconds before(0);
-    for (unsigned n = 1; n < 40; ++n) {
-        milliseconds const full =
-            std::min(milliseconds(2000), milliseconds(10) * (1 << std::min(n - 1, 10u)));
-        milliseconds const pause = pause_after(n, milliseconds(10), milliseconds(2000), "a/0/x:1");
-        CHECK(pause >= full / 2);
-        CHECK(pause <= full);
-        before = pause;
-    }
-    CHECK(before >= milliseconds(1000));
-    std::size_t differ = 0;
-    for (unsigned n = 1; n < 40; ++n)
-        differ += pause_after(n, milliseconds(10), milliseconds(2000), "a/0/x:1") !=
-                  pause_after(n, milliseconds(10), milliseconds(2000), "b/0/x:1");
-    CHECK(differ > 20);
-}
-
 TEST_CASE("dialler: a name is looked up, and each of its addresses tried") {
     frontend f;
     std::string const port = f.address().substr(f.address().rfind(':'));

@@ -46,9 +46,30 @@ TEST_CASE("ensemble wait_set: a timer of nanoseconds ends a wait, also one that 
     set.arm(1); // the past
     sleeper.join();
     CHECK(found.count == 1);
-    set.arm(wait_set::no_time);
+    set.timer_has_fired();
     set.wait(found, 0);
     CHECK(found.count == 0);
+}
+
+TEST_CASE("ensemble wait_set: a timer that goes off earlier than it need stays as it is, and the next one is "
+          "armed after it") {
+    wait_set set;
+    wait_set::found found;
+    std::int64_t const early = now_ns() + 300'000;
+    set.arm(early);
+    set.arm(early + 3'600'000'000'000);
+    set.arm(wait_set::no_time);
+    set.wait(found, 60'000);
+    CHECK(now_ns() >= early);
+    REQUIRE(found.count == 1);
+    set.timer_has_fired();
+    set.wait(found, 0);
+    CHECK(found.count == 0);
+    std::int64_t const at = now_ns() + 300'000;
+    set.arm(at);
+    set.wait(found, 60'000);
+    CHECK(now_ns() >= at);
+    CHECK(found.count == 1);
 }
 
 TEST_CASE("ensemble wait_set: lanes by their keys, for reading and for writing") {
