@@ -6,7 +6,9 @@
 #include "herring/base/config.hpp"
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/base/time.hpp"
+#include "herring/checkpoint/state_range.hpp"
 #include "herring/device_span.hpp"
+#include "herring/error.hpp"
 #include "herring/layout.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -26,8 +28,10 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -47,6 +51,23 @@ template <class Store, class Trace, class Sharding> struct parts {
 };
 
 struct door; // herring/collectives/: the way of a collective's header into a reducer
+
+template <class Reducer> struct checkpointing; // herring/checkpoint.hpp
+struct no_checkpoints {
+    template <class Reducer> static std::vector<state_range<typename Reducer::element_type>> state(Reducer&);
+    template <class Reducer> static void save(Reducer&, std::string const&, std::span<std::byte const>);
+    template <class Reducer> static std::vector<std::byte> load(Reducer&, std::string const&);
+};
+template <class Reducer> constexpr auto with_checkpoints() noexcept {
+    constexpr bool included = requires { sizeof(checkpointing<Reducer>); };
+    static_assert(included,
+                  "[HRG-C05] state, save, load: need the header of checkpoints; a common slip is to include "
+                  "herring.hpp alone, which leaves the code for files out; include <herring/checkpoint.hpp>");
+    if constexpr (included)
+        return checkpointing<Reducer>();
+    else
+        return no_checkpoints();
+}
 } // namespace detail
 
 /// Reduces the tensors of a layout, step after step, and buffers outside it.
@@ -318,8 +339,7 @@ class basic_reducer
     ///           ends the world.
     template <class Fill> void start(int root, Fill&& fill) requires(updates) {
         detail::call const here(calls_, "start");
-        if (failure const* const why = session_.failed()) throw error(*why);
-        parts_->steps.check_between_steps("start");
+        check_at_rest("start");
         world& ranks = session_.ranks();
         detail::check_root(calls_, "start", root, ranks.size());
         std::byte* const memory = session_.node().memory();
@@ -332,17 +352,7 @@ class basic_reducer
                 detail::announce_and_rethrow(ranks, "start");
             }
         }
-        using share = detail::collective_program::share;
-        status const ended =
-            parts_->collectives.run(session_,
-                                    {.operation = session::template number_of<operations::broadcast>(),
-                                     .name = "start",
-                                     .gives = share::root,
-                                     .takes = share::not_root,
-                                     .root = root},
-                                    memory, memory, plan().elements, detail::deadline_in(default_timeout()));
-        session_.rethrow_of_handlers();
-        ended.value();
+        spread_tensors("start", root);
         training_.start(session_, memory);
         ranks.barrier(); // the node's copy is there before anyone reads it
     }
@@ -350,7 +360,7 @@ class basic_reducer
     /// The weights of tensor i: one copy for all ranks of a node that share memory.
     ///
     /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
-    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start`.
+    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start` or `load`.
     std::span<element const> weights(std::size_t i) requires(updates) {
         (void)parts_->steps.tensor(i); // checks i
         check_started("weights");
@@ -372,6 +382,40 @@ class basic_reducer
         training_.set(session_, values);
     }
 
+    // `herring/checkpoint.hpp` has the next three ([HRG-C05]).
+
+    /// What this rank owns of the weights and of the optimizer's state: together the ranks own every element once. Between steps.
+    ///
+    /// Errors: `bad_state` in the middle of a step, or before `start` or `load`.
+    template <class Self = basic_reducer> std::vector<state_range<element>> state() requires(updates) {
+        return detail::with_checkpoints<Self>().state(static_cast<Self&>(*this));
+    }
+    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of rank 0, in an existing folder
+    /// that all ranks see (docs/checkpoints.md). Collective, between steps. Whenever processes or machines stop, the checkpoint
+    /// that was there is whole, or the new one is.
+    ///
+    /// Cost:   each rank writes what it owns, to the disk.
+    /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
+    /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`, `no_resources`. `bad_state` as
+    ///         of `state`.
+    template <class Self = basic_reducer>
+    void save(std::string const& folder, std::span<std::byte const> bytes = {}) requires(updates) {
+        detail::with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
+    }
+    /// Goes on from a checkpoint, of any number of ranks, nodes and policies: with its weights, state, hyper values and steps, in place
+    /// of `start`. Collective, between steps. Returns the program's bytes.
+    ///
+    /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are unspecified afterwards.
+    /// Cost:   each rank reads the state that it keeps, one rank all weights, which are broadcast.
+    /// Memory: the state twice, while both are there.
+    /// Blocks: as `save`, and as `start`.
+    /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted` names the file and the
+    ///         place; `mismatch` says what the checkpoint has otherwise; `bad_argument`, `no_resources`, `bad_state` in a step.
+    template <class Self = basic_reducer>
+    std::vector<std::byte> load(std::string const& folder) requires(updates) {
+        return detail::with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
+    }
+
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }
     herring::counters counters() const noexcept { return session_.counters(); }
@@ -381,13 +425,35 @@ class basic_reducer
 
   private:
     friend struct detail::door;
+    template <class Reducer> friend struct detail::checkpointing;
 
     std::chrono::milliseconds default_timeout() const noexcept { return session_.default_timeout(); }
 
     void check_started(char const* operation) requires(updates) {
         if (!training_.started()) [[unlikely]]
-            calls_.throw_misuse(errc::bad_state, operation,
-                                {"there are no weights yet; call start(root, fill) on all ranks first"});
+            calls_.throw_misuse(
+                errc::bad_state, operation,
+                {"there are no weights yet; call start(root, fill) or load(folder) on all ranks "
+                 "first"});
+    }
+    void check_at_rest(char const* operation) requires(updates) {
+        if (failure const* const why = session_.failed()) throw error(*why);
+        parts_->steps.check_between_steps(operation);
+    }
+    /// All ranks have the tensors of `root`.
+    void spread_tensors(char const* operation, int root) requires(updates) {
+        using share = detail::collective_program::share;
+        std::byte* const memory = session_.node().memory();
+        status const ended =
+            parts_->collectives.run(session_,
+                                    {.operation = session::template number_of<operations::broadcast>(),
+                                     .name = operation,
+                                     .gives = share::root,
+                                     .takes = share::not_root,
+                                     .root = root},
+                                    memory, memory, plan().elements, detail::deadline_in(default_timeout()));
+        session_.rethrow_of_handlers();
+        ended.value();
     }
     void make_ready(std::size_t i, stream written_in) {
         detail::call const here(calls_, "ready");
