@@ -54,11 +54,13 @@ HERRING_SEPARABLE std::vector<std::byte> read_bytes(folder const& where, file_en
 HERRING_SEPARABLE void check_parts(folder const& where, std::span<file_entry const> parts,
                                    std::span<std::uint64_t const> tensor_elements, state_shape const& shape);
 
-/// Fills the memory from a part, as far as the part has it. After `check_parts`, and for all parts, it is filled.
+/// Fills the memory of arrays [from_array, end_array) from a part, as far as the part has it. After `check_parts`, and for all parts,
+/// all of it is filled.
 ///
 /// Shape: `to`: sorted by tensor and offset, without overlap.
 HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
-                                 std::span<tensor_memory const> to, state_shape const& shape);
+                                 std::span<tensor_memory const> to, state_shape const& shape,
+                                 std::size_t from_array, std::size_t end_array);
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 

@@ -9,11 +9,12 @@
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
-/// The weights and the state of elements [offset, offset + elements) of a tensor. Null: not here.
+/// The weights and the state of elements [offset, offset + elements) of a tensor.
 struct tensor_memory {
     std::size_t tensor = 0, offset = 0, elements = 0;
     std::byte* weights = nullptr;
-    std::byte* state = nullptr; ///< the first number of each element; the others at strides
+    std::byte* state =
+        nullptr; ///< the first number of each element, the others at strides; null: there are none
 
     /// Whether `next` goes on where this one ends, in the tensor and in memory.
     bool is_followed_by(tensor_memory const& next, std::size_t element_bytes) const noexcept {
@@ -32,8 +33,7 @@ struct state_shape {
     /// Array 0 are the weights, array n the n-th numbers of the state.
     constexpr std::size_t arrays() const noexcept { return 1 + states; }
     std::byte* place(tensor_memory const& range, std::size_t array) const noexcept {
-        if (array == 0) return range.weights;
-        return range.state == nullptr ? nullptr : range.state + (array - 1) * stride_bytes;
+        return array == 0 ? range.weights : range.state + (array - 1) * stride_bytes;
     }
 };
 

@@ -232,8 +232,8 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
             for (saved_tensor const& one : found.tensors) elements.push_back(one.elements);
             check_parts(*where, found.parts, elements, kind.shape);
             for (file_entry const& part : found.parts) {
-                if (keeps) read_part(*where, part, weights, kind.shape);
-                if (reads_state) read_part(*where, part, state, kind.shape);
+                if (keeps) read_part(*where, part, weights, kind.shape, 0, 1);
+                if (reads_state) read_part(*where, part, state, kind.shape, 1, kind.shape.arrays());
             }
         }
         if (keeps)

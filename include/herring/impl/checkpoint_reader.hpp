@@ -96,11 +96,12 @@ HERRING_SEPARABLE void check_parts(folder const& where, std::span<file_entry con
 }
 
 HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
-                                 std::span<tensor_memory const> to, state_shape const& shape) {
+                                 std::span<tensor_memory const> to, state_shape const& shape,
+                                 std::size_t from_array, std::size_t end_array) {
     if (to.empty()) return;
     file_reader file(where, part);
-    std::uint64_t at = 0; // of the range, in the data
-    for (std::size_t array = 0; array < shape.arrays(); ++array)
+    std::uint64_t at = part.data_bytes / shape.arrays() * from_array; // of the range, in the data
+    for (std::size_t array = from_array; array < end_array; ++array)
         for (tensor_range const& range : file.table().ranges) {
             std::uint64_t const end = range.offset + range.elements;
             auto one = std::partition_point(to.begin(), to.end(), [&](tensor_memory const& before) {
@@ -109,7 +110,6 @@ HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
             });
             for (; one != to.end() && one->tensor == range.tensor && one->offset < end; ++one) {
                 std::byte* const place = shape.place(*one, array);
-                if (place == nullptr) continue;
                 std::uint64_t const from = std::max<std::uint64_t>(one->offset, range.offset),
                                     till = std::min<std::uint64_t>(one->offset + one->elements, end);
                 file.read(at + (from - range.offset) * shape.element_bytes,

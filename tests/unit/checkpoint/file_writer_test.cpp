@@ -144,17 +144,20 @@ TEST_CASE("file_reader: parts of a model, cut in one way and read in another") {
     for (std::size_t at = 0; at < 40'000; at += 7'777)
         to.push_back(piece(0, at, std::min<std::size_t>(7'777, 40'000 - at), read_weights, read_state));
     to.push_back(piece(1, 0, 3, read_weights, read_state));
-    for (file_entry const& part : parts) checkpoints::read_part(where, part, to, shape);
+    for (file_entry const& part : parts) checkpoints::read_part(where, part, to, shape, 0, 3);
     CHECK(read_weights == weights);
     CHECK(read_state == state);
 
-    SUBCASE("weights alone, or state alone, where the other has no place") {
+    SUBCASE("weights alone, and then state alone") {
         std::ranges::fill(read_weights, 0u);
         std::ranges::fill(read_state, 0u);
-        for (tensor_memory& one : to) one.state = nullptr;
-        for (file_entry const& part : parts) checkpoints::read_part(where, part, to, shape);
+        for (file_entry const& part : parts) checkpoints::read_part(where, part, to, shape, 0, 1);
         CHECK(read_weights == weights);
         CHECK(std::ranges::count(read_state, 0u) == 80'006);
+        std::ranges::fill(read_weights, 0u);
+        for (file_entry const& part : parts) checkpoints::read_part(where, part, to, shape, 1, 3);
+        CHECK(std::ranges::count(read_weights, 0u) == 40'003);
+        CHECK(read_state == state);
     }
     SUBCASE("parts that are not the whole, not once, or of another shape") {
         auto const said = [&](std::vector<file_entry> const& of, std::vector<std::uint64_t> const& tensors,
