@@ -250,6 +250,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
 
   private:
     friend struct detail::door;
+    template <class Reducer> friend struct detail::checkpointing;
     friend class detail::all_reduce_calls<Pack>;
     friend class detail::training_calls<Pack>;
     friend class basic_lazy_reducer<Pack>;

@@ -14,6 +14,12 @@
 
 #include "herring/impl/agreement.hpp"
 #include "herring/impl/calls.hpp"
+#include "herring/impl/checkpoint.hpp"
+#include "herring/impl/checkpoint_folder.hpp"
+#include "herring/impl/checkpoint_manifest.hpp"
+#include "herring/impl/checkpoint_reader.hpp"
+#include "herring/impl/checkpoint_table.hpp"
+#include "herring/impl/checkpoint_writer.hpp"
 #include "herring/impl/collective.hpp"
 #include "herring/impl/command.hpp"
 #include "herring/impl/construction.hpp"

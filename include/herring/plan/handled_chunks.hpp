@@ -4,8 +4,10 @@
 #define HERRING_PLAN_HANDLED_CHUNKS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/ids.hpp"
 #include "herring/plan/plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,7 +23,8 @@ class handled_chunks {
   public:
     handled_chunks() = default;
     /// `own`: the chunks of a shard that the rank handles; `server`: that its node is.
-    handled_chunks(plan const& of, chunk_stream own, server_id server) : own_(own), first_(of.shards.size()) {
+    handled_chunks(plan const& of, chunk_stream own, server_id server)
+        : own_(own), server_(server), first_(of.shards.size()) {
         for (bucket const& b : of.buckets)
             for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
                 first_[s] = elements_;
@@ -35,6 +38,28 @@ class handled_chunks {
 
     /// Places in all.
     std::size_t elements() const noexcept { return elements_; }
+
+    /// Calls `with(bucket number, offset, elements, place)` for each of the chunks, in the order of the plan.
+    template <class With> void for_each(plan const& of, With const& with) const {
+        for (std::size_t n = 0; n < of.buckets.size(); ++n) {
+            bucket const& b = of.buckets[n];
+            for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
+                shard const& one = of.shards[s];
+                if (b.path == route::two_hop && one.server != server_) continue;
+                bool const whole = b.path == route::mailbox;
+                std::size_t const chunk = whole ? one.elements : one.chunk_elements;
+                for (std::size_t at = whole ? 0 : own_.first * chunk, place = first_[s]; at < one.elements;
+                     at += own_.stride * chunk, place += chunk)
+                    with(n, one.offset + at, std::min(chunk, one.elements - at), place);
+            }
+        }
+    }
+
+    /// Whether this rank is the lowest, node by node, of those that combine its chunks of a bucket of this route.
+    bool is_lowest(route by) const noexcept {
+        if (by == route::two_hop || by == route::local) return true; // nobody else does
+        return server_.value == 0 && (by != route::mailbox || own_.first == 0);
+    }
 
     /// The place of element `offset` of a bucket, which begins a chunk of the rank's, or by mailbox the bucket.
     std::size_t place(plan const& of, std::size_t bucket_number, std::size_t offset) const noexcept {
@@ -52,6 +77,7 @@ class handled_chunks {
 
   private:
     chunk_stream own_;
+    server_id server_;
     std::vector<std::size_t> first_; // shard → place of the rank's first chunk of it
     std::size_t elements_ = 0;
 };

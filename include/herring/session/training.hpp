@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
+#include "herring/base/private_memory.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/step/piece.hpp"
@@ -30,6 +31,7 @@ requires(optimizes<Optimizer>) //
     using hyper = typename Optimizer::hyper;
 
     hyper const& values() const noexcept { return values_; }
+    std::uint64_t steps() const noexcept { return steps_; }
     bool started() const noexcept { return started_; }
 
     template <class Session> void set(Session& session, hyper const& values) noexcept {
@@ -42,8 +44,28 @@ requires(optimizes<Optimizer>) //
         prepare(session);
     }
     /// The weights are what lies in `from`, as the plan places tensors; the state is 0, and no step was taken.
-    // Every rank writes what it alone reads, and one the node's copy.
     template <class Session> void start(Session& session, std::byte const* from) noexcept {
+        place_weights(session, from);
+        restart(session);
+    }
+    /// The weights are where they belong; the state is 0, and no step was taken.
+    template <class Session> void restart(Session& session) noexcept {
+        session.optimising().clear_state();
+        go_on(session, 0);
+    }
+    /// The same after `steps` steps, with the state that they left and other hyper values.
+    template <class Session>
+    void resume(Session& session, std::byte const* from, private_memory& state, hyper const& values,
+                std::uint64_t steps) noexcept {
+        place_weights(session, from);
+        session.optimising().exchange_state(state);
+        values_ = values;
+        go_on(session, steps);
+    }
+
+  private:
+    // Every rank writes what it alone reads, and one the node's copy.
+    template <class Session> void place_weights(Session& session, std::byte const* from) noexcept {
         plan const& of = session.plan();
         for (std::size_t b = 0; b < of.buckets.size(); ++b) {
             bucket const& one = of.buckets[b];
@@ -51,17 +73,12 @@ requires(optimizes<Optimizer>) //
                 std::memcpy(session.weights_of_bucket(b), from + one.offset * of.element_bytes,
                             one.elements * of.element_bytes);
         }
-        restart(session);
     }
-    /// The weights are where they belong; the state is 0, and no step was taken.
-    template <class Session> void restart(Session& session) noexcept {
-        session.optimising().clear_state();
-        steps_ = 0;
+    template <class Session> void go_on(Session& session, std::uint64_t steps) noexcept {
+        steps_ = steps;
         started_ = true;
         prepare(session);
     }
-
-  private:
     template <class Session> void prepare(Session& session) noexcept {
         session.optimising().prepare(values_, steps_ + 1);
         digest sum(0x6879'7065'72u);

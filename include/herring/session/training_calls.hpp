@@ -4,6 +4,7 @@
 #define HERRING_SESSION_TRAINING_CALLS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/checkpoint/state_range.hpp"
 #include "herring/error.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
@@ -16,8 +17,27 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace HERRING_NAMESPACE::detail {
+
+template <class Reducer> struct checkpointing; // herring/checkpoint.hpp
+struct no_checkpoints {
+    template <class Reducer> static std::vector<state_range<typename Reducer::element_type>> state(Reducer&);
+    template <class Reducer> static void save(Reducer&, std::string const&, std::span<std::byte const>);
+    template <class Reducer> static std::vector<std::byte> load(Reducer&, std::string const&);
+};
+template <class Reducer> constexpr auto with_checkpoints() noexcept {
+    constexpr bool included = requires { sizeof(checkpointing<Reducer>); };
+    static_assert(included,
+                  "[HRG-C06] state, save, load: need the header of checkpoints; a common slip is to include "
+                  "herring.hpp alone, which leaves the code for files out; include <herring/checkpoint.hpp>");
+    if constexpr (included)
+        return checkpointing<Reducer>();
+    else
+        return no_checkpoints();
+}
 
 /// A base of `basic_reducer<Pack>`, of which it is a friend: what a program calls where the pack names an optimizer. `wait()`
 /// leaves the updated weights then, and tensors have no result.
@@ -46,8 +66,7 @@ requires(optimizes<typename Pack::optimizer>) //
     template <class Fill> void start(int root, Fill&& fill) {
         auto& of = reducer();
         call const here(of.calls_, "start");
-        if (failure const* const why = of.session_.failed()) throw error(*why);
-        of.parts_->steps.check_between_steps("start");
+        check_at_rest("start");
         world& ranks = of.session_.ranks();
         check_root(of.calls_, "start", root, ranks.topology());
         std::byte* const memory = of.session_.node().memory();
@@ -60,9 +79,7 @@ requires(optimizes<typename Pack::optimizer>) //
                 announce_and_rethrow(ranks, "start");
             }
         }
-        status const ended = spread_weights(root, memory, deadline_in(of.default_timeout()));
-        of.session_.rethrow_of_handlers();
-        ended.value();
+        spread_tensors("start", root);
         training_.start(of.session_, memory);
         ranks.barrier(); // the node's copy is there before anyone reads it
     }
@@ -70,7 +87,7 @@ requires(optimizes<typename Pack::optimizer>) //
     /// The weights of tensor i: one copy for all ranks of a node that share memory.
     ///
     /// Lifetime: the reducer's. Not to be read between `ready(i)` and the end of `wait()`: an update may be under way.
-    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start`.
+    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start` or `load`.
     std::span<element const> weights(std::size_t i) {
         auto& of = reducer();
         (void)of.parts_->steps.tensor(i); // checks i
@@ -94,6 +111,39 @@ requires(optimizes<typename Pack::optimizer>) //
         training_.set(of.session_, values);
     }
 
+    // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
+
+    /// What this rank owns of the weights and of the optimizer's state: together the ranks own every element once. Between steps.
+    ///
+    /// Errors: `bad_state` in the middle of a step, or before `start` or `load`.
+    template <class Self = basic_reducer<Pack>> std::vector<state_range<element>> state() {
+        return with_checkpoints<Self>().state(static_cast<Self&>(*this));
+    }
+    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of rank 0, in an existing folder
+    /// that all ranks see (docs/checkpoints.md). Collective, between steps. Whenever processes or machines stop, the checkpoint
+    /// that was there is whole, or the new one is.
+    ///
+    /// Cost:   each rank writes what it owns, to the disk.
+    /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
+    /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`, `no_resources`. `bad_state` as
+    ///         of `state`.
+    template <class Self = basic_reducer<Pack>>
+    void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
+        with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
+    }
+    /// Goes on from a checkpoint, of any number of ranks, nodes and policies: with its weights, state, hyper values and steps, in place
+    /// of `start`. Collective, between steps. Returns the program's bytes.
+    ///
+    /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are unspecified afterwards.
+    /// Cost:   each rank reads the state that it keeps, one rank all weights, which are broadcast.
+    /// Memory: the state twice, while both are there.
+    /// Blocks: as `save`, and as `start`.
+    /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted` names the file and the
+    ///         place; `mismatch` says what the checkpoint has otherwise; `bad_argument`, `no_resources`, `bad_state` in a step.
+    template <class Self = basic_reducer<Pack>> std::vector<std::byte> load(std::string const& folder) {
+        return with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
+    }
+
   protected:
     /// The session is connected.
     void begin_training() noexcept { training_.set(reducer().session_, {}); }
@@ -101,14 +151,28 @@ requires(optimizes<typename Pack::optimizer>) //
         if (!training_.started()) [[unlikely]]
             reducer().calls_.throw_misuse(
                 errc::bad_state, operation,
-                {"there are no weights yet; call start(root, fill) on all ranks first"});
+                {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
     }
     /// The step is over, and has updated the weights.
     void end_training_step() noexcept { training_.end_step(reducer().session_); }
 
   private:
-    // What lies in the root's tensors, to those of all ranks.
-    status spread_weights(int root, std::byte* memory, time_point deadline) {
+    template <class Reducer> friend struct checkpointing;
+
+    void check_at_rest(char const* operation) {
+        auto& of = reducer();
+        if (failure const* const why = of.session_.failed()) throw error(*why);
+        of.parts_->steps.check_between_steps(operation);
+    }
+    /// All ranks have the tensors of `root`.
+    void spread_tensors(char const* operation, int root) {
+        auto& of = reducer();
+        status const ended =
+            spread(operation, root, of.session_.node().memory(), deadline_in(of.default_timeout()));
+        of.session_.rethrow_of_handlers();
+        ended.value();
+    }
+    status spread(char const* operation, int root, std::byte* memory, time_point deadline) {
         using share = collective_program::share;
         auto& of = reducer();
         std::uint8_t const broadcast = session<Pack>::template number_of<operations::broadcast>();
@@ -122,7 +186,7 @@ requires(optimizes<typename Pack::optimizer>) //
             }
         return of.parts_->collectives.run(of.session_,
                                           {.operation = broadcast,
-                                           .name = "start",
+                                           .name = operation,
                                            .gives = share::root,
                                            .takes = share::not_root,
                                            .root = root},

@@ -55,6 +55,20 @@ std::size_t mark(herring::plan const& of, handled_chunks const& chunks, herring:
     return combined;
 }
 
+/// What for_each says are the chunks that `mark` goes through, at the same places; adds up who is the lowest of each element.
+void count_lowest(herring::plan const& of, handled_chunks const& chunks, std::size_t combined,
+                  std::vector<int>& lowest) {
+    std::size_t seen = 0;
+    chunks.for_each(of, [&](std::size_t bucket, std::size_t offset, std::size_t elements, std::size_t place) {
+        CHECK(place == chunks.place(of, bucket, offset));
+        seen += elements;
+        if (!chunks.is_lowest(of.buckets[bucket].path)) return;
+        std::size_t const begin = of.buckets[bucket].offset + offset;
+        for (std::size_t i = begin; i < begin + elements; ++i) ++lowest[i];
+    });
+    CHECK(seen == combined);
+}
+
 template <class Sharding> void holds(std::vector<int> const& nodes) {
     herring::topology const where(nodes);
     herring::plan const of = plan_for<Sharding>(where);
@@ -64,6 +78,7 @@ template <class Sharding> void holds(std::vector<int> const& nodes) {
     for (herring::bucket const& b : of.buckets)
         two_hops_alone =
             two_hops_alone && (b.path == herring::route::two_hop || b.path == herring::route::local);
+    std::vector<int> lowest(of.elements, 0);
     for (int rank = 0; rank < where.size(); ++rank) {
         int const node = where.node(rank);
         herring::chunk_stream const own{static_cast<std::uint32_t>(where.local_rank(rank)),
@@ -75,7 +90,9 @@ template <class Sharding> void holds(std::vector<int> const& nodes) {
         CHECK(std::ranges::none_of(room, [](int times) { return times > 1; })); // no place is of two chunks
         CHECK(combined <= chunks.elements());
         all += combined;
+        count_lowest(of, chunks, combined, lowest);
     }
+    CHECK(std::ranges::all_of(lowest, [](int ranks) { return ranks == 1; }));
     CHECK(all >= model); // nobody's chunk is without a place
     if (two_hops_alone) CHECK(all == model);
 }

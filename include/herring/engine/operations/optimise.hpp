@@ -86,8 +86,18 @@ template <class Element, class Update, class Optimizer> class optimise {
         plan_ = &of;
         tensors_ = &tensors;
         chunks_ = detail::handled_chunks(of, state_.who.own_chunks(), state_.who.server);
-        memory_ = detail::private_memory(chunks_.elements() * states * sizeof(Element), state_.who.rank);
+        memory_ = new_state();
     }
+    /// What the state belongs to; number n of the element at a place lies n times `handled().elements()` behind the first one.
+    detail::handled_chunks const& handled() const noexcept { return chunks_; }
+    std::byte* state() const noexcept { return memory_.data(); }
+    /// Memory for another state, and its exchange with the one in use.
+    ///
+    /// Errors: `no_resources`.
+    HERRING_SETUP detail::private_memory new_state() const {
+        return {chunks_.elements() * states * sizeof(Element), state_.who.rank};
+    }
+    void exchange_state(detail::private_memory& other) noexcept { std::swap(memory_, other); }
     void clear_state() noexcept {
         std::span<std::byte> const all = memory_.bytes();
         if (!all.empty()) std::memset(all.data(), 0, all.size());

@@ -1,0 +1,42 @@
+// herring: where weights and an optimizer's state lie in memory, range by range.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CHECKPOINT_TENSOR_MEMORY_HPP
+#define HERRING_CHECKPOINT_TENSOR_MEMORY_HPP
+
+#include "herring/base/config.hpp"
+
+#include <cstddef>
+
+namespace HERRING_NAMESPACE::detail::checkpoints {
+
+/// The weights and the state of elements [offset, offset + elements) of a tensor.
+struct tensor_memory {
+    std::size_t tensor = 0, offset = 0, elements = 0;
+    std::byte* weights = nullptr;
+    std::byte* state =
+        nullptr; ///< the first number of each element, the others at strides; null: there are none
+
+    /// Whether `next` goes on where this one ends, in the tensor and in memory.
+    bool is_followed_by(tensor_memory const& next, std::size_t element_bytes) const noexcept {
+        std::size_t const bytes = elements * element_bytes;
+        return next.tensor == tensor && next.offset == offset + elements && next.weights == weights + bytes &&
+               (state == nullptr || next.state == state + bytes);
+    }
+};
+
+/// What is kept of each weight.
+struct state_shape {
+    std::size_t element_bytes = 0; ///< of a weight, and of a number of state
+    std::size_t states = 0;        ///< numbers that are kept of each weight
+    std::size_t stride_bytes = 0;  ///< from the first number of an element to the second one, and so on
+
+    /// Array 0 are the weights, array n the n-th numbers of the state.
+    constexpr std::size_t arrays() const noexcept { return 1 + states; }
+    std::byte* place(tensor_memory const& range, std::size_t array) const noexcept {
+        return array == 0 ? range.weights : range.state + (array - 1) * stride_bytes;
+    }
+};
+
+} // namespace HERRING_NAMESPACE::detail::checkpoints
+
+#endif // HERRING_CHECKPOINT_TENSOR_MEMORY_HPP

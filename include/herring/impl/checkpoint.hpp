@@ -1,0 +1,250 @@
+// herring: saves and loads a checkpoint, together with all ranks.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_CHECKPOINT_HPP
+#define HERRING_IMPL_CHECKPOINT_HPP
+
+#include "herring/base/byte_buffer.hpp"
+#include "herring/base/config.hpp"
+#include "herring/checkpoint/file_reader.hpp"
+#include "herring/checkpoint/file_writer.hpp"
+#include "herring/checkpoint/folder.hpp"
+#include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/control/all_or_none.hpp"
+#include "herring/control/wire/codec.hpp"
+#include "herring/error.hpp"
+#include "herring/gather_result.hpp"
+#include "herring/layout.hpp"
+#include "herring/session/checkpoint.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+namespace checkpoints {
+
+inline constexpr std::string_view user_section = "user";
+
+/// One call of all ranks.
+class collective_call {
+  public:
+    collective_call(world& ranks, char const* operation, checkpoint_kind const& kind)
+        : ranks_(ranks), operation_(operation),
+          timeout_(ranks.default_timeout() +
+                   std::chrono::seconds(kind.tensors.elements() * kind.shape.arrays() *
+                                        kind.shape.element_bytes / (std::size_t{16} << 20))) {}
+
+    /// The lowest rank that owns anything; 0 where there is nothing to own.
+    int keeper(bool owns) {
+        byte_buffer mine;
+        wire::append(mine, operation_);
+        wire::append<std::uint8_t>(mine, owns);
+        gather_result const all = ranks_.all_gather(mine, timeout_);
+        int lowest = ranks_.size();
+        for (int r = 0; r < ranks_.size(); ++r) {
+            wire::reader in{all[static_cast<std::size_t>(r)]};
+            bool const same = in.text(std::string_view(operation_).size()) == operation_;
+            bool const theirs = in.number<std::uint8_t>() != 0;
+            if (!same || !in.done())
+                throw error(
+                    errc::mismatch, ranks_.rank(), r, operation_,
+                    "it is in another collective; let every rank make the same calls in the same order");
+            if (theirs) lowest = std::min(lowest, r);
+        }
+        return lowest < ranks_.size() ? lowest : 0;
+    }
+
+    /// Each rank does its part, and has the bytes that the others make of theirs, once all have succeeded.
+    template <class Part> given_by_all agreed(Part&& part) {
+        byte_buffer mine;
+        failure how = failure_of(ranks_.rank(), operation_, [&] { mine = part(); });
+        how.peer = ranks_.rank(); // so that it has one code on all ranks, and names this one
+        return all_or_none(ranks_.rank(), operation_, how, mine, [&](std::span<std::byte const> bytes) {
+            return ranks_.all_gather(bytes, timeout_);
+        });
+    }
+
+    /// The bytes that `from` has, on all ranks.
+    std::vector<std::byte> shared(int from, std::span<std::byte const> bytes) {
+        constexpr std::size_t piece = std::size_t{16} << 20; // of a control message
+        std::vector<std::byte> all;
+        for (std::size_t at = 0;; at += piece) {
+            std::span<std::byte const> mine;
+            if (ranks_.rank() == from) mine = bytes.subspan(at, std::min(piece, bytes.size() - at));
+            gather_result const given = ranks_.all_gather(mine, timeout_);
+            std::span<std::byte const> const next = given[static_cast<std::size_t>(from)];
+            all.insert(all.end(), next.begin(), next.end());
+            if (next.size() < piece) return all;
+        }
+    }
+
+  private:
+    world& ranks_;
+    char const* operation_;
+    std::chrono::milliseconds timeout_;
+};
+
+HERRING_SETUP inline byte_buffer write_entry(file_entry const& of) {
+    byte_buffer out;
+    wire::append<std::uint64_t>(out, of.data_bytes);
+    wire::append<std::uint64_t>(out, of.table_bytes);
+    wire::append<std::uint32_t>(out, of.table_crc);
+    return out;
+}
+
+HERRING_SETUP inline std::vector<saved_tensor> saved_tensors(layout const& of) {
+    std::vector<saved_tensor> all;
+    for (tensor_spec const& one : of) all.push_back({one.name, one.elements, 0});
+    return all;
+}
+
+/// Throws what a checkpoint has otherwise than the reducer that is to load it.
+HERRING_SETUP inline void check_fits(folder const& where, manifest const& found,
+                                     checkpoint_kind const& kind) {
+    auto const differs = [&](std::initializer_list<text_part> text) {
+        where.fail(errc::mismatch, manifest::name, text);
+    };
+    if (found.element != kind.element)
+        differs({"the checkpoint is of ", found.element, ", this reducer of ", kind.element});
+    if (found.optimizer != kind.optimizer || found.states != kind.shape.states)
+        differs({"the checkpoint is of optimizer '", found.optimizer, "' with ", found.states,
+                 " states, this reducer has '", kind.optimizer, "' with ", kind.shape.states});
+    if (found.groups.size() != 1 || found.groups[0].size() != kind.hyper_values)
+        differs({"the hyper values of the checkpoint are not those of the optimizer '", kind.optimizer, "'"});
+    std::vector<saved_tensor> const due = saved_tensors(kind.tensors);
+    if (found.tensors.size() != due.size())
+        differs(
+            {"the checkpoint has ", found.tensors.size(), " tensors, this reducer's layout ", due.size()});
+    for (std::size_t i = 0; i < due.size(); ++i)
+        if (found.tensors[i] != due[i])
+            differs({"tensor ", i, " of the checkpoint is '", found.tensors[i].name, "' with ",
+                     found.tensors[i].elements, " elements in group ", found.tensors[i].group,
+                     "; in this reducer's layout it is '", due[i].name, "' with ", due[i].elements,
+                     " in group ", due[i].group});
+}
+
+} // namespace checkpoints
+
+HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
+                                       training_values const& values,
+                                       std::span<checkpoints::tensor_memory const> owned,
+                                       std::span<std::byte const> user) {
+    using namespace checkpoints;
+    collective_call all(ranks, "save", kind);
+    int const keeper = all.keeper(!owned.empty());
+    bool const keeps = ranks.rank() == keeper;
+    std::optional<folder> where;
+    std::uint64_t generation = 0;
+    auto const name_of = [&](std::string_view what) { return file_name(values.steps, generation, what); };
+    given_by_all const prepared = all.agreed([&] {
+        byte_buffer mine;
+        if (keeps || !owned.empty()) where.emplace(path, ranks.rank(), "save");
+        if (keeps) wire::append<std::uint64_t>(mine, tidy(*where) + 1);
+        return mine;
+    });
+    generation = wire::reader{prepared[static_cast<std::size_t>(keeper)]}.number<std::uint64_t>();
+    std::vector<std::byte> of_rank_0;
+    if (keeper != 0) {
+        of_rank_0 = all.shared(0, user);
+        user = of_rank_0;
+    }
+    try {
+        given_by_all const written = all.agreed([&] {
+            if (owned.empty()) return byte_buffer();
+            return write_entry(write_part(*where, name_of(std::to_string(ranks.rank())), owned, kind.shape));
+        });
+        (void)all.agreed([&] {
+            if (!keeps) return byte_buffer();
+            manifest ready{.generation = generation,
+                           .steps = values.steps,
+                           .element = std::string(kind.element),
+                           .optimizer = std::string(kind.optimizer),
+                           .states = kind.shape.states,
+                           .groups = values.groups,
+                           .tensors = saved_tensors(kind.tensors)};
+            for (std::size_t r = 0; r < written.size(); ++r) {
+                wire::reader in{written[r]};
+                if (in.rest.empty()) continue;
+                file_entry part{.name = name_of(std::to_string(r))};
+                part.data_bytes = in.number<std::uint64_t>();
+                part.table_bytes = in.number<std::uint64_t>();
+                part.table_crc = in.number<std::uint32_t>();
+                descriptor const seen = where->open(part.name);
+                if (seen.get() < 0 || where->size(seen, part.name) != part.data_bytes + part.table_bytes)
+                    where->fail(errc::bad_argument, part.name,
+                                {"rank ", r, " has written it, and rank ", ranks.rank(),
+                                 " does not see it: all ranks have to save into one folder that they share"});
+                ready.parts.push_back(std::move(part));
+            }
+            ready.sections.push_back(
+                {std::string(user_section), write_bytes(*where, name_of(user_section), user)});
+            publish(*where, ready);
+            (void)tidy(*where);
+            return byte_buffer();
+        });
+    } catch (...) {
+        if (keeps) (void)failure_of(ranks.rank(), "save", [&] { (void)tidy(*where, generation); });
+        throw;
+    }
+}
+
+HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,
+                                                    checkpoint_kind const& kind, bool owns,
+                                                    failure const& so_far,
+                                                    std::span<checkpoints::tensor_memory const> weights,
+                                                    std::span<checkpoints::tensor_memory const> state) {
+    using namespace checkpoints;
+    collective_call all(ranks, "load", kind);
+    int const keeper = all.keeper(owns);
+    bool const keeps = ranks.rank() == keeper, reads_state = kind.shape.states > 0 && !state.empty();
+    std::optional<folder> where;
+    manifest found;
+    (void)all.agreed([&] {
+        status(so_far).value();
+        if (keeps || reads_state) where.emplace(path, ranks.rank(), "load");
+        if (keeps) {
+            std::optional<manifest> there = find_manifest(*where);
+            if (!there) where->fail(errc::bad_argument, manifest::name, {"there is no checkpoint"});
+            check_fits(*where, *there, kind);
+            found = std::move(*there);
+        }
+        return byte_buffer();
+    });
+    // One rank's, so that all read the same one, also while another world saves into the folder.
+    std::string const text = keeps ? write_manifest(found) : std::string();
+    std::vector<std::byte> const shown = all.shared(keeper, std::as_bytes(std::span(text)));
+    (void)read_manifest({reinterpret_cast<char const*>(shown.data()), shown.size()}, found);
+
+    loaded_checkpoint loaded{{found.steps, found.groups}, {}, keeper};
+    (void)all.agreed([&] {
+        if (keeps || reads_state) {
+            std::vector<std::uint64_t> elements;
+            for (saved_tensor const& one : found.tensors) elements.push_back(one.elements);
+            check_parts(*where, found.parts, elements, kind.shape);
+            for (file_entry const& part : found.parts) {
+                if (keeps) read_part(*where, part, weights, kind.shape, 0, 1);
+                if (reads_state) read_part(*where, part, state, kind.shape, 1, kind.shape.arrays());
+            }
+        }
+        if (keeps)
+            for (section const& one : found.sections)
+                if (one.name == user_section) loaded.user = read_bytes(*where, one.file);
+        return byte_buffer();
+    });
+    loaded.user = all.shared(keeper, loaded.user);
+    return loaded;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_CHECKPOINT_HPP

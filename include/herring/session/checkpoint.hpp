@@ -1,0 +1,73 @@
+// herring: saves and loads a checkpoint, together with all ranks: who writes what, and that all agree on how it went.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SESSION_CHECKPOINT_HPP
+#define HERRING_SESSION_CHECKPOINT_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/error.hpp"
+#include "herring/layout.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a reducer has to have in common with a checkpoint.
+///
+/// Lifetime: refers to the layout.
+struct checkpoint_kind {
+    std::string_view element, optimizer;
+    std::size_t hyper_values; ///< of a group
+    layout const& tensors;
+    checkpoints::state_shape shape;
+};
+
+/// What all ranks have alike.
+struct training_values {
+    std::uint64_t steps = 0;
+    std::vector<std::vector<double>> groups; ///< hyper values
+};
+
+/// Collective: `owned` of all ranks are, together, every element of the layout once. The keeper, which is the lowest rank that owns
+/// anything, prepares the folder and publishes; every owner writes a file. `user`: rank 0's are saved.
+///
+/// Blocks: until the slowest owner has written its file, at most `default_timeout()` and a second for 16 MiB of the checkpoint.
+/// Errors: where a rank fails, all throw its failure, and the checkpoint that was there is in force; but where the disk refuses the
+///         very last call, either may be.
+HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
+                                       training_values const& values,
+                                       std::span<checkpoints::tensor_memory const> owned,
+                                       std::span<std::byte const> user);
+
+struct loaded_checkpoint {
+    training_values values;
+    std::vector<std::byte> user; ///< as rank 0 gave them to `save`
+    int keeper = 0;              ///< has the weights
+};
+
+/// Collective: reads the state that this rank needs, on every rank, and all weights on the keeper. Returns once all ranks have what
+/// they need, and every byte of the checkpoint was compared with its checksum.
+///
+/// Shape:  `weights`, `state`: sorted; of the whole layout, and what the rank keeps. `owns`: as of `save_checkpoint`; `so_far`: how this
+///         rank's preparation went.
+/// Blocks: as `save_checkpoint`.
+/// Errors: where a rank fails, all throw its failure. The memory of `weights` and `state` is unspecified then.
+HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,
+                                                    checkpoint_kind const& kind, bool owns,
+                                                    failure const& so_far,
+                                                    std::span<checkpoints::tensor_memory const> weights,
+                                                    std::span<checkpoints::tensor_memory const> state);
+
+} // namespace HERRING_NAMESPACE::detail
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/checkpoint.hpp"
+#endif
+
+#endif // HERRING_SESSION_CHECKPOINT_HPP

@@ -1,0 +1,109 @@
+// herring: where a rank has weights and optimizer state, as ranges of tensors: what checkpoints are made of.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_SESSION_TRAINING_MEMORY_HPP
+#define HERRING_SESSION_TRAINING_MEMORY_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/private_memory.hpp"
+#include "herring/checkpoint/state_range.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/element.hpp"
+#include "herring/plan/memory_map.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/session/checkpoint.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// What a pack's checkpoints have in common.
+template <class Pack, class Session> checkpoint_kind checkpoint_kind_of(Session& session) noexcept {
+    using optimizer = typename Pack::optimizer;
+    std::size_t const bytes = session.plan().element_bytes;
+    return {.element = element<typename Pack::element>::name,
+            .optimizer = optimizer::name,
+            .hyper_values = sizeof(typename optimizer::hyper) / sizeof(double),
+            .tensors = session.tensors(),
+            .shape = {.element_bytes = bytes,
+                      .states = static_cast<std::size_t>(optimizer::facts.states),
+                      .stride_bytes = session.optimising().handled().elements() * bytes}};
+}
+
+/// The ranges whose state this rank keeps, sorted. `state`: the memory in use, or another one like it.
+///
+/// Shape: `owned`: of those that several ranks keep alike, which all have the weights too, the lowest has them.
+template <class Session>
+HERRING_SETUP std::vector<checkpoints::tensor_memory> ranges_kept(Session& session, std::byte* state,
+                                                                  bool owned) {
+    plan const& of = session.plan();
+    auto const& handled = session.optimising().handled();
+    std::vector<checkpoints::tensor_memory> all;
+    handled.for_each(of, [&](std::size_t b, std::size_t offset, std::size_t elements, std::size_t place) {
+        if (owned && !handled.is_lowest(of.buckets[b].path)) return;
+        bucket chunk{.offset = of.buckets[b].offset + offset, .elements = elements};
+        auto const first =
+            std::partition_point(of.tensors.begin(), of.tensors.end(), [&](placed_tensor const& before) {
+                return before.offset + before.elements <= chunk.offset;
+            });
+        chunk.first_tensor = static_cast<std::uint32_t>(first - of.tensors.begin());
+        for_each_tensor_in(of, chunk, [&](std::size_t i, std::size_t from, std::size_t count) {
+            std::size_t const at = of.tensors[i].offset + from; // as the plan places tensors
+            checkpoints::tensor_memory const next{
+                .tensor = i,
+                .offset = from,
+                .elements = count,
+                .weights = session.weights_of_bucket(b) + (at - of.buckets[b].offset) * of.element_bytes,
+                .state = state == nullptr ? nullptr : state + (place + at - chunk.offset) * of.element_bytes};
+            if (all.empty() || !all.back().is_followed_by(next, of.element_bytes))
+                all.push_back(next);
+            else
+                all.back().elements += count;
+        });
+    });
+    return all;
+}
+
+/// The whole layout, to be filled where tensors lie.
+template <class Step> std::vector<checkpoints::tensor_memory> whole_tensors(plan const& of, Step& steps) {
+    std::vector<checkpoints::tensor_memory> all;
+    for (std::size_t i = 0; i < of.tensors.size(); ++i)
+        if (of.tensors[i].elements > 0)
+            all.push_back({.tensor = i, .elements = of.tensors[i].elements, .weights = steps.tensor(i)});
+    return all;
+}
+
+/// The same ranges of each array, as the program sees them.
+template <class Element>
+std::vector<state_range<Element>> as_state_ranges(std::span<checkpoints::tensor_memory const> all,
+                                                  checkpoints::state_shape const& shape) {
+    std::vector<state_range<Element>> ranges;
+    for (checkpoints::tensor_memory const& one : all)
+        for (std::size_t array = 0; array < shape.arrays(); ++array)
+            ranges.push_back({one.tensor,
+                              array,
+                              one.offset,
+                              {reinterpret_cast<Element const*>(shape.place(one, array)), one.elements}});
+    return ranges;
+}
+
+/// Hyper values, an aggregate of doubles, as such, and back.
+template <class Hyper> std::vector<double> doubles_of(Hyper const& values) {
+    std::vector<double> all(sizeof values / sizeof(double));
+    std::memcpy(all.data(), &values, sizeof values);
+    return all;
+}
+template <class Hyper> Hyper hyper_of(std::span<double const> all) noexcept {
+    Hyper values;
+    std::memcpy(static_cast<void*>(&values), all.data(), sizeof values);
+    return values;
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_SESSION_TRAINING_MEMORY_HPP
