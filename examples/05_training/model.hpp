@@ -45,7 +45,12 @@ class perceptron {
     }
     std::span<float const> parameters(std::size_t tensor) const noexcept {
         layer const& here = layers_[layer_of(tensor)];
-        return is_bias(tensor) ? here.bias : here.weight;
+        return is_bias(tensor) ? here.bias_in_use : here.weight_in_use;
+    }
+    /// The model reads a tensor's parameters there from now on, and `step` is not called: somebody else updates them.
+    void use(std::size_t tensor, std::span<float const> parameters) noexcept {
+        layer& here = layers_[layer_of(tensor)];
+        (is_bias(tensor) ? here.bias_in_use : here.weight_in_use) = parameters;
     }
 
     /// Runs the model and returns the mean loss of the batch; `backward` continues from here.
@@ -57,12 +62,12 @@ class perceptron {
             bool const last = &here == &layers_.back();
             here.output.resize(rows * here.outputs);
             here.delta.resize(rows * here.outputs);
-            multiply({below, here.inputs, 1}, here.weight.data(), here.output.data(), rows, here.inputs,
-                     here.outputs);
+            multiply({below, here.inputs, 1}, here.weight_in_use.data(), here.output.data(), rows,
+                     here.inputs, here.outputs);
             for (std::size_t r = 0; r < rows; ++r) {
                 float* const out = here.output.data() + r * here.outputs;
                 for (std::size_t j = 0; j < here.outputs; ++j) {
-                    out[j] += here.bias[j];
+                    out[j] += here.bias_in_use[j];
                     if (!last) out[j] = std::max(out[j], 0.0f);
                 }
             }
@@ -74,14 +79,13 @@ class perceptron {
     /// What the last layer gave to the last `forward`, before softmax: batch × classes.
     std::span<float const> scores() const noexcept { return layers_.back().output; }
 
-    /// Writes the gradient of one tensor, all elements of it. Call it for tensor 0, 1, 2, ... after
-    /// `forward`.
+    /// Writes the gradient of one tensor, all elements of it. Call it for tensor 0, 1, 2, ... after `forward`. Reads no
+    /// parameters of this tensor afterwards, before the next `forward`.
     void backward(std::size_t tensor, std::span<float> gradient) {
         std::size_t const l = layer_of(tensor);
         layer& here = layers_[l];
         std::size_t const rows = here.delta.size() / here.outputs;
         if (is_bias(tensor)) {
-            if (l + 1 < layers_.size()) pull_delta(here, layers_[l + 1], rows);
             std::fill(gradient.begin(), gradient.end(), 0.0f);
             for (std::size_t r = 0; r < rows; ++r)
                 for (std::size_t j = 0; j < here.outputs; ++j)
@@ -90,6 +94,7 @@ class perceptron {
             float const* const below = l == 0 ? input_ : layers_[l - 1].output.data();
             multiply({below, 1, here.inputs}, here.delta.data(), gradient.data(), here.inputs, rows,
                      here.outputs);
+            if (l > 0) pull_delta(layers_[l - 1], here, rows);
         }
     }
 
@@ -125,7 +130,8 @@ class perceptron {
     struct layer {
         layer(std::size_t from, std::size_t to)
             : inputs(from), outputs(to), weight(from * to), bias(to), weight_velocity(from * to),
-              bias_velocity(to) {}
+              bias_velocity(to), weight_in_use(weight), bias_in_use(bias) {}
+        layer(layer&&) = default; // vectors keep their memory
 
         std::size_t inputs;
         std::size_t outputs;
@@ -133,6 +139,8 @@ class perceptron {
         std::vector<float> bias;
         std::vector<float> weight_velocity;
         std::vector<float> bias_velocity;
+        std::span<float const> weight_in_use; ///< weight, or where `use` said
+        std::span<float const> bias_in_use;
         std::vector<float> output; ///< batch × outputs, after ReLU
         std::vector<float> delta;  ///< batch × outputs: d loss / d (output before ReLU)
     };
@@ -158,13 +166,13 @@ class perceptron {
 
     // here.delta = above.delta · transposed above.weight, where ReLU let the signal through
     void pull_delta(layer& here, layer const& above, std::size_t rows) {
-        transposed_.resize(above.weight.size());
+        transposed_.resize(above.weight_in_use.size());
         constexpr std::size_t tile = 16; // both sides stay in cache
         for (std::size_t i0 = 0; i0 < above.inputs; i0 += tile)
             for (std::size_t j0 = 0; j0 < above.outputs; j0 += tile)
                 for (std::size_t i = i0; i < std::min(i0 + tile, above.inputs); ++i)
                     for (std::size_t j = j0; j < std::min(j0 + tile, above.outputs); ++j)
-                        transposed_[j * above.inputs + i] = above.weight[i * above.outputs + j];
+                        transposed_[j * above.inputs + i] = above.weight_in_use[i * above.outputs + j];
         multiply({above.delta.data(), above.outputs, 1}, transposed_.data(), here.delta.data(), rows,
                  above.outputs, above.inputs);
         for (std::size_t i = 0; i < here.delta.size(); ++i)
