@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/cpu_pause.hpp"
-#include "herring/base/fixed_array.hpp"
 #include "herring/base/time.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/cores.hpp"
@@ -13,9 +12,10 @@
 #include "herring/ensemble/job.hpp"
 #include "herring/ensemble/member_bell.hpp"
 #include "herring/ensemble/member_inbox.hpp"
+#include "herring/ensemble/member_jobs.hpp"
 #include "herring/ensemble/member_link.hpp"
+#include "herring/ensemble/member_links.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/ensemble/places.hpp"
 #include "herring/ensemble/shape.hpp"
 #include "herring/error.hpp"
 #include "herring/waiting/waiting.hpp"
@@ -58,17 +58,14 @@ class member_core {
     /// Errors: those of the dialler; `no_resources`.
     HERRING_SETUP member_core(std::size_t elements, std::size_t concurrency, shape const& what,
                               dialler_options const& to)
-        : elements_(elements), row_bytes_(Rows::row_bytes(elements)), slots_(concurrency),
-          free_(0, concurrency), rows_(concurrency + 1, elements * sizeof(Element)),
-          open_(to.frontends.size()), inbox_(to.frontends, row_bytes_, bell_), dialler_(to, what, inbox_) {
-        closed_.reserve(concurrency); // each has a job
-    }
+        : elements_(elements), row_bytes_(Rows::row_bytes(elements)), jobs_(elements, concurrency),
+          links_(to.frontends.size(), concurrency, bell_), inbox_(to.frontends, row_bytes_, bell_),
+          dialler_(to, what, inbox_) {}
     member_core(member_core const&) = delete;
     member_core& operator=(member_core const&) = delete;
     /// What waits is declined. Jobs that the program still holds must not be used any more.
     HERRING_SETUP ~member_core() {
-        for (auto& each : open_)
-            if (each) turn_away(*each);
+        links_.for_each([this](link& each) noexcept { turn_away(each); });
         dialler_.stop();
     }
 
@@ -78,7 +75,7 @@ class member_core {
     /// Blocks:  until then, as the waiting policy does.
     /// Errors:  `bad_state`: the program holds `concurrency` jobs.
     [[nodiscard]] job next(std::chrono::nanoseconds timeout = herring::never) {
-        if (free_.count() == 0) [[unlikely]]
+        if (!jobs_.any_free()) [[unlikely]]
             all_are_out();
         time_point const start = clock::now();
         time_point const deadline = timeout < time_point::max() - start ? start + timeout : time_point::max();
@@ -138,12 +135,13 @@ class member_core {
         pump(clock::now());
         std::size_t sent = 0;
         std::span<std::byte> first{}; // the encoded row, once there is one
-        for (auto& each : open_) {
+        for (std::size_t i = 0; i < links_.size(); ++i) {
             place_index place = 0;
-            if (!each || !each->lane.take(place)) continue;
+            link* const each = links_[i];
+            if (each == nullptr || !each->lane.take(place)) continue;
             std::span<std::byte> const to = each->lane.row(place).first(row_bytes_);
             if (first.empty()) {
-                std::span<Element> const values = row_of(slots_.size());
+                std::span<Element> const values = jobs_.spare_row();
                 fill(values);
                 if (Rows::encode(values, to) != row_check::good) {
                     each->lane.decline(id, place, herring::decline::unspecified);
@@ -174,8 +172,7 @@ class member_core {
     HERRING_SETUP bool leave(std::chrono::milliseconds most) {
         leaving_ = true;
         time_point const deadline = clock::now() + most;
-        for (auto& each : open_)
-            if (each) turn_away(*each);
+        links_.for_each([this](link& each) noexcept { turn_away(each); });
         while (true) {
             time_point const now = clock::now();
             pump(now);
@@ -191,24 +188,25 @@ class member_core {
     std::size_t elements() const noexcept { return elements_; }
 
     // What a job calls.
-    std::span<std::byte const> input(std::uint32_t slot) const noexcept { return slots_[slot].request.bytes; }
-    std::span<Element> row(std::uint32_t slot) const noexcept { return row_of(slot); }
+    std::span<std::byte const> input(std::uint32_t slot) const noexcept { return jobs_[slot].request.bytes; }
+    std::span<Element> row(std::uint32_t slot) const noexcept { return jobs_.row(slot); }
     std::chrono::nanoseconds remaining(std::uint32_t slot) const noexcept {
         return std::chrono::nanoseconds(
-            std::max<std::int64_t>(slots_[slot].request.deadline - count(clock::now()), 0));
+            std::max<std::int64_t>(jobs_[slot].request.deadline - count(clock::now()), 0));
     }
-    std::size_t frontend(std::uint32_t slot) const noexcept { return slots_[slot].from->frontend; }
-    std::uint64_t id(std::uint32_t slot) const noexcept { return slots_[slot].request.id; }
+    std::size_t frontend(std::uint32_t slot) const noexcept { return jobs_[slot].from->frontend; }
+    std::uint64_t id(std::uint32_t slot) const noexcept { return jobs_[slot].request.id; }
 
     bool encode(std::uint32_t slot) noexcept {
-        slot_state& s = slots_[slot];
-        bool const good = Rows::encode(row_of(slot), s.from->lane.row(s.request.place).first(row_bytes_)) ==
-                          row_check::good;
+        held& s = jobs_[slot];
+        bool const good =
+            Rows::encode(jobs_.row(slot), s.from->lane.row(s.request.place).first(row_bytes_)) ==
+            row_check::good;
         s.row = good ? row_state::encoded : row_state::bad;
         return good;
     }
     job_end send(std::uint32_t slot) noexcept {
-        slot_state& s = slots_[slot];
+        held& s = jobs_[slot];
         waiting_request const& r = s.request;
         Lane& lane = s.from->lane;
         if (!s.from->is_open) return end(slot, job_end::disconnected, counters_.disconnected);
@@ -227,7 +225,7 @@ class member_core {
         return end(slot, job_end::sent, counters_.sent);
     }
     job_end decline(std::uint32_t slot, herring::decline why) noexcept {
-        slot_state& s = slots_[slot];
+        held& s = jobs_[slot];
         if (!s.from->is_open) return end(slot, job_end::disconnected, counters_.disconnected);
         s.from->lane.decline(s.request.id, s.request.place, why);
         return end(slot, job_end::declined, counters_.declined);
@@ -238,12 +236,9 @@ class member_core {
 
     static constexpr std::chrono::microseconds longest_look{10}; // a longer one was another thread's turn
 
-    enum class row_state : std::uint8_t { open, encoded, bad };
-    struct slot_state {
-        waiting_request request{};
-        link* from = nullptr;
-        row_state row = row_state::open;
-    };
+    using jobs = member_jobs<Element, link>;
+    using held = typename jobs::held;
+    using row_state = typename jobs::row_state;
 
     // What a lane reports.
     struct arrivals {
@@ -270,14 +265,11 @@ class member_core {
     static std::int64_t count(time_point at) noexcept {
         return std::chrono::nanoseconds(at.time_since_epoch()).count();
     }
-    std::span<Element> row_of(std::size_t slot) const noexcept {
-        return {reinterpret_cast<Element*>(rows_[static_cast<place_index>(slot)].data()), elements_};
-    }
     bool is_ended() const noexcept { return stopped_.load(std::memory_order_acquire) || leaving_; }
 
     [[noreturn]] HERRING_SETUP void all_are_out() const {
         throw error(errc::bad_state, -1, -1, "next",
-                    {"the program holds ", slots_.size(), slots_.size() == 1 ? " job" : " jobs",
+                    {"the program holds ", jobs_.size(), jobs_.size() == 1 ? " job" : " jobs",
                      ", which is its concurrency; answer or destroy one, or raise "
                      "member_options::concurrency"});
     }
@@ -287,45 +279,38 @@ class member_core {
             [this](std::size_t frontend, std::unique_ptr<link> fresh, std::string_view broken) noexcept {
                 changed(frontend, std::move(fresh), broken);
             });
-        for (std::size_t i = 0; i < open_.size(); ++i) {
-            if (!open_[i]) continue;
-            arrivals sink{*this, *open_[i], count(now)};
-            if (!open_[i]->lane.poll(sink)) [[unlikely]]
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            if (links_[i] == nullptr) continue;
+            arrivals sink{*this, *links_[i], count(now)};
+            if (!links_[i]->lane.poll(sink)) [[unlikely]]
                 give_up(i);
         }
     }
 
     // Hands the oldest request of the next frontend to the slot that it takes.
     bool take(time_point now, place_index& slot) noexcept {
-        for (std::size_t i = 0; i < open_.size(); ++i) {
-            std::size_t const at = turn_ + i < open_.size() ? turn_ + i : turn_ + i - open_.size();
-            if (!open_[at] || open_[at]->waiting() == 0) continue;
-            if (!free_.take(slot)) return false;
-            link& from = *open_[at];
+        if (!jobs_.any_free()) return false;
+        while (link* const from = links_.with_requests()) {
             waiting_request request;
-            while (from.pop(request)) {
+            while (from->pop(request)) {
                 if (request.deadline <= count(now)) {
                     ++counters_.expired;
-                    from.lane.decline(request.id, request.place, herring::decline::expired);
+                    from->lane.decline(request.id, request.place, herring::decline::expired);
                     continue;
                 }
-                slots_[slot] = {request, &from};
-                ++from.jobs;
+                slot = jobs_.take(request, *from);
+                links_.taken_from(*from);
                 ++counters_.taken;
-                turn_ = at + 1 < open_.size() ? at + 1 : 0;
                 return true;
             }
-            free_.give(slot);
         }
         return false;
     }
 
     job_end end(std::uint32_t slot, job_end how, std::uint64_t& counter) noexcept {
         ++counter;
-        link* const from = slots_[slot].from;
-        slots_[slot].from = nullptr;
-        free_.give(slot);
-        if (--from->jobs == 0 && !from->is_open) bury(from);
+        link& from = jobs_.give(slot);
+        if (from.jobs == 0 && !from.is_open) links_.bury(from);
         return how;
     }
 
@@ -342,26 +327,17 @@ class member_core {
         } while (to.lane.wants_write() && clock::now() < until);
     }
 
-    // Asks the lanes to ring. False: one has something already, or the dialler.
+    // Asks all who have something for this member to ring. False: one has something already.
     bool is_quiet() noexcept {
-        bool quiet = !inbox_.has_news();
-        for (auto& each : open_) {
-            if (!each) continue;
-            if (bool const full = each->lane.wants_write(); full != each->watched_for_write) {
-                each->watched_for_write = full;
-                bell_.rewatch(each->lane.descriptor(), full);
-            }
-            quiet = each->lane.try_sleep() && (each->waiting() == 0 || free_.count() == 0) && quiet;
-        }
-        return quiet;
+        bool const lanes_are = links_.try_sleep();
+        return lanes_are && !inbox_.has_news() && (!jobs_.any_free() || links_.with_requests() == nullptr);
     }
     void sleep(time_point now, time_point until) noexcept {
         if (is_quiet()) {
             auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
             bell_.sleep(static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
         }
-        for (auto& each : open_)
-            if (each) each->lane.awake();
+        links_.awake();
     }
 
     void turn_away(link& from) noexcept {
@@ -372,44 +348,30 @@ class member_core {
     HERRING_SETUP void changed(std::size_t frontend, std::unique_ptr<link> fresh,
                                std::string_view broken) noexcept {
         close(frontend);
-        if (fresh != nullptr && !bell_.watch(fresh->lane.descriptor())) {
-            fresh.reset();
+        if (fresh != nullptr) {
+            if (links_.put(std::move(fresh))) {
+                ++counters_.connections;
+                return;
+            }
             broken = "no memory to sleep on its socket";
         }
-        if (fresh != nullptr) {
-            open_[frontend] = std::move(fresh);
-            ++counters_.connections;
-        } else if (!broken.empty()) {
-            dialler_.drop(frontend, std::string(broken));
-        }
+        if (!broken.empty()) dialler_.drop(frontend, std::string(broken));
     }
     // The lane is broken. If the dialler does not know a newer one, it dials again.
     HERRING_SETUP void give_up(std::size_t frontend) noexcept {
-        std::string why(open_[frontend]->lane.error());
+        std::string why(links_[frontend]->lane.error());
         close(frontend);
         ++counters_.broken;
         if (inbox_.is_current(frontend)) dialler_.drop(frontend, std::move(why));
     }
     HERRING_SETUP void close(std::size_t frontend) noexcept {
-        std::unique_ptr<link> gone = std::move(open_[frontend]);
-        if (gone == nullptr) return;
-        bell_.forget(gone->lane.descriptor());
-        gone->is_open = false;
-        for (waiting_request r; gone->pop(r);) ++counters_.disconnected;
-        if (gone->jobs != 0) closed_.push_back(std::move(gone));
-    }
-    HERRING_SETUP void bury(link const* dead) noexcept {
-        std::erase_if(closed_, [&](auto const& each) { return each.get() == dead; });
+        counters_.disconnected += links_.close(frontend);
     }
 
     std::size_t const elements_, row_bytes_;
-    fixed_array<slot_state> slots_;
-    free_places free_;
-    place_memory rows_; // one a slot, and that of `contribute`
+    jobs jobs_;
     member_bell bell_;
-    fixed_array<std::unique_ptr<link>> open_;   // one a frontend, or none
-    std::vector<std::unique_ptr<link>> closed_; // that jobs have bytes of
-    std::size_t turn_ = 0;
+    member_links<link> links_;
     job_counters counters_{};
     std::atomic<bool> stopped_{false};
     bool leaving_ = false;

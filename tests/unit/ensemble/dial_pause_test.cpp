@@ -4,7 +4,9 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 
 namespace ensemble_dial_pause_test {
 
