@@ -15,15 +15,10 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Between an engine and its trace policy. Of a policy that takes no details: empty, and its calls vanish.
+/// Between an engine and its trace policy. Of a policy that takes no details: empty, and not called.
 template <class Trace, bool details = traces_details<Trace>> class tracer {
   public:
     tracer(Trace&, std::size_t) noexcept {}
-    void sent(message, std::uint64_t, int, execution const&, std::uint64_t, std::size_t) const noexcept {}
-    void arrived(token const&, completion const&, int, execution_ledger const&) const noexcept {}
-    void fold(trace_event, execution const&, std::uint64_t, std::size_t) const noexcept {}
-    void stalled(std::size_t, int, std::uint64_t, execution const&, std::uint64_t) const noexcept {}
-    void waits_for(int, execution_ledger const&) const noexcept {}
 };
 
 template <class Trace> class tracer<Trace, true> {

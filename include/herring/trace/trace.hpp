@@ -167,17 +167,6 @@ template <class Policy> struct check<axes::trace, Policy> {
         "forget noexcept, or one of the two; write both, or neither");
 };
 
-namespace detail {
-/// Tells a policy of either kind.
-template <class Trace>
-HERRING_ALWAYS_INLINE void tell(Trace& trace, trace_event event, trace_details const& of) noexcept {
-    if constexpr (traces_details<Trace>)
-        trace.record(event, of);
-    else
-        trace(event, of.index);
-}
-} // namespace detail
-
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_TRACE_TRACE_HPP

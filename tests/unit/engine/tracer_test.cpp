@@ -45,10 +45,6 @@ completion message_of(std::uint64_t number, std::uint64_t networked) {
 
 TEST_CASE("tracer: of a policy without details it is empty") {
     static_assert(std::is_empty_v<tracer<trace::off>>);
-    trace::off none;
-    tracer<trace::off> const told(none, 3);
-    told.waits_for(1, execution_ledger(1));
-    CHECK(true);
 }
 
 TEST_CASE("tracer: a message has one name at both ends, whatever the execution") {
