@@ -66,6 +66,7 @@ struct timeline_flights {
         std::map<std::uint32_t, timeline_flight> begun;
         std::map<std::uint64_t, std::int64_t> stalled; // peer and message → since
         std::int64_t fold_begin = 0;
+        std::uint32_t folded = no_bucket;
         bool folding = false;
         for (timeline_record const& r : of.records) {
             switch (r.what) {
@@ -93,12 +94,13 @@ struct timeline_flights {
                 break;
             case trace_event::fold_begin:
                 fold_begin = r.ns;
+                folded = r.index;
                 folding = true;
                 break;
             case trace_event::fold_end:
                 if (!std::exchange(folding, false)) break;
                 folds.push_back(static_cast<double>(r.ns - fold_begin));
-                fold_spans.push_back({{fold_begin, r.ns}, r.index});
+                fold_spans.push_back({{fold_begin, r.ns}, folded});
                 break;
             case trace_event::credit_stall:
                 stalled[key(r)] = r.ns;
