@@ -11,6 +11,7 @@
 
 #include "doctest/doctest.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +19,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <sched.h>
 
 using herring::layout, herring::world, herring::timeline_data;
 using traced = herring::reducer<float, herring::transport::tcp, herring::update::average,
@@ -92,27 +95,35 @@ TEST_CASE("timelines: every message of four processes is there at both ends, and
     CHECK(std::filesystem::file_size(out.path + "/a.json") > 10'000);
 }
 
-TEST_CASE("timelines: of a rank that was killed the recorder's file says where it was, and those of the "
-          "others for whom they wait") {
+TEST_CASE(
+    "timelines: recorders tell of a job that lives for whom it waits, and of a killed rank where it was") {
     folder const out;
     ::setenv("HERRING_TIMELINE_DIR", out.path.c_str(), 1);
-    int const status = herring::launch(4,
-                                       [](world& ranks) {
-                                           traced reduce(ranks, tensors);
-                                           step(reduce);
-                                           step(reduce);
-                                           if (ranks.rank() == 2) {
-                                               reduce.ready(0);
-                                               ::raise(SIGKILL);
-                                           }
-                                           step(reduce);
-                                       },
-                                       {.nodes = {"a", "b", "c", "d"}});
+    // Rank 2 does not go on; when the files of the others tell so, it dies.
+    auto const die_when_found = [&] {
+        for (auto const until = herring::clock::now() + std::chrono::seconds(20);
+             herring::clock::now() < until;) {
+            herring::timeline_inspection const now(files_in(out.path));
+            std::size_t waiting = 0;
+            for (auto const& s : now.states()) waiting += s.waits_for >= 0;
+            if (waiting == 3 && now.waited_for() == std::vector<int>{2}) ::raise(SIGKILL);
+            ::sched_yield();
+        }
+    };
+    auto const body = [&](world& ranks) {
+        traced reduce(ranks, tensors);
+        step(reduce);
+        step(reduce);
+        if (ranks.rank() == 2) {
+            reduce.ready(0);
+            die_when_found();
+        }
+        step(reduce);
+    };
+    int const status = herring::launch(4, body, {.nodes = {"a", "b", "c", "d"}});
     ::unsetenv("HERRING_TIMELINE_DIR");
     CHECK(status != 0);
-    std::vector<timeline_data> all;
-    for (auto const& file : std::filesystem::directory_iterator(out.path))
-        all.push_back(herring::read_timeline_file(file.path().string()));
+    std::vector<timeline_data> const all = files_in(out.path);
     REQUIRE(all.size() == 4);
     for (timeline_data const& one : all) {
         CHECK(one.damaged == 0);

@@ -78,14 +78,13 @@ struct engine_core : engine_state, Windows... {
         // Counted first: the completion may come before the post returns.
         ledger.add(execution_number);
         ++p.sends;
+        if constexpr (is_traced)
+            trace.sends(to, what, number, p.rank, ledger.at(execution_number), execution_number, from.size());
         if (transport.post_send(peer_id::at(to),
                                 tag_of(what, number, ledger.at(execution_number).fingerprint,
                                        ledger.network_number(execution_number)),
-                                from, token{what, to, slot, execution_number}.packed())) {
-            if constexpr (is_traced)
-                trace.sent(what, number, p.rank, ledger.at(execution_number), execution_number, from.size());
+                                from, token{what, to, slot, execution_number}.packed()))
             return true;
-        }
         ledger.done(execution_number);
         --p.sends;
         require_peer(p);
