@@ -45,6 +45,8 @@ namespace HERRING_NAMESPACE::detail {
 /// - `awaited(ask)`: calls ask(place among the peers, execution, text) for each peer without whom the route cannot go on.
 template <class Transport, class IntraNode, class Trace, class... Windows>
 struct engine_core : engine_state, Windows... {
+    static constexpr bool is_traced =
+        traces_details<Trace>; ///< by a policy that is told of messages and waits
     engine_core(failure_sink sink, int rank, topology const& map, plan const& from, Transport& messages,
                 IntraNode& local_ranks, Trace& told, std::span<int const> with, std::size_t executions,
                 std::span<std::byte> staging)
@@ -76,13 +78,13 @@ struct engine_core : engine_state, Windows... {
         // Counted first: the completion may come before the post returns.
         ledger.add(execution_number);
         ++p.sends;
+        if constexpr (is_traced)
+            trace.sends(to, what, number, p.rank, ledger.at(execution_number), execution_number, from.size());
         if (transport.post_send(peer_id::at(to),
                                 tag_of(what, number, ledger.at(execution_number).fingerprint,
                                        ledger.network_number(execution_number)),
-                                from, token{what, to, slot, execution_number}.packed())) {
-            trace.sent(what, number, p.rank, ledger.at(execution_number), execution_number, from.size());
+                                from, token{what, to, slot, execution_number}.packed()))
             return true;
-        }
         ledger.done(execution_number);
         --p.sends;
         require_peer(p);
@@ -211,7 +213,7 @@ struct engine_core : engine_state, Windows... {
         if (done.what == completion::received) {
             messages_received.add(1);
             bytes_received.add(done.bytes);
-            trace.arrived(about, done, peers[about.peer].rank, ledger);
+            if constexpr (is_traced) trace.arrived(about, done, peers[about.peer].rank, ledger);
             arrival const what = arrival_of(done);
             (void)(((kind & Windows::kinds) != 0 && (Windows::received(about, what), true)) || ...);
         } else {

@@ -93,7 +93,7 @@ template <class Core, class Waiting> class wait_loop {
         wait_target const who = core_.waiting_for();
         detector(ranks_).waits_for(who.rank, question);
         core_.record_wait(who.rank, static_cast<std::uint64_t>((now - last_).count()));
-        core_.trace.waits_for(who.rank, core_.ledger);
+        if constexpr (Core::is_traced) core_.trace.waits_for(who.rank, core_.ledger);
         // What took longer was somebody else's turn on this core, or sleep.
         spent_ += std::min<clock::duration>(now - last_, longest_look);
         last_ = now;

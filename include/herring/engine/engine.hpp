@@ -123,12 +123,10 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
 
   private:
     void perform(detail::wanted_work const& wanted) noexcept {
-        auto& core = machine_.core;
-        execution const& e = core.ledger.at(wanted.number);
-        using kind = detail::wanted_work::kind;
-        bool const folds = detail::traces_details<Trace> && (wanted.what != kind::make_part || core.staged);
-        if (folds) core.trace.fold(trace_event::fold_begin, e, wanted.number, bytes_of(wanted, e));
+        execution const& e = machine_.core.ledger.at(wanted.number);
+        if constexpr (machine::core_type::is_traced) trace_fold(trace_event::fold_begin, wanted, e);
         operations_.with(e.operation, [&](auto& operation) {
+            using kind = detail::wanted_work::kind;
             switch (wanted.what) {
             case kind::make_part:
                 return operation.make_part(e, wanted.of, wanted.stage);
@@ -142,13 +140,16 @@ template <class Transport, class IntraNode, class Trace, operation... Operations
                 return;
             }
         });
-        if (folds) core.trace.fold(trace_event::fold_end, e, wanted.number, bytes_of(wanted, e));
+        if constexpr (machine::core_type::is_traced) trace_fold(trace_event::fold_end, wanted, e);
     }
-    /// Of one contribution that is combined.
-    std::size_t bytes_of(detail::wanted_work const& wanted, execution const& e) const noexcept {
+    // Of work that combines: one contribution alone is no sum, and is sent from where it lies.
+    void trace_fold(trace_event event, detail::wanted_work const& wanted, execution const& e) noexcept {
         using kind = detail::wanted_work::kind;
+        auto& core = machine_.core;
+        if (wanted.what == kind::make_part && !core.staged) return;
         bool const chunked = wanted.what == kind::make_part || wanted.what == kind::combine;
-        return (chunked ? wanted.of.elements : e.elements) * machine_.core.element_bytes;
+        core.trace.fold(event, e, wanted.number,
+                        (chunked ? wanted.of.elements : e.elements) * core.element_bytes);
     }
 
     machine machine_;

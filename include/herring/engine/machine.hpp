@@ -141,8 +141,11 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
              done < core.ledger.finished() &&
              (is_alone(core.ledger.at(done)) || core.node.first_not_finished(done) < 0);
              ++done, ++progress) {
-            tell(trace_, trace_event::bucket_reduced,
-                 {.index = core.ledger.at(done).label, .execution = done});
+            std::uint32_t const label = core.ledger.at(done).label;
+            if constexpr (core_type::is_traced)
+                trace_.record(trace_event::bucket_reduced, {.index = label, .execution = done});
+            else
+                trace_(trace_event::bucket_reduced, label);
             core.memory.store(done);
             core.ledger.release();
         }

@@ -15,24 +15,23 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Between an engine and its trace policy. Of a policy that takes no details: empty, and its calls vanish.
+/// Between an engine and its trace policy. Of a policy that takes no details: empty, and not called.
 template <class Trace, bool details = traces_details<Trace>> class tracer {
   public:
     tracer(Trace&, std::size_t) noexcept {}
-    void sent(message, std::uint64_t, int, execution const&, std::uint64_t, std::size_t) const noexcept {}
-    void arrived(token const&, completion const&, int, execution_ledger const&) const noexcept {}
-    void fold(trace_event, execution const&, std::uint64_t, std::size_t) const noexcept {}
-    void stalled(std::size_t, int, std::uint64_t, execution const&, std::uint64_t) const noexcept {}
-    void waits_for(int, execution_ledger const&) const noexcept {}
 };
 
 template <class Trace> class tracer<Trace, true> {
   public:
-    tracer(Trace& trace, std::size_t peers) : trace_(trace), stalled_(peers) {}
+    tracer(Trace& trace, std::size_t peers) : trace_(trace), sent_(peers * kinds), stalled_(peers) {}
 
-    /// A message was posted: `number` of its kind to that rank, for execution `e` of number `at`.
-    void sent(message what, std::uint64_t number, int to, execution const& e, std::uint64_t at,
-              std::size_t bytes) noexcept {
+    /// A message is about to be posted: `number` of its kind to that rank, for execution `e` of number `at`. Told before, for it may
+    /// be there before the post returns; once for each message, however often the transport says «not now».
+    void sends(std::size_t place, message what, std::uint64_t number, int to, execution const& e,
+               std::uint64_t at, std::size_t bytes) noexcept {
+        std::uint64_t& told = sent_[place * kinds + static_cast<std::size_t>(what)];
+        if (told == number + 1) return;
+        told = number + 1;
         trace_.record(what == message::result ? trace_event::result_sent : trace_event::part_sent,
                       {e.label, to, at, bytes, name_of(what, number)});
     }
@@ -79,6 +78,8 @@ template <class Trace> class tracer<Trace, true> {
     }
 
     Trace& trace_;
+    static constexpr std::size_t kinds = static_cast<std::size_t>(message::dissemination) + 1;
+    fixed_array<std::uint64_t> sent_; // place of a peer, kind → the message that was told of last, plus 1
     fixed_array<std::uint64_t> stalled_; // place of a peer → the push that was told of last, plus 1
     int waited_for_ = -1;
     std::uint64_t waited_at_ = 0;

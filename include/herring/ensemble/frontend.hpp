@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_FRONTEND_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/whole_file.hpp"
 #include "herring/ensemble/answer.hpp"
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/options.hpp"
@@ -212,7 +213,9 @@ template <class Element, class Core> class basic_frontend {
     /// Replaces a file by `prometheus()` at once, as a collector of text files wants it.
     ///
     /// Errors: `unreachable`: it cannot be written.
-    void write_prometheus(std::string const& path) const { write_whole_file(path, prometheus()); }
+    void write_prometheus(std::string const& path) const {
+        write_whole_file(path, prometheus(), "write_prometheus");
+    }
 
     /// Not part of what is promised.
     Core& core() noexcept { return *core_; }

@@ -1,27 +1,20 @@
-// herring: an ensemble's counters as Prometheus reads them, as text and as a file.
+// herring: an ensemble's counters as Prometheus reads them, as text.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_PROMETHEUS_HPP
 #define HERRING_ENSEMBLE_PROMETHEUS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/descriptor.hpp"
 #include "herring/base/text.hpp"
 #include "herring/ensemble/counters.hpp"
 #include "herring/ensemble/lateness.hpp"
 #include "herring/ensemble/outcome.hpp"
-#include "herring/error.hpp"
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
@@ -193,32 +186,6 @@ class prometheus_text {
     char const* last_ = nullptr;
     std::string text_;
 };
-
-/// Writes a file that whoever reads it sees whole: the old one, or the new one.
-///
-/// Errors:  `unreachable`, with the system's words; the old file stays, and nothing is left beside it.
-HERRING_SETUP inline void write_whole_file(std::string const& path, std::string_view text) {
-    std::string const beside = path + ".tmp" + std::to_string(::getpid()); // collectors read *.prom
-    auto const fail = [&](char const* what) {
-        int const why = errno;
-        ::unlink(beside.c_str());
-        throw error(failure::make(errc::unreachable, -1, -1, "write_prometheus",
-                                  {what, " ", path, ": ", std::strerror(why)}));
-    };
-    ::unlink(beside.c_str()); // of an earlier process with this number
-    {
-        descriptor const file(
-            ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-        if (file.get() < 0) fail("cannot create");
-        while (!text.empty()) {
-            ssize_t const written = ::write(file.get(), text.data(), text.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) fail("cannot write");
-            text.remove_prefix(static_cast<std::size_t>(written));
-        }
-    }
-    if (::rename(beside.c_str(), path.c_str()) != 0) fail("cannot replace");
-}
 
 } // namespace HERRING_NAMESPACE::detail::ensembles
 

@@ -102,14 +102,17 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
             checks_.throw_not_ready(ledger_.first_unready(), name(ledger_.first_unready()));
-        tell(trace_, trace_event::wait_begin, {.index = 0, .execution = end_});
+        if constexpr (traces_details<Trace>)
+            trace_.record(trace_event::wait_begin, {.index = 0, .execution = end_});
+        else
+            trace_(trace_event::wait_begin, 0);
         if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, leaving_.pieces(), deadline);
         if (status ended = session.finish(end_, deadline); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
         ledger_.begin_step();
         if constexpr (traces_details<Trace>)
-            tell(trace_, trace_event::wait_end,
-                 {.index = 0, .peer = session_.counters().slowest_rank, .execution = end_});
+            trace_.record(trace_event::wait_end,
+                          {.index = 0, .peer = session_.counters().slowest_rank, .execution = end_});
         else
             trace_(trace_event::wait_end, 0);
         return session.fail_with(store_.failed());
@@ -190,9 +193,12 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         if (!ledger_.under_way()) bounce_.begin(session_.requested());
         store_.order_after(written_in);
         if (external != nullptr && plan_.tensors[i].elements > 0) store_.lend(i, external);
-        tell(trace_, trace_event::tensor_ready,
-             {.index = static_cast<std::uint32_t>(i),
-              .bytes = plan_.tensors[i].elements * plan_.element_bytes});
+        auto const index = static_cast<std::uint32_t>(i);
+        if constexpr (traces_details<Trace>)
+            trace_.record(trace_event::tensor_ready,
+                          {.index = index, .bytes = plan_.tensors[i].elements * plan_.element_bytes});
+        else
+            trace_(trace_event::tensor_ready, index);
         return ledger_.mark_ready(i);
     }
 

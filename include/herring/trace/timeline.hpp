@@ -43,7 +43,9 @@ class timeline_rings {
     timeline_rings(timeline_rings const&) = delete;
     timeline_rings& operator=(timeline_rings const&) = delete;
     ~timeline_rings() {
-        if (header_ != nullptr) header_->now = timeline_header::state::ended;
+        if (header_ == nullptr) return;
+        using enum timeline_header::state;
+        header_->now = ranks_->failed() == nullptr ? ended : failed;
     }
 
     /// Before `attach` nothing is kept.

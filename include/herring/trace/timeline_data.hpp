@@ -50,6 +50,7 @@ struct timeline_data {
     std::int64_t reading_ns = 0;            ///< what the two anchors of the ticks may be off by
     bool uses_tsc = false;
     bool ended = false;        ///< the reducer was destroyed; else it lives, or its process was killed
+    bool failed = false;       ///< it ended because its world had failed
     std::int64_t begin_ns = 0; ///< of this rank's monotonic clock, when the reducer was made
     detail::clock_fix fixes[2] = {{0, 0, -1}, {0, 0, -1}};
 
@@ -186,7 +187,8 @@ HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> imag
     data.host = detail::text_in(h.host);
     data.host_id = h.host_id;
     data.uses_tsc = h.uses_tsc != 0;
-    data.ended = h.now == timeline_header::state::ended;
+    data.failed = h.now == timeline_header::state::failed;
+    data.ended = data.failed || h.now == timeline_header::state::ended;
     data.begin_ns = h.first.ns;
     constexpr std::int64_t sane = std::int64_t{1} << 61; // 73 years: sums of two do not overflow
     auto const is_sane = [&](std::int64_t ns) { return ns > -sane && ns < sane; };

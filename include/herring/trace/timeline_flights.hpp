@@ -53,18 +53,20 @@ struct timeline_flights {
         std::size_t count = 0;
         double ns = 0;
     };
-    std::map<int, stall> stalls{};  ///< rank →
-    std::map<int, double> waited{}; ///< rank → ns within waits
-    std::size_t outside = 0;        ///< pieces of calls on buffers
-    bool is_waiting = false;    ///< the last wait has no end
-    std::int64_t open_wait = 0; ///< it began then
-    int open_peer = -1;             ///< and was last for this rank
+    std::map<int, stall> stalls{};                           ///< rank →
+    std::vector<std::pair<timeline_span, int>> waited_for{}; ///< within a wait, and the rank
+    std::map<int, double> waited{};                          ///< rank → ns within waits
+    std::size_t outside = 0;                                 ///< pieces of calls on buffers
+    bool is_waiting = false;                                 ///< the last wait has no end
+    std::int64_t open_wait = 0;                              ///< it began then
+    int open_peer = -1;                                      ///< and was last for this rank
 
     timeline_flights() = default;
     HERRING_SETUP explicit timeline_flights(timeline_data const& of) {
         std::map<std::uint32_t, timeline_flight> begun;
         std::map<std::uint64_t, std::int64_t> stalled; // peer and message → since
         std::int64_t fold_begin = 0;
+        std::uint32_t folded = no_bucket;
         bool folding = false;
         for (timeline_record const& r : of.records) {
             switch (r.what) {
@@ -92,12 +94,13 @@ struct timeline_flights {
                 break;
             case trace_event::fold_begin:
                 fold_begin = r.ns;
+                folded = r.index;
                 folding = true;
                 break;
             case trace_event::fold_end:
                 if (!std::exchange(folding, false)) break;
                 folds.push_back(static_cast<double>(r.ns - fold_begin));
-                fold_spans.push_back({{fold_begin, r.ns}, r.index});
+                fold_spans.push_back({{fold_begin, r.ns}, folded});
                 break;
             case trace_event::credit_stall:
                 stalled[key(r)] = r.ns;
@@ -198,7 +201,11 @@ struct timeline_flights {
             now.end = at;
             for (; w < waits.size() && waits[w].end <= now.begin; ++w) {
             }
-            if (w < waits.size()) waited[peer] += now.shared_with(waits[w]);
+            if (w < waits.size() && now.shared_with(waits[w]) > 0) {
+                waited[peer] += now.shared_with(waits[w]);
+                waited_for.push_back(
+                    {{std::max(now.begin, waits[w].begin), std::min(now.end, waits[w].end)}, peer});
+            }
             peer = -1;
         };
         for (timeline_record const& r : of.records) {

@@ -47,7 +47,7 @@ struct timeline_header {
     static constexpr char expected_magic[8] = {'H', 'R', 'G', 'T', 'I', 'M', 'E', '\n'};
     static constexpr std::uint32_t expected_order = 0x01020304;
     static constexpr std::uint32_t expected_format = 1;
-    enum class state : std::uint32_t { running = 1, ended = 2 };
+    enum class state : std::uint32_t { running = 1, ended, failed };
 
     char magic[8];
     std::uint32_t order;

@@ -28,11 +28,11 @@ enum class trace_event : std::uint8_t {
     wait_end,       ///< wait() is about to return [0]
 
     // Only for policies with `facts.details`.
-    part_sent,      ///< this node's part of a chunk was given to the transport [bucket]
+    part_sent,      ///< this node's part of a chunk is given to the transport, perhaps not for the last time [bucket]
     part_arrived,   ///< another node's part of a chunk is here [bucket]
     fold_begin,     ///< this rank begins to combine a chunk [bucket]
     fold_end,       ///< it has combined it [bucket]
-    result_sent,    ///< the result of a chunk was given to the transport [bucket]
+    result_sent,    ///< the result of a chunk is given to the transport, the same [bucket]
     result_arrived, ///< the result of a chunk is here [bucket]
     credit_stall, ///< a part could leave, and the peer has not answered as many as may be in flight [bucket]
     waits_for,    ///< with nothing to do, this rank found that it waits for another rank than before [bucket]
@@ -166,17 +166,6 @@ template <class Policy> struct check<axes::trace, Policy> {
         "noexcept', 'facts.attaches' with 'void attach(trace_context const&)'; a common slip is to "
         "forget noexcept, or one of the two; write both, or neither");
 };
-
-namespace detail {
-/// Tells a policy of either kind.
-template <class Trace>
-HERRING_ALWAYS_INLINE void tell(Trace& trace, trace_event event, trace_details const& of) noexcept {
-    if constexpr (traces_details<Trace>)
-        trace.record(event, of);
-    else
-        trace(event, of.index);
-}
-} // namespace detail
 
 } // namespace HERRING_NAMESPACE
 

@@ -33,6 +33,7 @@ struct stand_in {
         failure suspicion{};
     };
     struct parts {
+        static constexpr bool is_traced = true;
         struct host_memory {
             time_point nap(time_point until) noexcept { return until; }
         };
@@ -43,6 +44,10 @@ struct stand_in {
         account ledger{};
         ends failures{};
         failure ended{};
+        struct {
+            int waited_for = -1;
+            void waits_for(int rank, account const&) noexcept { waited_for = rank; }
+        } trace{};
 
         wait_target waiting_for() noexcept { return target; }
         void record_wait(int, std::uint64_t) noexcept {}

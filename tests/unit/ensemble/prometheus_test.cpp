@@ -5,10 +5,6 @@
 #include "doctest/doctest.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -109,36 +105,6 @@ TEST_CASE("prometheus: every line is a comment or a sample, no series comes twic
         }
     }
     CHECK(types.size() == 22);
-}
-
-TEST_CASE("prometheus: a file is replaced as a whole, and one that cannot be leaves nothing") {
-    char folder[] = "/tmp/herring_prometheus_XXXXXX";
-    REQUIRE(::mkdtemp(folder) != nullptr);
-    std::string const path = std::string(folder) + "/herring.prom";
-    auto const content = [&] {
-        std::ifstream in(path);
-        return std::string(std::istreambuf_iterator<char>(in), {});
-    };
-    write_whole_file(path, "one\n");
-    CHECK(content() == "one\n");
-    std::string const large(std::size_t{1} << 20, 'x');
-    write_whole_file(path, large);
-    CHECK(content() == large);
-    auto const files = [&] {
-        return std::distance(std::filesystem::directory_iterator(folder),
-                             std::filesystem::directory_iterator());
-    };
-    CHECK(files() == 1);
-    std::filesystem::create_directory(std::string(folder) + "/taken");
-    CHECK_THROWS_AS(write_whole_file(std::string(folder) + "/taken", "x"), herring::error);
-    CHECK(files() == 2); // nothing beside them
-    std::string const nowhere = std::string(folder) + "/no/such/folder";
-    CHECK_THROWS_WITH_AS(
-        write_whole_file(nowhere, "x"),
-        ("herring: write_prometheus: unreachable: cannot create " + nowhere + ": No such file or directory")
-            .c_str(),
-        herring::error);
-    std::filesystem::remove_all(folder);
 }
 
 } // namespace ensemble_prometheus_test

@@ -78,16 +78,6 @@ TEST_CASE("trace: details and attach are stated, and never found by silence") {
     CHECK_FALSE(herring::detail::trace_attaches<counting>);
 }
 
-TEST_CASE("trace: either kind of policy is told in its way") {
-    counting plain;
-    herring::detail::tell(plain, herring::trace_event::wait_begin, {.index = 0});
-    CHECK(plain.seen == 1);
-    detailed more;
-    herring::detail::tell(more, herring::trace_event::part_sent, {.index = 3, .peer = 2});
-    CHECK(more.seen == herring::trace_event::part_sent);
-    CHECK(more.peer == 2);
-}
-
 TEST_CASE("trace: every event has a name of its own") {
     herring::trace_event all[herring::trace_event_count];
     for (int i = 0; i < herring::trace_event_count; ++i) all[i] = static_cast<herring::trace_event>(i);

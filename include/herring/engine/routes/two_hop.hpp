@@ -226,7 +226,8 @@ template <class Core> class two_hop_route {
         if (!shared_.next_chunk(cursor, route::two_hop)) return false;
         if (!pushes.has_credit()) {
             shared_.require_peer(shared_.peers[to]);
-            shared_.trace.stalled(to, shared_.peers[to].rank, pushes.next(), shared_.ledger.at(cursor.at),
+            if constexpr (Core::is_traced)
+                shared_.trace.stalled(to, shared_.peers[to].rank, pushes.next(), shared_.ledger.at(cursor.at),
                                   cursor.at);
             return false;
         }

@@ -1,0 +1,86 @@
+// herring: the timelines of all ranks on rank 0.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRACE_TIMELINE_GATHER_HPP
+#define HERRING_TRACE_TIMELINE_GATHER_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/whole_file.hpp"
+#include "herring/error.hpp"
+#include "herring/trace/timeline.hpp"
+#include "herring/trace/timeline_clocks.hpp"
+#include "herring/trace/timeline_data.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace HERRING_NAMESPACE {
+
+/// Brings the timelines of all ranks of a reducer to rank 0, and measures the clocks a second time, so that their drift is
+/// corrected. Collective; every rank's trace is a timeline.
+///
+/// Shape:   on rank 0 one for each rank, in their order; on the others none.
+/// Cost:    all-gathers of the world's, of at most 256 KiB a rank; on rank 0 all images.
+/// Blocks:  as `world::all_gather`.
+/// Errors:  as `world::all_gather`; `bad_state` before the reducer is there.
+HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timeline_rings& of) {
+    if (of.ranks() == nullptr)
+        throw error(errc::bad_state, -1, -1, "gather_timelines",
+                    {"this timeline belongs to no reducer; call it with reduce.trace()"});
+    world& ranks = *of.ranks();
+    of.note_fix(detail::measure_clock(ranks));
+    std::vector<std::byte> const mine = of.image();
+    constexpr std::size_t piece = std::size_t{256} << 10;
+    auto const count = static_cast<std::size_t>(ranks.size());
+    std::uint64_t const own_size = mine.size();
+    std::vector<std::uint64_t> sizes(count);
+    auto const told = ranks.all_gather(std::as_bytes(std::span(&own_size, 1)));
+    for (std::size_t r = 0; r < count; ++r)
+        if (told[r].size() == sizeof own_size) std::memcpy(&sizes[r], told[r].data(), sizeof own_size);
+    std::uint64_t const most = *std::max_element(sizes.begin(), sizes.end());
+    std::vector<std::vector<std::byte>> images(ranks.rank() == 0 ? count : 0);
+    for (std::size_t at = 0; at < most; at += piece) {
+        std::size_t const begin = std::min(at, mine.size());
+        auto const all =
+            ranks.all_gather(std::span(mine).subspan(begin, std::min(piece, mine.size() - begin)));
+        for (std::size_t r = 0; r < images.size(); ++r)
+            images[r].insert(images[r].end(), all[r].begin(), all[r].end());
+    }
+    std::vector<timeline_data> found;
+    for (auto const& image : images) found.push_back(read_timeline(image));
+    return found;
+}
+
+namespace detail {
+
+/// Writes what `as_text(all)` makes of timelines. False where that fails: a line on stderr says why, and the program goes on.
+template <class AsText>
+HERRING_SETUP bool write_timelines(std::string const& path, std::span<timeline_data const> all,
+                                   char const* operation, AsText const& as_text) {
+    try {
+        write_whole_file(path, as_text(all), operation);
+        return true;
+    } catch (error const& why) {
+        std::fprintf(stderr, "%s; the program goes on without it\n", why.what());
+        return false;
+    }
+}
+/// What the writers have in common: rank 0 writes what `as_text(ranks)` makes of all timelines. False where that fails.
+template <class AsText>
+HERRING_SETUP bool write_gathered(std::string const& path, timeline_rings& of, char const* operation,
+                                  AsText const& as_text) {
+    std::vector<timeline_data> const all = gather_timelines(of);
+    if (all.empty()) return true; // not rank 0
+    return write_timelines(path, all, operation, as_text);
+}
+
+} // namespace detail
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_TRACE_TIMELINE_GATHER_HPP
