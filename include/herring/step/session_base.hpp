@@ -43,6 +43,7 @@ class session_base {
     memory_map const& memory() const noexcept { return memory_; }
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
     int local_rank() const noexcept { return topology_.local_rank(ranks_.rank()); }
+    int local_ranks() const noexcept { return topology_.local_size(topology_.node(ranks_.rank())); }
 
     // ---- executions; once the session is connected ----------------------------------------------------------------------
 
