@@ -199,10 +199,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             this->calls_.throw_not_ready(gradients_->ledger().first_unready(),
                                          name(gradients_->ledger().first_unready()));
         if constexpr (facts.ahead == 1) choose();
-        gradients_->end_step(leaving(),
-                             [this]([[maybe_unused]] std::size_t group, [[maybe_unused]] double squares) {
-                                 if constexpr (facts.observes) policy_.observe(group, squares);
-                             });
+        if constexpr (facts.observes)
+            gradients_->observe(leaving(), [this](std::size_t group, double squares) noexcept {
+                policy_.observe(group, squares);
+            });
+        gradients_->end_step();
         sync::ballot any;
         if constexpr (facts.votes)
             if (status ended = vote(any, deadline); !ended.ok()) return ended;
