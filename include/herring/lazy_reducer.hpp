@@ -19,6 +19,7 @@
 #include "herring/step_outcome.hpp"
 #include "herring/sync/diloco.hpp"
 #include "herring/sync/every.hpp"
+#include "herring/sync/hierarchical.hpp"
 #include "herring/sync/post_local.hpp"
 #include "herring/sync/selective.hpp"
 #include "herring/world.hpp"
@@ -75,6 +76,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         try {
             gradients_.emplace(this->plan(), ranks.rank());
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
+            if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
                 outer_.set(this->session_, {});
@@ -197,10 +199,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             this->calls_.throw_not_ready(gradients_->ledger().first_unready(),
                                          name(gradients_->ledger().first_unready()));
         if constexpr (facts.ahead == 1) choose();
-        gradients_->end_step(leaving(),
-                             [this]([[maybe_unused]] std::size_t group, [[maybe_unused]] double squares) {
-                                 if constexpr (facts.observes) policy_.observe(group, squares);
-                             });
+        if constexpr (facts.observes)
+            gradients_->observe(leaving(), [this](std::size_t group, double squares) noexcept {
+                policy_.observe(group, squares);
+            });
+        gradients_->end_step();
         sync::ballot any;
         if constexpr (facts.votes)
             if (status ended = vote(any, deadline); !ended.ok()) return ended;
@@ -232,7 +235,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                                       {"tensor ", i, " ('", name(i), "') has ",
                                        this->plan().tensors[i].elements, " elements, the span has ",
                                        inout.size()});
-        bool const leaves = leaving().is_due(this->plan().tensors[i].bucket);
+        bool const leaves = leaving().leaves(this->plan().tensors[i].bucket);
         if constexpr (facts.outer) {
             if (leaves && !inout.empty()) {
                 std::memcpy(base::tensor(i).data(), inout.data(), inout.size_bytes());

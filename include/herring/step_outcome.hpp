@@ -13,7 +13,7 @@ namespace HERRING_NAMESPACE {
 enum class step : std::uint8_t {
     exchanged, ///< all of the model is, or was, exchanged
     partial,   ///< some buckets of it
-    local,     ///< none: each rank goes on by itself
+    local,     ///< none of it: each rank goes on by itself, or each node
     skipped    ///< the ranks exchanged, and the update was left out
 };
 

@@ -5,6 +5,7 @@
 
 #include "conformance/suite.hpp"
 
+#include "herring/collectives/all_gather.hpp"
 #include "herring/herring.hpp"
 #include "herring/lazy_reducer.hpp"
 
@@ -107,6 +108,21 @@ requires(Policy::facts.outer) //
     bool any_ = false;
 };
 
+/// The mean over the ranks of this rank's node, in their order, of what all ranks have, one behind the other.
+template <class Number>
+std::vector<Number> node_mean(world const& ranks, std::vector<Number> const& everyone) {
+    auto const& node = ranks.topology().members(ranks.topology().node(ranks.rank()));
+    std::size_t const size = everyone.size() / static_cast<std::size_t>(ranks.size());
+    std::vector<Number> result(size);
+    for (std::size_t k = 0; k < size; ++k) {
+        accumulator<Number> sum{};
+        for (int const rank : node)
+            sum = sum + static_cast<accumulator<Number>>(everyone[static_cast<std::size_t>(rank) * size + k]);
+        result[k] = static_cast<Number>(sum / static_cast<accumulator<Number>>(node.size()));
+    }
+    return result;
+}
+
 /// Shape: `Lazy` has a sync policy; `Reducer` is the same without it.
 template <class Lazy, class Reducer>
 findings sync_suite(settings const& how = {}, std::size_t shapes = shapes_of_syncs.size(), int steps = 9) {
@@ -176,8 +192,6 @@ findings sync_suite(settings const& how = {}, std::size_t shapes = shapes_of_syn
                            for (std::size_t k = 0; k < own[i].size(); ++k)
                                own[i][k] = static_cast<number>(static_cast<wide>(own[i][k]) -
                                                                static_cast<wide>(by[k]) / 2);
-                           std::copy(own[i].begin(), own[i].end(), reduce.tensor(i).begin());
-                           reduce.ready(i);
                            if (lends) {
                                lent[i] = own[i];
                                lazy.updated(i, std::span<number>(lent[i]));
@@ -186,12 +200,27 @@ findings sync_suite(settings const& how = {}, std::size_t shapes = shapes_of_syn
                                lazy.updated(i);
                            }
                        }
+                       std::vector<std::vector<number>> everyone(own.size());
+                       for (std::size_t i = 0; i < own.size(); ++i) {
+                           if (policy::facts.on_nodes && !own[i].empty()) {
+                               everyone[i].resize(own[i].size() * static_cast<std::size_t>(on.ranks.size()));
+                               all_gather(reduce, std::span<number const>(own[i]),
+                                          std::span<number>(everyone[i]));
+                           }
+                       }
+                       for (std::size_t i = 0; i < own.size(); ++i) {
+                           std::copy(own[i].begin(), own[i].end(), reduce.tensor(i).begin());
+                           reduce.ready(i);
+                       }
                        reduce.wait();
                        lazy.settle();
                        for (std::size_t i = 0; i < own.size(); ++i) {
                            if (lazy.synchronized(i) != due[i])
                                on.find(at + "tensor " + std::to_string(i) + " was exchanged, or was not");
-                           if (due[i]) mean.take(own[i], reduce.tensor(i), i);
+                           if (due[i])
+                               mean.take(own[i], reduce.tensor(i), i);
+                           else if (policy::facts.on_nodes)
+                               own[i] = node_mean(on.ranks, everyone[i]);
                            std::span<number const> const got =
                                lends ? std::span<number const>(lent[i]) : lazy.weights(i);
                            if (!std::ranges::equal(std::as_bytes(got), std::as_bytes(std::span(own[i]))))

@@ -92,6 +92,10 @@ TEST_CASE("sync: doubles and 16-bit floats, whole models in one bucket") {
                           herring::reducer<herring::bfloat16, threads, per_tensor, shared>>({}, 4)) == "");
 }
 
+TEST_CASE("sync: what nodes do not exchange, their ranks do") {
+    CHECK(text(as_due<threads, sync_policies::hierarchical<3>, shared>({}, few)) == "");
+}
+
 TEST_CASE("sync: an outer optimizer steps from the weights that all began with") {
     CHECK(text(as_due<threads, sync_policies::diloco<3, herring::optimizer::nesterov>, shared>({}, few)) ==
           "");

@@ -6,8 +6,10 @@
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/engine/execution.hpp"
 #include "herring/plan/plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,13 +26,16 @@ class every_bucket {
     static std::size_t bucket(std::size_t piece) noexcept { return piece; }
     /// What fingerprints have beside a bucket's number and size.
     static std::uint64_t digest() noexcept { return 0; }
+    /// Sets what of an execution is not as the plan has the bucket.
+    static void adapt(execution&, std::size_t) noexcept {}
     static constexpr char const* name = "all_reduce"; ///< of executions
 
   private:
     std::size_t buckets_;
 };
 
-/// The pieces of a step that submits some buckets. Nothing is due at first.
+/// The pieces of a step that submits some buckets: those that are due, and with `combine_on_nodes` all others by executions of
+/// the node alone. Nothing is due at first.
 ///
 /// Cost:     O(buckets) a step; nothing is allocated after construction.
 /// Lifetime: refers to the plan.
@@ -40,11 +45,22 @@ class due_buckets {
 
     explicit due_buckets(plan const& from)
         : plan_(from), before_(from.buckets.size() + 1), bucket_(from.buckets.size()),
-          group_(from.buckets.size()) {
+          group_(from.buckets.size()), is_due_(from.buckets.size()) {
         for (std::size_t b = 0; b < group_.size(); ++b) {
             groups_ += from.buckets[b].tensors > 0;
             group_[b] = static_cast<std::uint32_t>(groups_ > 0 ? groups_ - 1 : 0);
         }
+    }
+
+    /// What is not due is combined by the ranks of this node. Once, before the first step.
+    void combine_on_nodes(int local_size) {
+        if (local_size == 1) return;
+        on_node_ = fixed_array<shard>(bucket_.size());
+        std::size_t const chunk =
+            std::max(plan_.tuning.local_chunk_bytes / plan_.element_bytes, std::size_t{1});
+        for (std::size_t b = 0; b < bucket_.size(); ++b)
+            on_node_[b] =
+                cut(0, plan_.buckets[b].elements, server_id{0}, chunk, plan_.line_elements, local_size);
     }
 
     /// Buckets of the fusion policy, of which the plan may have split some, and which of them bucket b is a part of.
@@ -61,8 +77,9 @@ class due_buckets {
             before_[b] = static_cast<std::uint32_t>(pieces_);
             bool const any = plan_.buckets[b].elements > 0;
             all_with_elements += any;
-            if (!is_due(group_[b])) continue;
-            bucket_[pieces_++] = static_cast<std::uint32_t>(b);
+            is_due_[b] = is_due(group_[b]);
+            if (is_due_[b] || !on_node_.empty()) bucket_[pieces_++] = static_cast<std::uint32_t>(b);
+            if (!is_due_[b]) continue;
             with_elements_ += any;
             sum.add(b);
         }
@@ -70,7 +87,9 @@ class due_buckets {
         all_ = with_elements_ == all_with_elements;
         digest_ = sum.value() << 32;
     }
-    bool is_due(std::size_t b) const noexcept { return before_[b] != before_[b + 1]; }
+    bool is_due(std::size_t b) const noexcept { return is_due_[b]; }
+    /// Whether the step submits the bucket: by all, or on the node.
+    bool leaves(std::size_t b) const noexcept { return before_[b] != before_[b + 1]; }
     /// Whether what is due is all of the model; or nothing of it.
     bool all() const noexcept { return all_; }
     bool none() const noexcept { return with_elements_ == 0; }
@@ -79,12 +98,20 @@ class due_buckets {
     std::size_t pieces_of(std::size_t buckets) const noexcept { return before_[buckets]; }
     std::size_t bucket(std::size_t piece) const noexcept { return bucket_[piece]; }
     std::uint64_t digest() const noexcept { return digest_; }
+    void adapt(execution& e, std::size_t b) const noexcept {
+        if (is_due_[b] || plan_.nodes == 1) return;
+        e.path = route::local;
+        e.shards = &on_node_[b];
+        e.shard_count = 1;
+    }
 
   private:
     plan const& plan_;
     fixed_array<std::uint32_t> before_; // bucket → pieces before it
     fixed_array<std::uint32_t> bucket_; // piece → bucket
     fixed_array<std::uint32_t> group_;
+    fixed_array<bool> is_due_;
+    fixed_array<shard> on_node_; // bucket → all of it, as the ranks of a node share it; empty: they do not
     std::size_t groups_ = 0, pieces_ = 0, with_elements_ = 0;
     std::uint64_t digest_ = 0;
     bool all_ = false;

@@ -55,8 +55,9 @@ template <class Element> class basic_reducer<rejected<Element>> : public detail:
         template <class Anything> hyper_type& operator=(Anything const&) { return *this; }
     };
     template <class Fill> void start(int, Fill&&) {}
-    std::span<Element const> weights(std::size_t) { return {}; }
+    std::span<Element> weights(std::size_t) { return {}; }
     hyper_type hyper() const noexcept { return {}; }
+    hyper_type state() const noexcept { return {}; }
     template <class Hyper> void set(Hyper const&) {}
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }

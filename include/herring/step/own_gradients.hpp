@@ -23,7 +23,8 @@ namespace HERRING_NAMESPACE::detail {
 template <class Element, bool Observes> class own_gradients {
   public:
     own_gradients(plan const& from, int rank)
-        : plan_(from), memory_(from.tensor_bytes(), rank), ready_(from), squares_(from.tensors.size()) {}
+        : plan_(from), memory_(from.tensor_bytes(), rank), ready_(from),
+          squares_(Observes ? from.tensors.size() : 0) {}
 
     std::span<Element> tensor(std::size_t i) const noexcept {
         placed_tensor const& at = plan_.tensors[i];
@@ -36,19 +37,18 @@ template <class Element, bool Observes> class own_gradients {
         if constexpr (Observes) squares_[i] = kernel::squares(gradient.data(), gradient.size());
         ready_.mark_ready(i);
     }
-    /// All are ready, and are no longer: calls `observe(group, Σx²)` for each group of buckets, in order.
-    template <class Observe> void end_step(due_buckets const& groups, Observe const& observe) noexcept {
-        if constexpr (Observes) {
-            std::size_t i = 0;
-            for (std::size_t g = 0; g < groups.groups(); ++g) {
-                double sum = 0;
-                for (; i < squares_.size() && groups.group(plan_.tensors[i].bucket) == g; ++i)
-                    sum += squares_[i];
-                observe(g, sum);
-            }
+    /// All are ready: calls `observe(group, Σx²)` for each group of buckets, in order.
+    template <class Observe>
+    void observe(due_buckets const& groups, Observe const& observe) const noexcept requires(Observes) {
+        std::size_t i = 0;
+        for (std::size_t g = 0; g < groups.groups(); ++g) {
+            double sum = 0;
+            for (; i < squares_.size() && groups.group(plan_.tensors[i].bucket) == g; ++i) sum += squares_[i];
+            observe(g, sum);
         }
-        ready_.begin_step();
     }
+    /// None is ready any more.
+    void end_step() noexcept { ready_.begin_step(); }
 
   private:
     plan const& plan_;

@@ -46,6 +46,7 @@ class session_base {
     topology const& map() const noexcept { return topology_; }
     /// Whether this rank serves and has no tensors.
     bool serves() const noexcept { return topology_.is_server(ranks_.rank()); }
+    int local_ranks() const noexcept { return topology_.local_size(topology_.node(ranks_.rank())); }
 
     // ---- executions; once the session is connected ----------------------------------------------------------------------
 

@@ -171,6 +171,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         execution e = execution_of(full, plan_.shards.data(), at, b,
                                    fingerprint_of(full.elements, b ^ leaving_.digest()));
         e.name = Buckets::name;
+        leaving_.adapt(e, b);
         if constexpr (requires { session.make_update(e); }) session.make_update(e);
         end_ = session.submit(e);
     }

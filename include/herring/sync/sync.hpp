@@ -24,6 +24,8 @@ struct sync_facts {
     /// The ranks' weights are not replaced by their mean, but by a step from where they began, of the optimizer that the policy
     /// names as `outer`, with the gradient anchor − mean.
     bool outer = false;
+    /// What a step does not exchange between nodes is averaged over the ranks of each node.
+    bool on_nodes = false;
 };
 
 namespace sync {
@@ -33,7 +35,7 @@ struct every_step;
 template <class Policy>
 concept sync_states_facts = states_facts<Policy, sync_facts> &&
                             (Policy::facts.ahead == 0 || Policy::facts.ahead == 1) &&
-                            !requires {
+                            !(Policy::facts.outer && Policy::facts.on_nodes) && !requires {
     Policy::observes;
 }
 &&!requires { Policy::votes; }
@@ -102,7 +104,8 @@ template <class Policy> struct check<axes::sync, Policy> {
     static constexpr bool value = broken < 0;
     static_assert(
         broken != 0,
-        "[HRG-Y01] sync: needs 'static constexpr herring::sync_facts facts{...}', with ahead 0 or 1; "
+        "[HRG-Y01] sync: needs 'static constexpr herring::sync_facts facts{...}', with ahead 0 or 1, and "
+        "not both outer and on_nodes; "
         "a common slip is a constant 'votes' of its own, which nothing reads; write it into "
         "facts, as in '{.votes = true}'");
     static_assert(
