@@ -218,7 +218,7 @@ class participant final : public control_endpoint<participant> {
 
     // ---- another connection, where nothing gets through this one --------------------------------------------
 
-    /// For how long an attempt to connect is given: 500 ms with the usual times.
+    /// For how long the first attempt to connect is given: 500 ms with the usual times.
     clock::duration step() const noexcept { return hopeless_after(settings_.times.detector) / 4; }
 
     HERRING_SETUP int offers() noexcept {
@@ -227,27 +227,34 @@ class participant final : public control_endpoint<participant> {
         return count;
     }
 
-    /// Connects anew once nothing has got through one way or the other for 2 s, and for as long as queues take. Where rank 0's host
-    /// answers, and rank 0 says nothing, its process is stopped: no connection changes that.
+    /// Connects anew once nothing has got through one way or the other for 2 s, and for as long as queues take; for `peer_timeout`,
+    /// where rank 0's data comes in meanwhile: then nobody is about to be given up. Where rank 0's host answers, and rank 0 says
+    /// nothing, its process is stopped: no connection changes that.
     HERRING_SETUP time_point look_after_connection(time_point now) {
         connection const* const place = rank_0();
         if (place == nullptr || left_[0] || leaving_ || candidate_ != nullptr || now < dial_at_ ||
             !connections_.with(*place).log.has_all())
             return time_point::max(); // a heartbeat looks again
-        clock::duration const quiet =
-            std::max(now - std::max(place->spoke, place->answered), now - place->delivered);
-        clock::duration const least = hopeless_after(settings_.times.detector);
-        if (!place->broken && quiet < least) return time_point::max();
+        clock::duration const nothing_in = now - std::max(place->spoke, place->answered);
+        clock::duration const quiet = std::max(nothing_in, now - place->delivered);
+        clock::duration const most = hopeless_after(settings_.times.detector);
+        if (!place->broken && quiet < most) return time_point::max();
         socket_report found;
-        bool const known = found.read(place->socket);
-        delay_ =
-            2 * (known ? clock::duration(found.round_trip) : clock::duration(0)) + queueing(*place, found);
-        if ((!place->broken && quiet < least + delay_) || offers() >= most_offers) return time_point::max();
-        dial_at_ = now + step();
-        candidate_ =
-            connect(settings_.addresses[(next_address_ - 1) % settings_.addresses.size()], step() + delay_);
-        if (candidate_ != nullptr) candidate_->attempt = ++attempts_;
-        return candidate_ != nullptr ? candidate_->until : dial_at_;
+        if (!found.read(place->socket)) found = {};
+        delay_ = 2 * clock::duration(found.round_trip) + queueing(*place, found);
+        bool const heard = silence(*place, now) < most;
+        clock::duration const patience =
+            heard ? clock::duration(settings_.times.detector.peer_timeout) : most;
+        if ((!place->broken && quiet < patience + delay_) || offers() >= most_offers)
+            return time_point::max();
+        candidate_ = connect(settings_.addresses[(next_address_ - 1) % settings_.addresses.size()],
+                             dial_time_ + delay_);
+        // The first packet of a connection is sent again by the kernel, so the next attempt may take longer.
+        dial_at_ = now + dial_time_;
+        dial_time_ = std::min(2 * dial_time_, 8 * step());
+        if (candidate_ == nullptr) return dial_at_;
+        candidate_->attempt = ++attempts_;
+        return candidate_->until;
     }
 
     /// Not over this one.
@@ -328,6 +335,7 @@ class participant final : public control_endpoint<participant> {
         connections_.replace(over);
         if (candidate_ == &over) candidate_ = nullptr;
         dial_at_ = over.heard + step();
+        dial_time_ = step();
         connections_.repeat(over);
         if (leaving_) connections_.finish(over);
     }
@@ -507,6 +515,7 @@ class participant final : public control_endpoint<participant> {
         tune(from.socket, settings_.times.detector.peer_timeout);
         leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
         from.answered = from.delivered = clock::now();
+        dial_time_ = step();
         stage_ = stage::joined;
         lock_.notify_all();
     }
@@ -599,6 +608,7 @@ class participant final : public control_endpoint<participant> {
     connection* candidate_ = nullptr;    // that is being made
     std::uint64_t attempts_ = 0;         // to make one
     time_point dial_at_{};               // not before
+    clock::duration dial_time_{};        // for an attempt
     clock::duration delay_{};            // by which its messages come later than over an idle network
     bool unproven_ = false;              // who answered had not the secret
     failure unverified_{};               // the last refusal of who did not prove itself
