@@ -43,6 +43,8 @@ struct control_peer {
     herring::detail::key_exchange exchange{};
     std::optional<herring::detail::wire::frame_seal> seal{};
     std::optional<herring::detail::secret_key> world_key{};
+    std::optional<herring::detail::secret_key> resumption_key{}; // of the connection by which it has joined
+    std::uint64_t job = 0;                                       // from the welcome
 
     control_peer() = default;
     control_peer(control_peer const&) = delete;
@@ -165,6 +167,7 @@ struct control_peer {
         if (seen) {
             require(told.proof == seen->proof_of_rank_0(told.wrapped), "rank 0 has the secret");
             seen->wrap(told.wrapped);
+            resumption_key.emplace(seen->resumption_key());
             protect(false);
         }
         world_key.emplace(told.wrapped);
@@ -183,7 +186,53 @@ struct control_peer {
               herring::detail::secret const* by = nullptr) {
         connect(to);
         require(greet(hello_of(as, size), by).front.type == kind::admit, "it is admitted");
-        await(kind::welcome);
+        herring::detail::wire::welcome told;
+        require(told.read(await(kind::welcome).body, size) == nullptr, "it is welcome");
+        job = told.job;
+    }
+    /// What it says of itself where it comes again.
+    herring::detail::wire::resume resume_of(std::uint64_t attempt = 1) const {
+        herring::detail::wire::resume said;
+        said.rank = rank;
+        said.incarnation = 1;
+        said.job = job;
+        said.attempt = attempt;
+        said.nonce = herring::detail::random_nonce();
+        return said;
+    }
+    /// A body of a resume to the last challenge, with its proof under that key.
+    herring::detail::byte_buffer proven(herring::detail::wire::resume said,
+                                        herring::detail::secret_key const* by) {
+        namespace wire = herring::detail::wire;
+        wire::challenge asked;
+        require(asked.read(challenge), "a challenge");
+        herring::detail::secret_key shared;
+        if (seals != nullptr) said.nonce = agreed(asked.nonce, shared);
+        herring::detail::byte_buffer words = said.write();
+        wire::proof shown{};
+        if (by != nullptr) {
+            seen.emplace(*by, challenge, words, seals != nullptr ? &shared : nullptr);
+            shown = seen->proof_of_rank();
+        }
+        words.append(shown);
+        return words;
+    }
+    /// Comes again, over this connection, as what `first` has joined as: whether rank 0 admits it.
+    bool resume(control_peer const& first, herring::detail::wire::resume const& said,
+                herring::detail::secret_key const* by, herring::detail::endpoint const& to) {
+        connect(to);
+        rank = first.rank;
+        knock();
+        say(kind::resume, 0, proven(said, by));
+        std::optional<heard> const reply = hear();
+        if (!reply) return false;
+        herring::detail::wire::admit told;
+        require(reply->front.type == kind::admit && told.read(reply->body), "an admission");
+        if (seen) {
+            require(told.proof == seen->proof_of_rank_0(told.wrapped), "rank 0 knows who has joined");
+            protect(false);
+        }
+        return true;
     }
 
     // ---- as rank 0 ----------------------------------------------------------------------------------------
@@ -227,6 +276,7 @@ struct control_peer {
             seen.emplace(by->key(asked.salt), challenge, words, sealed ? &shared : nullptr);
             seen->wrap(told.wrapped);
             told.proof = seen->proof_of_rank_0(told.wrapped);
+            resumption_key.emplace(seen->resumption_key());
         }
         say(kind::admit, 0, told.write());
         if (seen) protect(true);

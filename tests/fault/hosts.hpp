@@ -147,7 +147,10 @@ class hosts {
                            "/24 dev eth0; ip link set eth0 up; "
                            "nft add table inet fault; "
                            "nft add chain inet fault out '{ type filter hook output priority 0; }'; "
-                           "nft add chain inet fault in '{ type filter hook input priority 0; }'"))
+                           "nft add chain inet fault in '{ type filter hook input priority 0; }'; "
+                           // What heal() leaves as it is.
+                           "nft add chain inet fault lost_out '{ type filter hook output priority 1; }'; "
+                           "nft add chain inet fault lost_in '{ type filter hook input priority 1; }'"))
                 return;
         }
         made_ = true;
@@ -187,6 +190,20 @@ class hosts {
     /// Nothing goes from one to the other; what goes back is not touched.
     bool cut(int from, int to) const {
         return on(from, "nft 'add rule inet fault out ip daddr " + address(to) + " drop'");
+    }
+    /// The connections of that process to a port get no packet through any more, in or out; new ones do. Returns how many.
+    int cut_connections(int host, int pid, int remote_port) const {
+        std::string rules;
+        int count = 0;
+        for (tcp_socket const& s : tcp_sockets(pid)) {
+            if (!s.established || s.remote_port != remote_port) continue;
+            std::string const here = std::to_string(s.local_port), there = std::to_string(s.remote_port);
+            rules += "add rule inet fault lost_out tcp sport " + here + " tcp dport " + there +
+                     " drop; add rule inet fault lost_in tcp sport " + there + " tcp dport " + here +
+                     " drop; ";
+            ++count;
+        }
+        return count != 0 && on(host, "nft '" + rules + "'") ? count : 0;
     }
     /// Loses packets in and out.
     bool lose(int host, int per_1000) const {

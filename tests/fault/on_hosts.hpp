@@ -8,6 +8,8 @@
 
 namespace fault {
 
+constexpr int rendezvous_port = 24'779;
+
 struct played {
     bool made = false; // as root
     report seen{};
@@ -38,7 +40,7 @@ played on_hosts(char const* name, int ranks, herring::join_options const& common
                     herring::join_options how = common;
                     how.rank = r;
                     how.size = ranks;
-                    how.address = hosts::address(0) + ":24779";
+                    how.address = hosts::address(0) + ":" + std::to_string(rendezvous_port);
                     how.timeout = plenty;
                     how.secret = std::string(64, '5'); // the network is not the loopback
                     world w = herring::join(how);
@@ -120,6 +122,43 @@ inline void sums(world& w, board& b) {
         if (enough[0] != 0) return;
         step(reduce, w, number);
     }
+}
+
+/// Steps with set-up collectives between them, which need the control connections, until the test says that it is enough.
+inline void barriers(world& w, board& b) {
+    flat reduce(w, layout{{"small", 100}});
+    step(reduce, w, 0);
+    b.entered.fetch_add(1);
+    for (int number = 1;; ++number) {
+        std::vector<float> enough(1, w.rank() == 0 && b.steps.load() != 0 ? 1.0f : 0.0f);
+        reduce.all_reduce(std::span<float>(enough));
+        w.barrier();
+        if (enough[0] != 0) return;
+        step(reduce, w, number);
+        sleep_for(ns(0.01));
+    }
+}
+
+/// The network forgets the control connection of rank 2 of three for good, as NAT and connection tracking do, and after `seconds`
+/// that of which has taken its place. `outage`: of the whole host, seconds, with the first.
+inline played forgotten(char const* name, milliseconds peer_timeout, double seconds, double outage = 0) {
+    herring::join_options how;
+    how.failure_detector.peer_timeout = peer_timeout;
+    how.default_timeout = plenty;
+    return on_hosts(name, 3, how, barriers, [=](hosts const& net, board& b) {
+        int const pid = b.ranks[2].pid.load();
+        b.strike();
+        require(net.cut_connections(2, pid, rendezvous_port) == 1, "rank 2 has one control connection");
+        if (outage > 0) {
+            net.cut_at_switch(2);
+            sleep_for(ns(outage));
+            net.heal(2);
+        }
+        sleep_for(ns(seconds));
+        require(net.cut_connections(2, pid, rendezvous_port) >= 1, "rank 2 has another one");
+        sleep_for(ns(seconds));
+        b.steps.store(1);
+    });
 }
 
 /// A link of four hosts falls to so many kbit/s, with 3 MB of queue, and is itself again after a while; all-reduces go on.

@@ -21,6 +21,12 @@ TEST_CASE("outages: one of 4 s to 4.5 s is survived with a peer_timeout of 5 s")
     }
 }
 
+TEST_CASE("outages: the network forgets a control connection, alone, or with an outage of 4 s or 10 s") {
+    all_done(forgotten("outages", milliseconds(5'000), 6));
+    all_done(forgotten("outages", milliseconds(5'000), 6, 4));
+    all_done(forgotten("outages", milliseconds(15'000), 16, 10));
+}
+
 TEST_CASE("outages: a link falls to 1 Mbit/s, and data of 6 s waits in its queue") {
     for (int const host : {3, 0}) all_done(collapse("outages", host, 1'000, milliseconds(5'000), 14));
 }

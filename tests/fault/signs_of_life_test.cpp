@@ -37,6 +37,10 @@ TEST_CASE("signs of life: an outage that is a little shorter than peer_timeout i
     all_done(p);
 }
 
+TEST_CASE("signs of life: the network forgets a control connection, twice: another one takes its place") {
+    all_done(forgotten(name, milliseconds(2'000), 2.5));
+}
+
 TEST_CASE("signs of life: the data path of a pair is cut: both are named, and the network between them") {
     played const p = fault::on_hosts(
         name, 4, patience(milliseconds(2'000)), [](world& w, board& b) { go_on<flat>(w, b, 0); },

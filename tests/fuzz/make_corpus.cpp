@@ -96,16 +96,17 @@ void wire_corpus() {
     both("challenge", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true, false}.write());
     both("challenge-seals", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true, true}.write());
     both("admit", 9, 2, wire::admit{{std::byte{1}}, {std::byte{2}}}.write());
+    both("resume", 11, 2, wire::resume{{std::byte{1}}, 1, 2, 3, 4}.write());
     wire::signs_of_life signs;
     signs.cut_off = 1;
     signs.add(8, 9);
     both("signs", 10, 8, signs.write());
-    both("gathered", 11, 2, pending.take());
+    both("gathered", 12, 2, pending.take());
     byte_buffer wraps;
     for (std::uint64_t const size : {~std::uint64_t{0} - 7, std::uint64_t{16}})
         append<std::uint64_t>(wraps, size);
     append<std::uint64_t>(wraps, 0);
-    write("wire", "gathered-wraps", joined({11, 1}, wraps));
+    write("wire", "gathered-wraps", joined({12, 1}, wraps));
 }
 
 void control_seal_corpus() {
@@ -127,12 +128,12 @@ void control_seal_corpus() {
     scene("repeated", {0, 3, 0});
     scene("left-out", {0, 4, 0});
     scene("last-again", {0, 0, 5});
-    write("control_seal", "raw", joined({7, 12, 0x48, 0x45, 0x52, 0x52, 4, 0, 9, 0, 1, 0, 0, 0}));
+    write("control_seal", "raw", joined({7, 12, 0x48, 0x45, 0x52, 0x52, 5, 0, 9, 0, 1, 0, 0, 0}));
     write("control_seal", "empty-bodies", joined({0, 4, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0}));
 }
 
 void rendezvous_corpus() {
-    constexpr std::uint8_t to_rank_0 = 1, admitted = 2, secret = 4;
+    constexpr std::uint8_t to_rank_0 = 1, admitted = 2, secret = 4, again = 8;
     wire::hello said;
     said.size = 2;
     said.rank = 1;
@@ -191,6 +192,19 @@ void rendezvous_corpus() {
           [&](byte_buffer& to) { add(to, message_kind::fail, 0, wire::write_failure(why), 255); });
     scene("rank-crossed", to_rank_0 | admitted,
           [&](byte_buffer& to) { add(to, message_kind::barrier, 1, {}, 255); });
+    scene("rank-resumes", to_rank_0 | admitted | again, [&](byte_buffer& to) {
+        add(to, message_kind::resumed, 0, {}, 255);
+        add(to, message_kind::contribute, 1, three, 5);
+        add(to, message_kind::heartbeat, 1, {}, 5);
+    });
+    scene("rank-resumes-too-much", to_rank_0 | admitted | again, [&](byte_buffer& to) {
+        add(to, message_kind::resumed, 9, {}, 255);
+        add(to, message_kind::contribute, 1, three, 5);
+    });
+    scene("rank-resumes-early", to_rank_0 | admitted | again, [&](byte_buffer& to) {
+        add(to, message_kind::contribute, 1, three, 255);
+        add(to, message_kind::resumed, 0, {}, 255);
+    });
     scene("no-rank-0", 0, [&](byte_buffer& to) {
         add(to, message_kind::fail, 0, wire::write_failure(why), 255);
         add(to, message_kind::collective_result, 1, three, 255);

@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     std::size_t const ranks = 1 + in.number(1);
     std::span<std::byte const> const body = in.rest;
     fuzz::memory::begin();
-    switch (which % 12) {
+    switch (which % 13) {
     case 0:
         read_head(body);
         break;
@@ -154,6 +154,11 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             require(!read.has(r), "who was heard is a rank of the world");
         if (read.cut_off >= 0 || !read.bits.empty())
             require(same(read.write(), body), "signs of life come back as they were");
+        break;
+    }
+    case 11: {
+        wire::resume read;
+        if (read.read(body)) require(same(read.write(), body), "a resume comes back as it was");
         break;
     }
     default:

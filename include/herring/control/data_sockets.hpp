@@ -22,9 +22,11 @@ struct socket_report {
     std::chrono::milliseconds since_packet{}; ///< for how long nothing at all has come in
     std::chrono::microseconds queueing{};     ///< by how much a round trip takes longer than the shortest one
     std::chrono::microseconds round_trip{};   ///< smoothed
+    std::chrono::microseconds shortest{};     ///< round trip; 0: not measured
     std::size_t in_flight = 0;                ///< bytes that are sent and not acknowledged, in whole packets
-    unsigned unanswered = 0;    ///< retransmissions and probes in a row that nothing has answered
-    std::uint64_t received = 0; ///< bytes, since the connection was made
+    unsigned unanswered = 0;        ///< retransmissions and probes in a row that nothing has answered
+    std::uint64_t received = 0;     ///< bytes, since the connection was made
+    std::uint64_t acknowledged = 0; ///< of the bytes that were sent
     std::uint32_t lost =
         0; ///< packets that were sent again, and not for nothing, since the connection was made
     bool on_its_way = false; ///< what was sent has not all been acknowledged

@@ -49,8 +49,10 @@ HERRING_SEPARABLE bool socket_report::read(int socket) noexcept {
     bool const measured =
         size >= offsetof(kernel_tcp_info, data_segs_in) && info.min_rtt != 0 && info.min_rtt < info.rtt;
     queueing = std::chrono::microseconds(measured ? info.rtt - info.min_rtt : 0);
+    shortest = std::chrono::microseconds(size >= offsetof(kernel_tcp_info, data_segs_in) ? info.min_rtt : 0);
     in_flight = std::size_t{info.unacked} * info.snd_mss;
     received = info.bytes_received;
+    acknowledged = info.bytes_acked;
     unanswered = std::max<unsigned>(info.retransmits, info.probes);
     lost = info.total_retrans - std::min(info.dsack_dups, info.total_retrans);
     on_its_way = info.state != TCP_CLOSE && (info.unacked != 0 || info.notsent_bytes != 0);

@@ -53,11 +53,16 @@ HERRING_SETUP inline void tune(int socket, std::chrono::milliseconds patience) n
 }
 
 /// From the welcome on it is the failure detector that gives a rank up, later where the network takes long: the kernel leaves
-/// the connection open for longer than that.
+/// the connection open for longer than that. It must: once it has given up, it resets what the other host sends.
 HERRING_SETUP inline void leave_to_detector(int socket, std::chrono::milliseconds patience) noexcept {
     constexpr std::chrono::milliseconds most{std::numeric_limits<int>::max() / 5};
     int const value = static_cast<int>(5 * std::min(patience, most).count());
     (void)::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof value);
+}
+
+/// Whether an error of a socket is the kernel's own patience at its end, not something that the other host has said.
+HERRING_SETUP inline bool is_timeout(int why) noexcept {
+    return why == ETIMEDOUT || why == EHOSTUNREACH || why == ENETUNREACH;
 }
 
 /// The first message in the bytes that have come in.
@@ -71,6 +76,7 @@ struct parsed_message {
 
 /// One framed connection. Its owner closes the socket.
 ///
+/// A rank's connection is the one in its place (connection_set.hpp), or a candidate, which is to take it.
 /// A connection that is not identified (`rank` −1) may send little: at rank 0 a knock and a hello, at a rank what answers those.
 /// Others may send what each kind of message may have. Once both ends have proved that they have the secret, each message has a
 /// tag behind it, or is sealed.
@@ -83,13 +89,22 @@ struct connection {
     bool finish = false;  // nothing is sent after `out`
     bool wants_write = false;
     int error = 0;
-    time_point until = time_point::max(); // is closed then
-    time_point heard{};                   // when its rank last gave a sign of life, here or by data
-    time_point spoke{};                   // when something last came in here
-    time_point regular{};                 // since when it has come without a pause
-    time_point unanswered{};              // when the other host last left something unanswered
-    std::uint32_t lost = 0;               // packets
-    time_point lossy_at{};                // when one was last seen, or one without an answer
+    time_point until = time_point::max();      // is closed then
+    time_point heard{};                        // when its rank last gave a sign of life, here or by data
+    time_point spoke{};                        // when something last came in here
+    time_point regular{};                      // since when it has come without a pause
+    time_point unanswered{};                   // when the other host last left something unanswered
+    std::uint32_t lost = 0;                    // packets
+    time_point lossy_at{};                     // when one was last seen, or one without an answer
+    time_point answered{};                     // when the last packet came from the other host
+    time_point delivered{};                    // when nothing was left to be acknowledged, or something was
+    std::uint64_t acknowledged = 0;            // bytes, then
+    std::chrono::microseconds shortest{never}; // round trip of this rank's connections before this one
+    std::uint64_t attempt = 0; // of its rank to make a new connection; 0: that by which it has joined
+    bool offered = false;      // a candidate: rank 0 may put it in its place
+    bool broken = false;       // in its place, and carries nothing any more: another one has to take it
+    bool ended = false;        // because the other end has closed it
+    std::uint64_t came = 0;    // number of the last numbered message that came over it
     std::string from{};
     byte_buffer in{}, out{};
     std::size_t sent = 0;
@@ -132,7 +147,7 @@ struct connection {
             }
             if (n < 0 && errno == EINTR) continue;
             if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-            error = errno; // reading finds the socket closed, and reports it
+            if (error == 0) error = errno; // reading finds the socket closed, and reports it
             sent = out.size();
         }
         out.clear();
@@ -154,7 +169,7 @@ struct connection {
             if (n >= 0) return n;
             if (errno == EINTR) continue;
             if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
-            error = errno;
+            if (error == 0) error = errno;
             return 0;
         }
     }

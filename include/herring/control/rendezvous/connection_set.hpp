@@ -8,9 +8,12 @@
 #include "herring/control/control.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
+#include "herring/control/wire/message_log.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +29,23 @@ namespace HERRING_NAMESPACE::detail::rendezvous {
 
 inline constexpr std::chrono::seconds pending_time{5}; // who has not said who it is by then is closed
 
-/// Links come and go; a closed one's place is used again, and none ever moves.
+/// What this process and another have in common beyond one connection.
+struct conversation {
+    message_log log{};
+    secret_key resumption_key{}; // of the handshake by which the rank was admitted, where there is a secret
+    time_point resumed{};        // when a connection last took the place of another
+};
+
+/// Connections come and go; a closed one's entry is used again, and none ever moves.
+///
+/// Each rank has one in its place, over which messages go both ways. A candidate takes the place (`replace`) once it has proved
+/// itself; until then what comes over it counts for nothing.
 class connection_set {
   public:
     /// `thread`: sleeps on them. `rank` of `ranks`: whose end this is.
     connection_set(event_thread& thread, int rank, int ranks)
-        : thread_(thread), rank_(rank), places_(static_cast<std::size_t>(ranks)) {}
+        : thread_(thread), rank_(rank), places_(static_cast<std::size_t>(ranks)),
+          conversations_(static_cast<std::size_t>(ranks)) {}
     ~connection_set() {
         for (connection const& c : connections_)
             if (c.open()) ::close(c.socket);
@@ -43,6 +57,13 @@ class connection_set {
     std::list<connection>& all() noexcept { return connections_; }
     /// Rank → its connection, nullptr without; others than rank 0 have [0] only.
     fixed_array<connection*>& places() noexcept { return places_; }
+    /// `c` is identified.
+    conversation& with(connection const& c) noexcept { return with_rank(c.rank); }
+    conversation& with_rank(int rank) noexcept { return conversations_[static_cast<std::size_t>(rank)]; }
+    /// Identified, and not in its rank's place.
+    bool is_candidate(connection const& c) const noexcept {
+        return c.rank >= 0 && places_[static_cast<std::size_t>(c.rank)] != &c;
+    }
     HERRING_SETUP bool any_open() const noexcept {
         for (connection const& c : connections_)
             if (c.open()) return true;
@@ -58,7 +79,7 @@ class connection_set {
         c.socket = socket;
         c.serial = ++serial_;
         c.from = std::move(from);
-        c.heard = clock::now();
+        c.heard = c.answered = c.delivered = clock::now();
         c.until = c.heard + pending_time;
         thread_.watch(socket, key_of(c), what);
         return c;
@@ -72,6 +93,35 @@ class connection_set {
             if (place == &c) place = nullptr;
     }
 
+    /// The candidate `by` is its rank's connection from now on: earlier ones are closed. Its host has just been heard.
+    HERRING_SETUP void replace(connection& by) noexcept {
+        connection*& place = places_[static_cast<std::size_t>(by.rank)];
+        time_point const now = clock::now();
+        by.heard = by.spoke = by.regular = by.lossy_at = by.answered = by.delivered = now;
+        by.unanswered = place->unanswered;
+        by.shortest = shortest_of(*place);
+        by.until = time_point::max();
+        place = &by;
+        with(by).resumed = now;
+        for (connection& c : connections_)
+            if (c.rank == by.rank && c.attempt < by.attempt) close(c);
+    }
+
+    /// It stays in its place, and carries nothing any more.
+    HERRING_SETUP void give_up(connection& c) noexcept {
+        if (!c.broken) thread_.forget(c.socket);
+        c.broken = true;
+        c.out.clear();
+        c.sent = 0;
+    }
+
+    /// The shortest round trip that this connection or an earlier one of its rank has had.
+    HERRING_SETUP static std::chrono::microseconds shortest_of(connection const& c) noexcept {
+        socket_report found;
+        return found.read(c.socket) && found.shortest.count() != 0 ? std::min(c.shortest, found.shortest)
+                                                                   : c.shortest;
+    }
+
     /// Of what the thread was woken by; nullptr when it has been closed since.
     HERRING_SETUP connection* of_key(std::uint64_t key) noexcept {
         for (connection& c : connections_)
@@ -81,7 +131,8 @@ class connection_set {
 
     HERRING_SETUP void send(connection& to, message_kind type, std::uint64_t sequence,
                             std::span<std::byte const> body) {
-        send(to, type, sequence, body, to.keys ? sha256().update(body).finish() : sha256_digest{});
+        if (is_numbered(type)) with(to).log.keep(type, sequence, body);
+        transmit(to, type, sequence, body, to.keys ? sha256().update(body).finish() : sha256_digest{});
     }
 
     /// To every rank that this one is connected with: from rank 0 to all, from others to rank 0.
@@ -90,12 +141,28 @@ class connection_set {
         bool made = false;
         for (connection* const place : places_) {
             if (place == nullptr) continue;
+            if (is_numbered(type)) with(*place).log.keep(type, sequence, body);
             if (place->keys && !std::exchange(made, true)) digest = sha256().update(body).finish();
-            send(*place, type, sequence, body, digest);
+            transmit(*place, type, sequence, body, digest);
         }
     }
 
+    /// A sign of life to every rank, with how many of its messages this one has taken.
+    HERRING_SETUP void send_heartbeats(std::span<std::byte const> body) {
+        for (connection* const place : places_)
+            if (place != nullptr) send(*place, message_kind::heartbeat, with(*place).log.taken(), body);
+    }
+
+    /// What the other end has not acknowledged, over the connection that is in its rank's place.
+    HERRING_SETUP void repeat(connection& to) {
+        with(to).log.repeat([&](message_log::message const& each) {
+            transmit(to, each.type, each.sequence, each.body,
+                     to.keys ? sha256().update(each.body).finish() : sha256_digest{});
+        });
+    }
+
     HERRING_SETUP void flush(connection& c) noexcept {
+        if (c.broken) return;
         bool const more = !c.write();
         if (more == c.wants_write) return;
         c.wants_write = more;
@@ -110,9 +177,9 @@ class connection_set {
 
   private:
     /// `digest`: of the body, where the connection has keys.
-    HERRING_SETUP void send(connection& to, message_kind type, std::uint64_t sequence,
-                            std::span<std::byte const> body, sha256_digest const& digest) {
-        if (!to.open() || to.finish) return;
+    HERRING_SETUP void transmit(connection& to, message_kind type, std::uint64_t sequence,
+                                std::span<std::byte const> body, sha256_digest const& digest) {
+        if (!to.open() || to.finish || to.broken) return;
         if (to.seal) {
             to.append_sealed(type, static_cast<std::uint32_t>(rank_), sequence, body);
             return flush(to);
@@ -134,6 +201,7 @@ class connection_set {
     int rank_;
     std::list<connection> connections_;
     fixed_array<connection*> places_;
+    fixed_array<conversation> conversations_; // with a rank
     std::uint64_t serial_ = 0;
 };
 

@@ -45,7 +45,8 @@ inline constexpr int pending_limit = 64; // unidentified connections
 
 /// Rank 0. Every other rank connects to it, knocks, is challenged, says hello, and is let in or refused (control/wire/handshake.hpp).
 /// An unidentified connection takes one of
-/// `pending_limit` places for at most `pending_time`.
+/// `pending_limit` places for at most `pending_time`. A rank that has been admitted may come again over another connection, which
+/// takes the place of the one that it has.
 class coordinator final : public control_endpoint<coordinator> {
   public:
     HERRING_SETUP explicit coordinator(settings&& from)
@@ -170,15 +171,17 @@ class coordinator final : public control_endpoint<coordinator> {
     void on_connected(connection&) noexcept {} // rank 0 connects to nobody
 
     HERRING_SETUP void on_unidentified(connection& c) noexcept {
-        if (!c.refused) registration_.count_unidentified();
+        if (c.rank < 0 && !c.refused) registration_.count_unidentified();
         close_connection(c);
     }
 
     void on_expired(connection& c) noexcept { on_unidentified(c); }
 
     HERRING_SETUP void on_closed(connection& c, int why) {
-        if (c.rank < 0) {
+        if (c.rank < 0 || connections_.is_candidate(c)) {
             on_unidentified(c);
+        } else if (is_timeout(why) && stage_ == stage::joined && !leaving_ && !left_[at(c.rank)]) {
+            connections_.give_up(c); // the rank makes another one, or is silent
         } else if (stage_ == stage::joining) {
             close_connection(c); // its place is free again
             last_trouble_ = text({"rank ", c.rank, " (", c.from, ") left before all were here"});
@@ -196,6 +199,7 @@ class coordinator final : public control_endpoint<coordinator> {
     HERRING_SETUP void on_newcomer(connection& from, head const& h, std::span<std::byte const> body) {
         if (!registration::speaks(h)) return refuse(from, h.rank, registration::other_version(h));
         if (h.type == message_kind::knock && body.empty() && from.challenge.empty()) return challenge(from);
+        if (h.type == message_kind::resume) return on_resume(from, h, body);
         hello said;
         proof shown{};
         std::span<std::byte const> words;
@@ -250,10 +254,65 @@ class coordinator final : public control_endpoint<coordinator> {
         std::memcpy(told.wrapped.data(), world_key_.bytes().data(), told.wrapped.size());
         if (proven) {
             proven->wrap(told.wrapped);
-            told.proof = proven->proof_of_rank_0(told.wrapped);
+            connections_.with(to).resumption_key = proven->resumption_key();
         }
+        admit(to, told, proven);
+    }
+    HERRING_SETUP void admit(connection& to, wire::admit& told, std::optional<handshake> const& proven) {
+        if (proven) told.proof = proven->proof_of_rank_0(told.wrapped);
         connections_.send(to, message_kind::admit, 0, told.write());
         if (proven) to.protect(*proven, true, settings_.seals);
+    }
+
+    /// A rank that was admitted wants another connection. Whatever is wrong with that, the one that it has stays as it is.
+    HERRING_SETUP void on_resume(connection& from, head const& h, std::span<std::byte const> body) {
+        resume said;
+        proof shown{};
+        std::span<std::byte const> words;
+        if (stage_ != stage::joined || from.challenge.empty() || !split_proof(body, words, shown) ||
+            !said.read(words) || said.rank != h.rank || said.rank == 0 || said.rank >= at(settings_.size) ||
+            said.job != job_ || said.incarnation != registration_.hellos()[said.rank].incarnation)
+            return on_unidentified(from);
+        connection const* const place = connections_.places()[said.rank];
+        if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
+            return on_unidentified(from);
+        clock::duration const least = hopeless_after(settings_.times.detector) / 4;
+        if (clock::now() - connections_.with(*place).resumed < least) return on_unidentified(from);
+        std::optional<handshake> proven;
+        if (secrets_.any()) {
+            secret_key shared;
+            bool const sealed = settings_.seals != nullptr;
+            if (sealed && !from.exchange.agree(said.nonce, shared)) return on_unidentified(from);
+            proven.emplace(connections_.with(*place).resumption_key, from.challenge, words,
+                           sealed ? &shared : nullptr);
+            if (!equal_in_constant_time(proven->proof_of_rank(), shown)) return on_unidentified(from);
+        }
+        for (connection& other : connections_.all()) { // one candidate a rank: the newest
+            if (!other.open() || other.rank != place->rank || &other == place) continue;
+            if (other.attempt >= said.attempt) return on_unidentified(from);
+            close_connection(other);
+        }
+        from.rank = place->rank;
+        from.attempt = said.attempt;
+        from.until = clock::now() + pending_time;
+        vouch(from.rank, clock::now());
+        wire::admit told;
+        admit(from, told, proven);
+    }
+
+    /// The rank has said over `from` what it has taken: `from` takes the place of its connection, and both carry on there.
+    HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
+        message_log& log = connections_.with(from).log;
+        if (h.type != message_kind::resumed || h.version != protocol_version || !body.empty() ||
+            h.rank != static_cast<std::uint32_t>(from.rank) || left_[at(from.rank)] ||
+            connections_.places()[at(from.rank)] == nullptr || !log.has_all_after(h.sequence) ||
+            !log.acknowledge(h.sequence))
+            return on_unidentified(from);
+        leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
+        connections_.replace(from);
+        from.came = log.taken();
+        connections_.send(from, message_kind::resumed, log.taken(), {});
+        connections_.repeat(from);
     }
 
     /// `proven`: then the rank can tell that the refusal is rank 0's.
@@ -314,6 +373,7 @@ class coordinator final : public control_endpoint<coordinator> {
         int const rank = from.rank;
         if (stage_ == stage::joining)
             return on_unidentified(from); // a rank waits for the welcome: its place is free again
+        if (connections_.is_candidate(from)) return on_candidate(from, h, body);
         if (h.rank != static_cast<std::uint32_t>(rank) || h.version != protocol_version)
             return protocol_error(from, "a message in the name of another rank or version");
         switch (h.type) {
@@ -339,6 +399,7 @@ class coordinator final : public control_endpoint<coordinator> {
             signs_of_life said;
             if (!said.read(body, at(settings_.size)))
                 return protocol_error(from, "signs of life that cannot be read");
+            on_acknowledgement(from, h);
             return on_signs(rank, said);
         }
         case message_kind::suspicion: {
@@ -408,7 +469,7 @@ class coordinator final : public control_endpoint<coordinator> {
     }
 
     HERRING_SETUP void send_heartbeat(signs_of_life const& signs) {
-        connections_.send_all(message_kind::heartbeat, 0, {});
+        connections_.send_heartbeats({});
         if (signs.cut_off >= 0) on_cut(0, signs.cut_off);
     }
 

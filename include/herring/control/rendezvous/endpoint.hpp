@@ -135,6 +135,17 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
+    /// How long a sign of life from there may wait in queues, at most three times `peer_timeout`.
+    HERRING_SETUP clock::duration queueing(connection const& c, socket_report const& found) const noexcept {
+        using namespace std::chrono_literals;
+        // A connection that was made while the link was slow has never seen how short a round trip can be.
+        std::chrono::microseconds const longer =
+            std::max(found.queueing, found.round_trip - std::min(found.round_trip, c.shortest));
+        clock::duration const queue = std::max<clock::duration>(longer, queue_.delay(c.heard));
+        return queue < 250ms ? clock::duration(0)
+                             : std::min<clock::duration>(queue, 3 * settings_.times.detector.peer_timeout);
+    }
+
   private:
     Role& role() noexcept { return static_cast<Role&>(*this); }
 
@@ -213,7 +224,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         clock::duration const late = stall_.late(now);
         stall_.expect(now, {}); // until it sleeps again
         if (late != clock::duration(0)) {
-            for (connection& c : connections_.all()) c.heard = now;
+            for (connection& c : connections_.all()) c.heard = c.answered = c.delivered = now;
             role().on_own_stall(late);
         }
         return now;
@@ -256,7 +267,7 @@ template <class Role> class control_endpoint : public endpoint_base {
         check_at_ = heartbeat_at_;
         for (connection* const place : connections_.places()) {
             if (place == nullptr || left_[at(place->rank)]) continue;
-            if (beats) note_losses(*place, now);
+            if (beats) note_progress(*place, now);
             clock::duration const nothing = silence(*place, now);
             clock::duration bound = settings_.times.detector.peer_timeout;
             if (nothing >= bound / 4) bound += delay_of(*place, now);
@@ -264,10 +275,13 @@ template <class Role> class control_endpoint : public endpoint_base {
                 check_at_ = std::min(check_at_, now + (bound - nothing));
                 continue;
             }
-            set_failure(
-                failure::make(errc::peer_lost, -1, place->rank, "control",
-                              {"it has given no sign of life for ", bound_text(bound),
-                               ": its process is stopped or starved, or its host cannot be reached"}));
+            bool const resumable = connections_.with(*place).log.has_all();
+            set_failure(failure::make(
+                errc::peer_lost, -1, place->rank, "control",
+                {"it has given no sign of life for ", bound_text(bound),
+                 ": its process is stopped or starved, or its host cannot be reached",
+                 resumable ? ""
+                           : "; over a MiB that it was sent has no answer, too much for a new connection"}));
             break;
         }
         return std::min(heartbeat_at_, check_at_);
@@ -281,10 +295,9 @@ template <class Role> class control_endpoint : public endpoint_base {
         socket_report found;
         if (!found.read(c.socket)) return {};
         if (found.unanswered != 0) c.unanswered = now;
-        clock::duration const queue = std::max<clock::duration>(found.queueing, queue_.delay(c.heard));
         clock::duration const again =
             c.unanswered < c.heard ? clock::duration(0) : std::min<clock::duration>(patience / 5, 1s);
-        return (queue < 250ms ? clock::duration(0) : std::min(queue, 3 * patience)) + again;
+        return queueing(c, found) + again;
     }
 
     HERRING_SETUP std::string bound_text(clock::duration bound) const {
@@ -326,16 +339,20 @@ template <class Role> class control_endpoint : public endpoint_base {
         std::size_t begin = 0;
         std::uint64_t const serial = c.serial;
         while (true) {
-            parsed_message const next =
-                c.parse(begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined});
+            bool const candidate = connections_.is_candidate(c);
+            parsed_message const next = c.parse(
+                begin, {at(settings_.size), settings_.rank != 0, stage_ == stage::joined && !candidate});
             if (!next.wrong.empty()) {
                 // Before the welcome, what answers at rank 0's address need not be rank 0, nor a rank what said hello.
-                bool const unknown = c.rank < 0 || stage_ == stage::joining;
+                bool const unknown = c.rank < 0 || candidate || stage_ == stage::joining;
                 unknown ? role().on_unidentified(c) : protocol_error(c, next.wrong);
                 return;
             }
             if (!next.whole) break;
             begin += next.bytes;
+            if (is_numbered(next.front.type) && stage_ == stage::joined && c.rank >= 0 && !candidate &&
+                !connections_.with(c).log.take(++c.came))
+                continue; // it came over the connection before this one, too
             role().on_message(c, next.front, next.body);
             if (!c.still(serial)) return;
             if (c.refused) return c.in.clear(); // nothing that it sends counts any more

@@ -186,8 +186,8 @@ class endpoint_base {
         leaving_ = true;
         close_listeners();
         for (connection& c : connections_.all()) {
-            if (!c.open()) continue;
-            if (c.connecting || (c.pending() && !c.refused)) {
+            if (!c.open() || c.offered) continue; // rank 0 may have put it in this rank's place
+            if (c.connecting || (c.pending() && !c.refused) || c.broken || connections_.is_candidate(c)) {
                 close_connection(c);
                 continue;
             }
@@ -238,16 +238,19 @@ class endpoint_base {
         if (place != nullptr) place->heard = std::max(place->heard, heard);
     }
 
-    /// Notes whether packets had to be sent again. To be called with each heartbeat.
-    HERRING_SETUP static void note_losses(connection& c, time_point now) noexcept {
+    /// Notes whether packets had to be sent again, and what has got through. To be called with each heartbeat.
+    HERRING_SETUP static void note_progress(connection& c, time_point now) noexcept {
         socket_report found;
         if (!found.read(c.socket)) return;
+        c.answered = std::max<time_point>(c.answered, now - found.since_packet);
+        if (found.acknowledged != c.acknowledged || !found.on_its_way) c.delivered = now;
+        c.acknowledged = found.acknowledged;
         if (found.lost > c.lost || found.unanswered != 0) c.lossy_at = now;
         c.lost = std::max(c.lost, found.lost);
     }
     /// Whether the network may hold up what this rank and that one say to each other: packets were lost lately.
     HERRING_SETUP bool held_up(connection& c, time_point now) const noexcept {
-        note_losses(c, now);
+        note_progress(c, now);
         return c.lossy_at != time_point{} && now - c.lossy_at < longest_hold_up(settings_.times.detector);
     }
     HERRING_SETUP bool any_held_up(time_point now) noexcept {
@@ -286,6 +289,11 @@ class endpoint_base {
 
     HERRING_SETUP void throw_if_failed(std::string_view operation) const {
         if (failed()) throw error(as_seen_by(failure_, settings_.rank, operation));
+    }
+
+    HERRING_SETUP void on_acknowledgement(connection& from, head const& h) {
+        if (!connections_.with(from).log.acknowledge(h.sequence))
+            protocol_error(from, "an acknowledgement of more messages than there are");
     }
 
     HERRING_SETUP void on_failure_message(connection& from, std::span<std::byte const> body) {

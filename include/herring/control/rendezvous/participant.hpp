@@ -38,7 +38,8 @@
 
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-/// A rank other than 0. It has one connection, to rank 0. Until the welcome it connects again whenever that ends.
+/// A rank other than 0. It has one connection, to rank 0. Until the welcome it connects again whenever that ends; from then on, where
+/// nothing gets through it, it makes another one, which takes its place.
 class participant final : public control_endpoint<participant> {
   public:
     HERRING_SETUP explicit participant(settings&& from) : control_endpoint(std::move(from)) {}
@@ -50,6 +51,7 @@ class participant final : public control_endpoint<participant> {
     static constexpr std::chrono::seconds connect_time{2};
     static constexpr std::chrono::milliseconds longest_backoff{500};
     static constexpr int least_unverified = 3;
+    static constexpr int most_offers = 4; // candidates that rank 0 may have put in this rank's place
     static constexpr std::chrono::seconds unverified_time{2};
 
     void on_start() noexcept {}
@@ -94,7 +96,9 @@ class participant final : public control_endpoint<participant> {
 
     /// Does what is due at `now`; returns when something is due next.
     HERRING_SETUP time_point run_due(time_point now) {
-        if (stage_ == stage::joined) return failed() ? time_point::max() : look_after_probes(now);
+        if (stage_ == stage::joined)
+            return failed() ? time_point::max()
+                            : std::min(look_after_probes(now), look_after_connection(now));
         if (stage_ != stage::joining || rank_0() != nullptr) return time_point::max();
         if (now >= retry_at_) connect();
         return rank_0() != nullptr ? rank_0()->until : retry_at_;
@@ -111,7 +115,18 @@ class participant final : public control_endpoint<participant> {
     bool on_event(std::uint64_t) noexcept { return false; } // nobody connects here
 
     HERRING_SETUP void connect() {
-        endpoint const& to = settings_.addresses[next_address_++ % settings_.addresses.size()];
+        std::size_t const which = next_address_++ % settings_.addresses.size();
+        connection* const c = connect(settings_.addresses[which], connect_time);
+        if (c == nullptr) {
+            bool const tried_all = which + 1 == settings_.addresses.size();
+            retry_in(tried_all ? backoff_ : std::chrono::milliseconds(0));
+            return;
+        }
+        connections_.places()[0] = c;
+    }
+
+    /// nullptr: it is refused at once.
+    HERRING_SETUP connection* connect(endpoint const& to, clock::duration most) {
         int const socket = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         int rc = socket < 0 ? -1 : 0;
         if (rc == 0) {
@@ -121,14 +136,12 @@ class participant final : public control_endpoint<participant> {
         if (rc != 0 && errno != EINPROGRESS) {
             last_trouble_ = text({to.text(), ": ", std::strerror(errno)});
             if (socket >= 0) ::close(socket);
-            bool const tried_all = next_address_ % settings_.addresses.size() == 0;
-            retry_in(tried_all ? backoff_ : std::chrono::milliseconds(0));
-            return;
+            return nullptr;
         }
         connection& c = connections_.open(socket, to.text(), EPOLLOUT);
-        connections_.places()[0] = &c;
         c.connecting = true;
-        c.until = clock::now() + connect_time;
+        c.until = clock::now() + most;
+        return &c;
     }
 
     HERRING_SETUP void retry_in(std::chrono::milliseconds time) noexcept {
@@ -138,6 +151,7 @@ class participant final : public control_endpoint<participant> {
 
     /// Not over this connection; over another.
     HERRING_SETUP void give_up_on(connection& c, std::initializer_list<text_part> trouble) noexcept {
+        if (stage_ == stage::joined) return drop(c);
         try {
             last_trouble_ = text(trouble);
         } catch (std::bad_alloc const&) {
@@ -158,8 +172,8 @@ class participant final : public control_endpoint<participant> {
         if (why == 0 && here.text() == c.from) why = ECONNREFUSED;
         if (why != 0) return give_up_on(c, {c.from, ": ", std::strerror(why)});
         c.connecting = false;
-        c.until = time_point::max();
-        local_address_ = here.address();
+        c.until = stage_ == stage::joined ? clock::now() + 4 * step() + delay_ : time_point::max();
+        if (stage_ == stage::joining) local_address_ = here.address();
         thread_.rewatch(c.socket, connections_.key_of(c), EPOLLIN);
         greeted_ = true;
         connections_.send(c, message_kind::knock, 0, {});
@@ -177,14 +191,153 @@ class participant final : public control_endpoint<participant> {
             foreign_.empty() ? std::string("bytes that are no control message") : text({"'", foreign_, "'"});
         give_up_on(c, {"what listens on ", c.from, " is not a Herring rank 0"});
     }
-    void on_expired(connection& c) { give_up_on(c, {"no answer from ", c.from}); }
+    HERRING_SETUP void on_expired(connection& c) {
+        if (!c.offered) return give_up_on(c, {"no answer from ", c.from});
+        c.until = time_point::max(); // stays: it may be in this rank's place by now
+        if (candidate_ == &c) candidate_ = nullptr;
+    }
     HERRING_SETUP void on_closed(connection& c, int why) {
-        if (stage_ == stage::joining)
-            give_up_on(c, {c.from, " closed the connection", reason(why)});
-        else if (c.rank < 0)
-            close_connection(c);
-        else
+        if (stage_ == stage::joining) return give_up_on(c, {c.from, " closed the connection", reason(why)});
+        if (c.rank < 0 || connections_.is_candidate(c)) {
+            bool const offered = c.offered;
+            drop(c);
+            // Rank 0 has closed all that it may have had in this rank's place.
+            if (offered && rank_0() != nullptr && rank_0()->ended && offers() == 0) lost(*rank_0(), why);
+        } else if (may_carry_on(why)) {
+            c.ended = !is_timeout(why);
+            connections_.give_up(c);
+            dial_at_ = {};
+        } else {
             lost(c, why);
+        }
+    }
+    /// The connection to rank 0 has ended, for that reason: whether another one may take its place, or has taken it at rank 0.
+    HERRING_SETUP bool may_carry_on(int why) noexcept {
+        return stage_ == stage::joined && !leaving_ && !left_[0] && (is_timeout(why) || offers() != 0);
+    }
+
+    // ---- another connection, where nothing gets through this one --------------------------------------------
+
+    /// For how long the first attempt to connect is given: 500 ms with the usual times.
+    clock::duration step() const noexcept { return hopeless_after(settings_.times.detector) / 4; }
+
+    HERRING_SETUP int offers() noexcept {
+        int count = 0;
+        for (connection const& c : connections_.all()) count += c.open() && c.offered;
+        return count;
+    }
+
+    /// Connects anew once nothing has got through one way or the other for 2 s, and for as long as queues take; for `peer_timeout`,
+    /// where rank 0's data comes in meanwhile: then nobody is about to be given up. Where rank 0's host answers, and rank 0 says
+    /// nothing, its process is stopped: no connection changes that.
+    HERRING_SETUP time_point look_after_connection(time_point now) {
+        connection const* const place = rank_0();
+        if (place == nullptr || left_[0] || leaving_ || candidate_ != nullptr || now < dial_at_ ||
+            !connections_.with(*place).log.has_all())
+            return time_point::max(); // a heartbeat looks again
+        clock::duration const nothing_in = now - std::max(place->spoke, place->answered);
+        clock::duration const quiet = std::max(nothing_in, now - place->delivered);
+        clock::duration const most = hopeless_after(settings_.times.detector);
+        if (!place->broken && quiet < most) return time_point::max();
+        socket_report found;
+        if (!found.read(place->socket)) found = {};
+        delay_ = 2 * clock::duration(found.round_trip) + queueing(*place, found);
+        bool const heard = silence(*place, now) < most;
+        clock::duration const patience =
+            heard ? clock::duration(settings_.times.detector.peer_timeout) : most;
+        if ((!place->broken && quiet < patience + delay_) || offers() >= most_offers)
+            return time_point::max();
+        candidate_ = connect(settings_.addresses[(next_address_ - 1) % settings_.addresses.size()],
+                             dial_time_ + delay_);
+        // The first packet of a connection is sent again by the kernel, so the next attempt may take longer.
+        dial_at_ = now + dial_time_;
+        dial_time_ = std::min(2 * dial_time_, 8 * step());
+        if (candidate_ == nullptr) return dial_at_;
+        candidate_->attempt = ++attempts_;
+        return candidate_->until;
+    }
+
+    /// Not over this one.
+    HERRING_SETUP void drop(connection& c) noexcept {
+        close_connection(c);
+        if (candidate_ != &c) return;
+        candidate_ = nullptr;
+        handshake_.reset();
+    }
+
+    /// A message over a connection that is not in place.
+    HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
+        if (h.type == message_kind::resumed && from.offered && body.empty())
+            return carry_on(from, h.sequence);
+        if (&from != candidate_) return drop(from);
+        if (h.type == message_kind::challenge && from.challenge.empty()) return prove(from, body);
+        if (h.type == message_kind::admit && from.rank < 0) return offer(from, body);
+        drop(from);
+    }
+
+    HERRING_SETUP void prove(connection& to, std::span<std::byte const> body) {
+        wire::challenge asked;
+        if (!asked.read(body) || asked.has_secret != secrets_.any() ||
+            asked.seals != (settings_.seals != nullptr))
+            return drop(to);
+        to.challenge.append(body);
+        resume mine;
+        mine.nonce = random_nonce();
+        mine.rank = static_cast<std::uint32_t>(settings_.rank);
+        mine.incarnation = incarnation_;
+        mine.job = job_;
+        mine.attempt = to.attempt;
+        secret_key shared;
+        if (asked.seals) {
+            key_exchange const exchange(*settings_.seals);
+            if (!exchange.agree(asked.nonce, shared)) return drop(to);
+            mine.nonce = exchange.shown();
+        }
+        byte_buffer words = mine.write();
+        proof shown{};
+        if (asked.has_secret) {
+            handshake_.emplace(connections_.with_rank(0).resumption_key, to.challenge, words,
+                               asked.seals ? &shared : nullptr);
+            shown = handshake_->proof_of_rank();
+        }
+        words.append(shown);
+        connections_.send(to, message_kind::resume, 0, words);
+    }
+
+    /// Rank 0 has proved itself: from here on it may put this connection in place.
+    HERRING_SETUP void offer(connection& to, std::span<std::byte const> body) {
+        wire::admit told;
+        if (!told.read(body) || to.challenge.empty() || secrets_.any() != handshake_.has_value() ||
+            (handshake_ && !equal_in_constant_time(told.proof, handshake_->proof_of_rank_0(told.wrapped))))
+            return drop(to);
+        if (handshake_) to.protect(*handshake_, false, settings_.seals);
+        handshake_.reset();
+        leave_to_detector(to.socket, settings_.times.detector.peer_timeout);
+        vouch(0, clock::now());
+        to.rank = 0;
+        to.offered = true;
+        to.came = connections_.with(to).log.taken();
+        connections_.send(to, message_kind::resumed, to.came, {});
+    }
+
+    /// Rank 0 has put it in place, and has taken so many messages: the others follow over this one.
+    HERRING_SETUP void carry_on(connection& over, std::uint64_t count) {
+        if (rank_0() == nullptr) return drop(over);
+        message_log& log = connections_.with(over).log;
+        if (!log.acknowledge(count))
+            return protocol_error(over, "an acknowledgement of more messages than there are");
+        if (!log.has_all())
+            return set_failure(
+                failure::make(errc::peer_lost, settings_.rank, 0, operation_or_control(),
+                              {"its control connection was silent, and over a MiB that it was sent "
+                               "has no answer: too much for a new connection"}));
+        over.offered = false;
+        connections_.replace(over);
+        if (candidate_ == &over) candidate_ = nullptr;
+        dial_at_ = over.heard + step();
+        dial_time_ = step();
+        connections_.repeat(over);
+        if (leaving_) connections_.finish(over);
     }
 
     // ---- messages of rank 0 ---------------------------------------------------------------------------------
@@ -193,6 +346,7 @@ class participant final : public control_endpoint<participant> {
         if (h.version != protocol_version && h.type != message_kind::refuse)
             return protocol_error(from, text({"version ", h.version, " of the protocol"}));
         if (h.rank != 0) return protocol_error(from, "a message in the name of another rank");
+        if (stage_ == stage::joined && &from != rank_0()) return on_candidate(from, h, body);
         if (stage_ == stage::refused) return; // it says goodbye
         if (stage_ == stage::joining) return on_message_while_joining(from, h, body);
         switch (h.type) {
@@ -215,7 +369,7 @@ class participant final : public control_endpoint<participant> {
             if (suspected_at_ != time_point{}) set_failure(suspected_); // there will be no verdict
             return;
         case message_kind::heartbeat:
-            return;
+            return on_acknowledgement(from, h);
         case message_kind::probe:
             if (h.sequence > std::numeric_limits<std::uint32_t>::max())
                 return protocol_error(from, "a probe with a number that none has");
@@ -254,6 +408,7 @@ class participant final : public control_endpoint<participant> {
 
     /// Before the welcome, what answers at rank 0's address need not be rank 0: it is tried again.
     HERRING_SETUP void protocol_error(connection& from, std::string_view what) {
+        if (stage_ == stage::joined && &from != rank_0() && !from.offered) return drop(from);
         if (stage_ != stage::joining) return endpoint_base::protocol_error(from, what);
         give_up_on(from, {from.from, " sent ", what});
     }
@@ -299,14 +454,15 @@ class participant final : public control_endpoint<participant> {
             unproven_ = true;
             return give_up_on(from, {from.from, " did not prove that it has the secret"});
         }
+        from.rank = 0;
         if (handshake_) {
             handshake_->wrap(told.wrapped);
             from.protect(*handshake_, false, settings_.seals);
+            connections_.with(from).resumption_key = handshake_->resumption_key();
         }
         handshake_.reset();
         world_key_ = secret_key(told.wrapped);
         erase(told.wrapped.data(), told.wrapped.size());
-        from.rank = 0;
     }
 
     HERRING_SETUP void refused(connection& from, head const& h, std::span<std::byte const> body) {
@@ -360,6 +516,8 @@ class participant final : public control_endpoint<participant> {
         rates_ = std::move(told.rates);
         tune(from.socket, settings_.times.detector.peer_timeout);
         leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
+        from.answered = from.delivered = clock::now();
+        dial_time_ = step();
         stage_ = stage::joined;
         lock_.notify_all();
     }
@@ -397,7 +555,7 @@ class participant final : public control_endpoint<participant> {
     }
 
     HERRING_SETUP void send_heartbeat(signs_of_life const& signs) {
-        connections_.send_all(message_kind::heartbeat, 0, signs.write());
+        connections_.send_heartbeats(signs.write());
     }
 
     HERRING_SETUP void report_blocked(blocked_report const& mine) {
@@ -448,7 +606,12 @@ class participant final : public control_endpoint<participant> {
     std::chrono::milliseconds backoff_{10};
     std::size_t next_address_ = 0;
     std::string foreign_;                // bytes of a program that has rank 0's port and is not rank 0
-    std::optional<handshake> handshake_; // from the hello to the admission
+    std::optional<handshake> handshake_; // from the hello, or the resume, to the admission
+    connection* candidate_ = nullptr;    // that is being made
+    std::uint64_t attempts_ = 0;         // to make one
+    time_point dial_at_{};               // not before
+    clock::duration dial_time_{};        // for an attempt
+    clock::duration delay_{};            // by which its messages come later than over an idle network
     bool unproven_ = false;              // who answered had not the secret
     failure unverified_{};               // the last refusal of who did not prove itself
     int times_said_ = 0;

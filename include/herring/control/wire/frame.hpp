@@ -30,7 +30,9 @@ enum class message_kind : std::uint16_t {
     deadline_passed = 8,   // rank → 0: my deadline for `sequence` has passed: name who is missing
     fail = 9,              // either way: a failure
     leave = 10,            // either way: I leave in order
-    heartbeat = 11,        // either way: a sign of life; to rank 0: from whom data has come (signs_of_life)
+    heartbeat =
+        11, // either way: a sign of life; `sequence` numbered messages have been taken; to rank 0: from whom data has
+            // come (signs_of_life)
     suspicion = 12,   // rank → 0: I wait for a rank in vain (a failure; sequence 1: it is lost for certain)
     probe = 13,       // 0 → rank: whom do you wait for? (probe `sequence`)
     probe_reply = 14, // rank → 0: for that rank (to probe `sequence`)
@@ -38,8 +40,31 @@ enum class message_kind : std::uint16_t {
     knock = 16, // rank → 0: I want to join; the first message. A rank 0 of another version refuses it by name
     challenge = 17, // 0 → rank: salt and nonce, which the hello has to prove itself by
     admit =
-        18 // 0 → rank: a proof that I have the secret, and the world's key; from here on messages have tags
+        18, // 0 → rank: a proof that I have the secret, and the world's key; from here on messages have tags
+    resume = 19, // rank → 0: in place of a hello: this connection is to take the place of the one that I have
+    resumed =
+        20 // rank → 0: do so; 0 → rank: it has. `sequence` numbered messages have been taken: the next ones follow
 };
+
+/// Whether messages of that kind are counted, kept until they are acknowledged, and repeated over the next connection: all that a
+/// connection carries from the welcome on, but heartbeats.
+constexpr bool is_numbered(message_kind type) noexcept {
+    switch (type) {
+    case message_kind::barrier:
+    case message_kind::contribute:
+    case message_kind::collective_result:
+    case message_kind::deadline_passed:
+    case message_kind::fail:
+    case message_kind::leave:
+    case message_kind::suspicion:
+    case message_kind::probe:
+    case message_kind::probe_reply:
+    case message_kind::blocked:
+        return true;
+    default:
+        return false;
+    }
+}
 
 /// The fixed front of every message.
 // Layout: magic 0, version 4, type 6, rank 8, length 12, sequence 16, CRC of the body 24, CRC of bytes 0 to 27 28.

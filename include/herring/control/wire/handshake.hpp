@@ -27,6 +27,10 @@ namespace HERRING_NAMESPACE::detail::wire {
 ///     rank → 0   hello {nonce, who it is}, proof_of_rank
 ///     0 → rank   admit {proof_of_rank_0, the world's key, wrapped}
 ///
+/// A second connection of a rank that has been admitted (control/wire/message_log.hpp) has a handshake of its own, whose secret is
+/// the `resumption_key` of the first one, and whose hello is a `resume {nonce, rank, incarnation, job, attempt}`. No key is handed over.
+/// So only the process that was admitted can prove itself; who has the secret and not that handshake cannot.
+///
 /// The rank proves itself first, so that who only asks gets no proof. A proof is an HMAC, under a key of the prover's role, of
 /// all that went before, each part with its length in front. Both nonces are in it, so what was recorded proves nothing
 /// later, and what comes back to its sender proves nothing at all. The keys of the connection, one a direction, and the one
@@ -43,7 +47,7 @@ class handshake {
                             std::span<std::byte const> hello, secret_key const* shared = nullptr)
         : seen_(shared == nullptr ? secret_key(of_secret.bytes())
                                   : hkdf_extract(of_secret.bytes(), shared->bytes()),
-                "herring control 4", {challenge, hello}) {}
+                "herring control 5", {challenge, hello}) {}
 
     HERRING_SETUP proof proof_of_rank() const { return seen_.prove("rank", {}); }
     /// `wrapped`: the world's key as it is sent.
@@ -60,6 +64,9 @@ class handshake {
 
     /// Wraps the world's key, or unwraps it. Once a handshake.
     HERRING_SETUP void wrap(std::span<std::byte> world_key) const { seen_.wrap(world_key); }
+
+    /// By which this rank and rank 0 prove themselves over the connections that take the place of this one.
+    HERRING_SETUP secret_key resumption_key() const { return seen_.key("resumption"); }
 
     /// Of the messages that follow.
     HERRING_SETUP message_keys keys(bool at_rank_0) const {

@@ -283,6 +283,34 @@ struct admit {
     }
 };
 
+/// A rank's reply to the challenge where it has been admitted before: who it is, and which world it means. On the wire a proof follows.
+struct resume {
+    wire::nonce nonce{}; // of this connection; a public key where control connections are sealed
+    std::uint32_t rank = 0;
+    std::uint64_t incarnation = 0;
+    std::uint64_t job = 0;
+    std::uint64_t attempt = 0; // counts from 1; the connection with the largest one wins
+
+    HERRING_SETUP byte_buffer write() const {
+        byte_buffer out;
+        out.append(nonce);
+        append<std::uint32_t>(out, rank);
+        append<std::uint64_t>(out, incarnation);
+        append<std::uint64_t>(out, job);
+        append<std::uint64_t>(out, attempt);
+        return out;
+    }
+    HERRING_SETUP bool read(std::span<std::byte const> from) noexcept {
+        reader in{from};
+        in.bytes(nonce);
+        rank = in.number<std::uint32_t>();
+        incarnation = in.number<std::uint64_t>();
+        job = in.number<std::uint64_t>();
+        attempt = in.number<std::uint64_t>();
+        return in.done();
+    }
+};
+
 /// The bytes before a proof at the end of a body, and that proof. False: there is no room for one.
 HERRING_SETUP inline bool split_proof(std::span<std::byte const> body, std::span<std::byte const>& before,
                                       wire::proof& at_end) noexcept {

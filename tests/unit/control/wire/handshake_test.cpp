@@ -111,6 +111,19 @@ TEST_CASE(
     CHECK_FALSE(opens(seen(&shared).seal(false, by), seen(nullptr).seal(true, by)));
 }
 
+TEST_CASE("handshake: the key of resumptions is of one handshake, the same at both ends") {
+    handshake const rank(the_key(), challenge_of(one, one), hello_of(1, two));
+    handshake const rank_0(the_key(), challenge_of(one, one), hello_of(1, two));
+    secret_key const same = rank.resumption_key();
+    CHECK(equal_in_constant_time(same.bytes(), rank_0.resumption_key().bytes()));
+    handshake const others[] = {{the_key(), challenge_of(one, two), hello_of(1, two)},
+                                {the_key(), challenge_of(one, one), hello_of(2, two)},
+                                {secret_key(random_nonce()), challenge_of(one, one), hello_of(1, two)},
+                                {the_key(), challenge_of(one, one), hello_of(1, two), &same}};
+    for (handshake const& other : others)
+        CHECK_FALSE(equal_in_constant_time(same.bytes(), other.resumption_key().bytes()));
+}
+
 TEST_CASE("handshake: a tag is of one direction, one number, one head and one body") {
     handshake const seen(the_key(), challenge_of(one, one), hello_of(1, two));
     std::array<std::byte, 32> const head{}, odd{one};
@@ -142,7 +155,8 @@ TEST_CASE("handshake: a tag is of one direction, one number, one head and one bo
     }
 }
 
-TEST_CASE("handshake: a challenge, a hello and an admission come back, and nothing that is cut, longer or "
+TEST_CASE("handshake: a challenge, a hello, a resume and an admission come back, and nothing that is cut, "
+          "longer or "
           "odd does") {
     byte_buffer const asked = challenge_of(one, two);
     wire::challenge read;
@@ -175,6 +189,23 @@ TEST_CASE("handshake: a challenge, a hello and an admission come back, and nothi
     CHECK(heard.wrapped == told.wrapped);
     for (std::size_t size = 0; size < admission.size(); ++size)
         CHECK_FALSE(heard.read(std::span<std::byte const>(admission).first(size)));
+
+    wire::resume again;
+    again.nonce.fill(one);
+    again.rank = 3;
+    again.incarnation = 5;
+    again.job = 7;
+    again.attempt = 9;
+    byte_buffer const words = again.write();
+    wire::resume said;
+    REQUIRE(said.read(words));
+    CHECK(said.nonce == again.nonce);
+    CHECK((said.rank == 3 && said.incarnation == 5 && said.job == 7 && said.attempt == 9));
+    for (std::size_t size = 0; size < words.size(); ++size)
+        CHECK_FALSE(said.read(std::span<std::byte const>(words).first(size)));
+    std::vector<std::byte> longer(words.begin(), words.end());
+    longer.push_back(one);
+    CHECK_FALSE(said.read(longer));
 
     std::span<std::byte const> before;
     wire::proof end{};
