@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   make_corpus FOLDER      writes FOLDER/<target>/<name>; tests/fuzz/run.sh --corpus builds and runs it
+#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/manifest.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/messages.hpp"
@@ -399,6 +401,34 @@ template <class Case> void rows_of(std::uint8_t which) {
     file("-short", lengths);
     file("-unchecked", unchecked);
 }
+void checkpoint_corpus() {
+    namespace checkpoints = herring::detail::checkpoints;
+    checkpoints::manifest one{.generation = 2,
+                              .steps = 9,
+                              .element = "float",
+                              .optimizer = "adamw",
+                              .states = 2,
+                              .groups = {{1e-3, 0.9, -0.0, 1e-300}, {}},
+                              .tensors = {{"fc", 30, 0}, {"a\n\\b", 0, 1}},
+                              .parts = {{"herring-9-2.0", 240, 20, 7}, {"herring-9-2.1", 120, 44, 8}},
+                              .sections = {{"user", {"herring-9-2.user", 0, 16, 9}}}};
+    auto const text = [](std::string_view from) { return std::as_bytes(std::span(from)); };
+    std::string const whole = checkpoints::write_manifest(one);
+    write("checkpoint", "manifest", joined({0}, text(whole)));
+    write("checkpoint", "manifest-cut", joined({0}, text(whole).first(whole.size() - 1)));
+    write("checkpoint", "manifest-body", joined({1}, text(whole).first(whole.size() - 16)));
+    write("checkpoint", "manifest-empty", joined({0}, text(checkpoints::write_manifest({}))));
+    write("checkpoint", "manifest-no-line", joined({1}, text("herring checkpoint 1\nhyper")));
+    checkpoints::file_table const table{{{0, 20, 10}, {0, 0, 20}, {2, 0, 3}}, {1, 2}};
+    write("checkpoint", "table", joined({2}, checkpoints::write_table(table)));
+    write("checkpoint", "table-of-nothing", joined({2}, checkpoints::write_table({})));
+    write("checkpoint", "cover", joined({3, 3, 30, 0, 0, 0, 3, 0}, checkpoints::write_table(table)));
+    write("checkpoint", "cover-twice", joined({3, 3, 30, 0, 0, 0, 2, 0}, checkpoints::write_table(table)));
+    byte_buffer huge;
+    append<std::uint64_t>(huge, ~std::uint64_t{0} / 24 + 1);
+    append<std::uint64_t>(huge, std::uint64_t{1} << 62);
+    write("checkpoint", "table-of-too-much", joined({2}, huge));
+}
 template <class... Cases> void rows_corpus(std::tuple<Cases...> const*) {
     std::uint8_t which = 0;
     (rows_of<Cases>(which++), ...);
@@ -417,5 +447,6 @@ int main(int count, char** words) {
     environment_corpus();
     shared_lane_corpus();
     ensemble_control_corpus();
+    checkpoint_corpus();
     rows_corpus(static_cast<fuzz::row_cases const*>(nullptr));
 }

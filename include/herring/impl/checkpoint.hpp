@@ -49,7 +49,7 @@ class collective_call {
         byte_buffer mine;
         wire::append(mine, operation_);
         wire::append<std::uint8_t>(mine, owns);
-        gather_result const all = ranks_.all_gather(mine, timeout_);
+        gather_result const all = gather(mine);
         int lowest = ranks_.size();
         for (int r = 0; r < ranks_.size(); ++r) {
             wire::reader in{all[static_cast<std::size_t>(r)]};
@@ -69,9 +69,8 @@ class collective_call {
         byte_buffer mine;
         failure how = failure_of(ranks_.rank(), operation_, [&] { mine = part(); });
         how.peer = ranks_.rank(); // so that it has one code on all ranks, and names this one
-        return all_or_none(ranks_.rank(), operation_, how, mine, [&](std::span<std::byte const> bytes) {
-            return ranks_.all_gather(bytes, timeout_);
-        });
+        return all_or_none(ranks_.rank(), operation_, how, mine,
+                           [&](std::span<std::byte const> bytes) { return gather(bytes); });
     }
 
     /// The bytes that `from` has, on all ranks.
@@ -81,7 +80,7 @@ class collective_call {
         for (std::size_t at = 0;; at += piece) {
             std::span<std::byte const> mine;
             if (ranks_.rank() == from) mine = bytes.subspan(at, std::min(piece, bytes.size() - at));
-            gather_result const given = ranks_.all_gather(mine, timeout_);
+            gather_result const given = gather(mine);
             std::span<std::byte const> const next = given[static_cast<std::size_t>(from)];
             all.insert(all.end(), next.begin(), next.end());
             if (next.size() < piece) return all;
@@ -89,6 +88,15 @@ class collective_call {
     }
 
   private:
+    gather_result gather(std::span<std::byte const> mine) {
+        try {
+            return ranks_.all_gather(mine, timeout_);
+        } catch (error const& ended) {
+            failure const& why = ended.why();
+            throw error(why.what, why.reporter, why.peer, operation_, why.text);
+        }
+    }
+
     world& ranks_;
     char const* operation_;
     std::chrono::milliseconds timeout_;
