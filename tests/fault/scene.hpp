@@ -138,7 +138,8 @@ inline std::string to_string(start s) { return s == start::launch ? "launch" : "
 struct setup {
     start how = start::launch;
     int ranks = 2;
-    std::vector<std::string> nodes{}; // empty: one node
+    std::vector<std::string> nodes{};   // empty: one node
+    std::vector<herring::role> roles{}; // empty: all are workers
     milliseconds limit = plenty;
     std::string name{};
     herring::join_options join{}; // what all ranks have in common
@@ -285,6 +286,7 @@ template <class Function> report play(setup const& how, Function function) {
     if (how.how == start::launch) {
         herring::launch_options options;
         options.nodes = how.nodes;
+        options.roles = how.roles;
         options.timeout = how.limit;
         options.failure_detector = how.failure_detector;
         options.default_timeout = how.default_timeout;
@@ -310,6 +312,7 @@ template <class Function> report play(setup const& how, Function function) {
                     options.default_timeout = how.default_timeout;
                     options.on_failure = how.on_failure;
                     if (!how.nodes.empty()) options.node = how.nodes[static_cast<std::size_t>(r)];
+                    if (!how.roles.empty()) options.role = how.roles[static_cast<std::size_t>(r)];
                     world w = herring::join(options);
                     backstage::act(w, *b, function);
                 } catch (std::exception const& why) {

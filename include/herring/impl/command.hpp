@@ -51,7 +51,7 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
     for (int i = 0; i < 7; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
     in.bytes(std::as_writable_bytes(std::span(name)));
     if (!in.done() || !zero || flag > 1 || name.back() != '\0') return false;
-    wire::make_printable(name);
+    wire::make_printable({name.data(), std::strlen(name.data())});
     what = static_cast<kind>(kind_of);
     twofold = flag != 0;
     return kind_of >= static_cast<std::uint8_t>(kind::step) &&

@@ -74,7 +74,7 @@ constexpr std::size_t place_owned(std::span<range> owned, std::size_t stride, bo
     bool const padded = has_shards_of_owners(route_of(given, owned, slotted, of));
     for (std::size_t r = 0; r < owned.size(); ++r) {
         owned[r].offset = next;
-        next += padded ? stride : owned[r].elements;
+        next += padded && owned[r].elements > 0 ? stride : owned[r].elements;
     }
     return next;
 }

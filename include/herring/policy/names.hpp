@@ -61,6 +61,10 @@ struct whole_model;
 namespace HERRING_NAMESPACE::sharding {
 struct whole_tensor;
 } // namespace HERRING_NAMESPACE::sharding
+namespace HERRING_NAMESPACE::placement {
+struct dedicated;
+struct optimal;
+} // namespace HERRING_NAMESPACE::placement
 namespace HERRING_NAMESPACE::update {
 struct sum;
 struct min;

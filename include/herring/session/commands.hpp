@@ -58,6 +58,7 @@ class command_post {
                 .shard_count = static_cast<std::uint32_t>(shards_.size()),
                 .path = route::two_hop,
                 .operation = operation,
+                .own = memory_.data(),
                 .elements = shards_.size(),
                 .fingerprint = fingerprint,
                 .label = no_bucket,

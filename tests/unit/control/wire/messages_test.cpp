@@ -104,8 +104,12 @@ TEST_CASE("wire: a failure names ranks of the world, and its words can be shown"
 
 TEST_CASE(
     "wire: a welcome to the same world comes back; another, and ranks on nodes that nobody counts, do not") {
-    wire::welcome const told{
-        7, resolve({}), {0, 0, 1}, {0, 1, 1}, {role::worker, role::worker, role::server}, {0, 0, 25'000}};
+    wire::welcome const told{7,
+                             resolve({}),
+                             {0, 0, 1},
+                             {0, 1, 1},
+                             {herring::role::worker, herring::role::worker, herring::role::server},
+                             {0, 0, 25'000}};
     byte_buffer const bytes = told.write();
     wire::welcome read;
     REQUIRE(read.read(bytes, 3) == nullptr);
@@ -116,8 +120,8 @@ TEST_CASE(
     CHECK(read.roles == told.roles);
     CHECK(read.rates == told.rates);
     byte_buffer unknown_role = told.write(), too_fast = told.write();
-    unknown_role[unknown_role.size() - 1] = std::byte{2};
-    too_fast[too_fast.size() - 2] = std::byte{0x7f};
+    unknown_role.data()[unknown_role.size() - 1] = std::byte{2};
+    too_fast.data()[too_fast.size() - 2] = std::byte{0x7f};
     CHECK(read.read(unknown_role, 3) != nullptr);
     CHECK(read.read(too_fast, 3) != nullptr);
     REQUIRE(read.read(bytes, 3) == nullptr);
@@ -146,11 +150,11 @@ TEST_CASE("wire: a hello's names have limits of their own") {
     wire::hello said;
     said.node = std::string(wire::hello::most_node + 50, 'n');
     said.boot = "b";
-    said.role = role::server;
+    said.role = herring::role::server;
     said.rate = 25'000;
     wire::hello read;
     REQUIRE(read.read(said.write()));
-    CHECK(read.role == role::server);
+    CHECK(read.role == herring::role::server);
     CHECK(read.rate == 25'000);
     CHECK(read.node.size() == wire::hello::most_node);
     byte_buffer raw;

@@ -1,0 +1,99 @@
+// herring: servers of their own, over many arrangements of ranks: the bits that workers get without them.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/dedicated_suite.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/placement/dedicated.hpp"
+#include "herring/placement/optimal.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/transport/chaos.hpp"
+#include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
+
+#define SANITIZED (HERRING_TEST_ASAN || HERRING_TEST_TSAN)
+
+using namespace herring::conformance;
+namespace transport = herring::transport;
+namespace update = herring::update;
+namespace placement = herring::placement;
+namespace optimizer = herring::optimizer;
+using herring::reducer;
+using shared = herring::intra_node::shared_memory;
+using per_tensor = herring::fusion::per_tensor;
+
+namespace {
+
+struct small_inproc : transport::inproc {
+    using inproc::inproc;
+    static constexpr char const* name = "small_inproc";
+    static constexpr herring::transport_facts facts{.keeps_order = true,
+                                                    .abandons = true,
+                                                    .envelope_bytes = inproc::facts.envelope_bytes,
+                                                    .tuning = small_chunks};
+};
+using small_tcp = transport::basic_tcp<transport::tcp_tuning{
+    .chunk_bytes = small_chunks.chunk_bytes,
+    .window_bytes = small_chunks.window_bytes,
+    .loopback_chunk_bytes = small_chunks.chunk_bytes,
+    .loopback_window_bytes = small_chunks.window_bytes,
+    .one_hop_bytes = small_chunks.one_hop_bytes,
+    .one_hop_bytes_two_nodes = small_chunks.one_hop_bytes_two_nodes}>;
+using rough = transport::chaos<small_inproc, transport::chaos_tuning{.not_now_per_1000 = 250,
+                                                                     .delay_per_1000 = 500,
+                                                                     .hold_back_per_1000 = 400,
+                                                                     .longest = 25}>;
+settings const processes{.start = ranks_as::processes};
+constexpr std::size_t most = SANITIZED ? 6 : 11;
+
+/// A program by a pack with servers of its own, and by the same without.
+template <class Program, class Placement, class Element, class... Policies>
+findings as_without(settings const& how = {}, std::size_t count = most) {
+    return same_on_all<Program, reducer<Element, Policies...>, reducer<Element, Placement, Policies...>>(
+        how, count);
+}
+
+} // namespace
+
+TEST_CASE("dedicated: every call, each rank a node") {
+    CHECK(text(as_without<all_calls, placement::dedicated, float, small_inproc, update::sum>()) == "");
+}
+TEST_CASE("dedicated: every call, where workers share nodes") {
+    CHECK(text(as_without<all_calls, placement::dedicated, float, small_inproc, shared, update::average,
+                          per_tensor>()) == "");
+}
+TEST_CASE("dedicated: every call, and moments, between processes") {
+    CHECK(text(as_without<all_calls, placement::dedicated, float, small_tcp, shared, update::moments>(
+              processes)) == "");
+}
+#if !SANITIZED
+TEST_CASE("dedicated: other elements and rules, and whole tensors to a server") {
+    CHECK(text(as_without<all_calls, placement::dedicated, triple, small_inproc, shared, spread_out>()) ==
+          "");
+    CHECK(text(as_without<all_calls, placement::dedicated, herring::bfloat16, small_inproc, shared,
+                          update::average, herring::progress::thread, herring::sharding::whole_tensor>()) ==
+          "");
+}
+TEST_CASE("dedicated: messages in any order, refused and late") {
+    CHECK(text(as_without<all_calls, placement::dedicated, float, rough, shared, update::sum>({}, 8)) == "");
+}
+#endif
+TEST_CASE("optimal: every call, where workers serve too") {
+    CHECK(text(as_without<all_calls, placement::optimal, float, small_inproc, shared, update::moments>()) ==
+          "");
+}
+
+TEST_CASE("dedicated: every optimizer") {
+    CHECK(text(as_without<training_steps, placement::dedicated, float, small_inproc, shared,
+                          optimizer::adamw>()) == "");
+    CHECK(
+        text(as_without<training_steps, placement::dedicated, float, small_tcp, shared, optimizer::momentum>(
+            processes, 4)) == "");
+    CHECK(text(as_without<training_steps, placement::optimal, float, small_inproc, optimizer::nesterov>(
+              {}, 8)) == "");
+#if !SANITIZED
+    CHECK(text(as_without<training_steps, placement::dedicated, double, small_inproc, optimizer::sgd,
+                          per_tensor, herring::progress::thread>({}, 8)) == "");
+#endif
+}
