@@ -16,10 +16,10 @@
 #include "herring/session/all_reduce_calls.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
-#include "herring/session/training_calls.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step/inert.hpp"
+#include "herring/step/outcome.hpp"
 #include "herring/step/step.hpp"
 #include "herring/world.hpp"
 
@@ -163,12 +163,16 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
         make_ready(i, inout.data(), inout.size(), written_in);
     }
 
-    /// Ends the step: returns when every tensor holds its result.
+    /// Ends the step: returns when every tensor holds its result. Says what became of the step: it was exchanged, unless a policy
+    /// of the pack has others.
     ///
     /// Blocks: at most `world::default_timeout()`, 30 s unless set.
     /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
     ///         missing or differs.
-    void wait() { wait(default_timeout()).value(); }
+    step wait() {
+        wait(default_timeout()).value();
+        return outcome();
+    }
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
     /// thrown. A passed deadline ends the world.
     status wait(std::chrono::milliseconds timeout) { return wait(detail::deadline_in(timeout)); }
@@ -178,12 +182,21 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
     }
     /// Of tensors on a device: what is put into `read_in` from now on comes after the results. The host waits for the other
     /// ranks, not for the device's last copies or sums.
-    void wait(stream read_in) requires(on_device) { wait(read_in, default_timeout()).value(); }
+    step wait(stream read_in) requires(on_device) {
+        wait(read_in, default_timeout()).value();
+        return outcome();
+    }
     status wait(stream read_in, std::chrono::milliseconds timeout) requires(on_device) {
         return wait(read_in, detail::deadline_in(timeout));
     }
     status wait(stream read_in, time_point deadline) requires(on_device) {
         return end_step(read_in, deadline);
+    }
+
+    /// What became of the last step that ended without an error: what `wait()` has returned.
+    step outcome() const noexcept {
+        if constexpr (updates) return this->training_outcome();
+        return step::exchanged;
     }
 
     /// Moves what can be moved now, between `ready` and `wait`.
@@ -244,7 +257,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>, public detail::trai
         detail::call const here(calls_, "wait");
         status ended = parts_->steps.end(session_, read_in, deadline);
         if constexpr (updates)
-            if (ended.ok()) this->end_training_step();
+            if (ended.ok()) ended = this->end_training_step(deadline);
         session_.rethrow_of_handlers();
         return ended;
     }

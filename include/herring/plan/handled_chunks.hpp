@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/plan/plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,7 +22,8 @@ class handled_chunks {
   public:
     handled_chunks() = default;
     /// `own`: the chunks of a shard that the rank handles; `server`: that its node is.
-    handled_chunks(plan const& of, chunk_stream own, server_id server) : own_(own), first_(of.shards.size()) {
+    handled_chunks(plan const& of, chunk_stream own, server_id server)
+        : own_(own), server_(server), first_(of.shards.size()) {
         for (bucket const& b : of.buckets)
             for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
                 first_[s] = elements_;
@@ -31,6 +33,26 @@ class handled_chunks {
                 else if (b.path != route::two_hop || one.server == server)
                     elements_ += own.count(one) * one.chunk_elements;
             }
+    }
+
+    /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the plan.
+    template <class With> void for_each(plan const& of, With const& with) const noexcept {
+        for (std::size_t b = 0; b < of.buckets.size(); ++b) {
+            bucket const& in = of.buckets[b];
+            if (in.path == route::mailbox) {
+                if (in.shards > 0) with(b, std::size_t{0}, in.elements, first_[in.first_shard]);
+                continue;
+            }
+            for (std::uint32_t s = in.first_shard; s < in.first_shard + in.shards; ++s) {
+                shard const& one = of.shards[s];
+                if (in.path == route::two_hop && one.server != server_) continue;
+                std::size_t at = first_[s];
+                for (std::size_t k = own_.first; k < one.chunks; k += own_.stride, at += one.chunk_elements) {
+                    std::size_t const from = k * one.chunk_elements;
+                    with(b, one.offset + from, std::min(one.chunk_elements, one.elements - from), at);
+                }
+            }
+        }
     }
 
     /// Places in all.
@@ -52,6 +74,7 @@ class handled_chunks {
 
   private:
     chunk_stream own_;
+    server_id server_{0};
     std::vector<std::size_t> first_; // shard → place of the rank's first chunk of it
     std::size_t elements_ = 0;
 };

@@ -18,7 +18,8 @@
 
 namespace HERRING_NAMESPACE::operations {
 template <class Element, class Update> class moments;
-}
+template <class Element, class Update, class Optimizer> class optimise;
+} // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -28,7 +29,8 @@ concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
 };
 
-/// An optimizer takes gradients that are sums or means, of float or double, and weights in memory of the host.
+/// An optimizer takes gradients that are sums or means, of floats, and weights in memory of the host; and the engine has an
+/// operation then that other reducers do not.
 template <class Pack, class Optimizer> struct optimizable {
     using element = typename Pack::element;
     using combines = typename Pack::update;
@@ -36,17 +38,21 @@ template <class Pack, class Optimizer> struct optimizable {
                                    std::is_same_v<combines, update::average> ||
                                    std::is_same_v<combines, update::unnamed_average>;
     static constexpr bool numbers = [] {
-        if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double>)
-            return clauses::optimizer::prepares<Optimizer, element> &&
-                   clauses::optimizer::steps<Optimizer, element, element>;
+        if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double> ||
+                      std::is_same_v<element, bfloat16> || std::is_same_v<element, float16>)
+            return clauses::optimizer::prepares<Optimizer, accumulator<element>> &&
+                   clauses::optimizer::steps<Optimizer, accumulator<element>, accumulator<element>>;
         else
             return false;
     }();
     static constexpr bool on_host = !Pack::intra_node::facts.device_memory;
-    static constexpr bool value = summed && numbers && on_host;
+    static constexpr bool included = requires {
+        sizeof(operations::optimise<float, update::sum, Optimizer>);
+    };
+    static constexpr bool value = summed && numbers && on_host && included;
 };
 template <class Pack> struct optimizable<Pack, optimizer::none> {
-    static constexpr bool summed = true, numbers = true, on_host = true, value = true;
+    static constexpr bool summed = true, numbers = true, on_host = true, included = true, value = true;
 };
 
 template <class Transport> constexpr bool carries(exchange_tuning const& sizes) noexcept {
@@ -73,13 +79,19 @@ template <class Pack> struct reducible {
         "something else; a common slip is a rule that was left from another reducer; name "
         "herring::update::average or sum, or leave the rule out for average");
     static_assert(!reduces || !updated::summed || updated::numbers,
-                  "[HRG-M11] optimizer: weights and gradients are float or double, which prepare and step "
-                  "take; a common slip is a reducer of float16 or bfloat16 gradients; reduce float, or leave "
-                  "the optimizer out and update the weights in the program");
+                  "[HRG-M11] optimizer: weights and gradients are float, double, herring::bfloat16 or "
+                  "herring::float16, and prepare and step take float, or double; a common slip is a reducer "
+                  "of integers; reduce float, or leave the optimizer out");
     static_assert(!reduces || !updated::summed || !updated::numbers || updated::on_host,
                   "[HRG-M12] optimizer: weights lie in memory of the host, and this intra_node policy keeps "
                   "tensors on devices; a common slip is to add an optimizer to a pack for devices; name "
                   "herring::intra_node::shared_memory, or leave the optimizer out");
+    static_assert(
+        !reduces || !updated::summed || !updated::numbers || !updated::on_host || updated::included,
+        "[HRG-M13] optimizer: a reducer with an optimizer of your own needs what updates weights; a common "
+        "slip "
+        "is to include herring/herring.hpp alone; include <herring/training.hpp> too, before reducer<...> is "
+        "named");
     static_assert(
         known,
         "[HRG-M05] reducer: every node has to contribute and to serve, and the facts of this placement say "

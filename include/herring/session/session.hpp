@@ -13,11 +13,11 @@
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/broadcast.hpp"
-#include "herring/engine/operations/optimise.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
+#include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -34,6 +34,18 @@
 #include <exception>
 #include <type_traits>
 #include <utility>
+
+// With an optimizer; herring/training.hpp defines them.
+namespace HERRING_NAMESPACE::detail {
+template <class Element, class Optimizer> class optimizer_memory;
+/// The calls of a reducer with an optimizer; without one there are none.
+template <class Pack, bool Trains = optimizes<typename Pack::optimizer>> class training_calls {};
+template <class Pack> class training_calls<Pack, true>;
+} // namespace HERRING_NAMESPACE::detail
+namespace HERRING_NAMESPACE::operations {
+template <class Element, class Update, class Optimizer> class hold_gradients;
+template <class Element, class Optimizer> class return_weights;
+} // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -107,10 +119,17 @@ struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
         engine_with<Transport, IntraNode, Trace, Element, Update, operations::moments<Element, Update>>;
 };
 template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
-requires(optimizes<Optimizer>) //
+requires(optimizes<Optimizer> && !in_two_phases<Optimizer>) //
     struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
     using type = engine_with<Transport, IntraNode, Trace, Element, Update,
                              operations::optimise<Element, Update, Optimizer>>;
+};
+template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
+requires(in_two_phases<Optimizer>) //
+    struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
+    using type = engine_with<Transport, IntraNode, Trace, Element, Update,
+                             operations::hold_gradients<Element, Update, Optimizer>,
+                             operations::return_weights<Element, Optimizer>>;
 };
 
 /// The plan, the memory, the connections and the engine of one reducer. It knows no steps: it runs executions.
@@ -149,9 +168,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                          this->node().memory() + this->memory_.local_offset, this->staging_.bytes());
         this->engine_ = &running_->core();
         if constexpr (updates) {
-            running_->template traffic_of<optimise>().place_weights(this->plan_, weights_of_node(),
-                                                                    own_weights());
-            optimising().keep_state(this->plan_, this->tensors_);
+            updated_.emplace(running_->core(), this->plan_, this->tensors_, weights_of_node(), own_weights());
+            if constexpr (two_phases) running_->template get<hold_gradients>().use(*updated_);
+            running_->template get<returning>().use(*updated_);
         }
         running_->open();
     }
@@ -180,23 +199,32 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     // ---- with an optimizer ----------------------------------------------------------------------------------------------
 
     static constexpr bool updates = optimizes<typename Pack::optimizer>;
-    using optimise =
-        operations::optimise<element, typename rule<typename Pack::update>::type, typename Pack::optimizer>;
-    optimise& optimising() noexcept requires(updates) { return running_->template get<optimise>(); }
+    static constexpr bool two_phases = in_two_phases<typename Pack::optimizer>;
+    using optimizer_memory_type = optimizer_memory<element, typename Pack::optimizer>;
+    /// What this rank keeps of the weights that it updates.
+    optimizer_memory_type& updated() noexcept requires(updates) { return *updated_; }
 
-    /// This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
-    std::byte* own_weights() noexcept requires(updates) {
-        return this->node().memory() + this->memory_.weights_offset;
-    }
-    std::byte* weights_of_node() noexcept requires(updates) { return this->node().peer(0, own_weights()); }
-    std::byte* weights_of_bucket(std::size_t b) noexcept requires(updates) {
-        return running_->template traffic_of<optimise>().weights_of(b, this->plan_.buckets[b].path);
-    }
     /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
     void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
+    /// Of a bucket that is ready: all of the step or, in two phases, the first.
     void make_update(execution& e) const noexcept requires(updates) {
-        e.operation = number_of<optimise>();
+        e.operation = number_of<std::conditional_t<two_phases, hold_gradients, returning>>();
         e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
+    }
+    /// Submits the second phase of all buckets; returns how many executions are submitted with it.
+    std::uint64_t submit_returns() noexcept requires(two_phases) {
+        std::uint64_t end = this->requested();
+        for (std::size_t b = 0; b < this->plan_.buckets.size(); ++b) {
+            bucket const& of = this->plan_.buckets[b];
+            if (of.elements == 0) continue;
+            std::byte* const at = this->node().memory() + of.offset * sizeof(element);
+            execution e =
+                execution_of(of, this->plan_.shards.data(), {.own = at}, b,
+                             fingerprint_of(of.elements, (b | std::uint64_t{1} << 31) ^ values_digest_));
+            e.operation = number_of<returning>();
+            end = submit(e);
+        }
+        return end;
     }
 
     /// Returns how many executions are submitted with this one.
@@ -226,6 +254,12 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     using engine_type =
         typename engine_of<transport_type, intra_node_type, trace_type, element,
                            typename rule<typename Pack::update>::type, typename Pack::optimizer>::type;
+    using combines = typename rule<typename Pack::update>::type;
+    using hold_gradients = operations::hold_gradients<element, combines, typename Pack::optimizer>;
+    // What brings weights back.
+    using returning =
+        std::conditional_t<two_phases, operations::return_weights<element, typename Pack::optimizer>,
+                           operations::optimise<element, combines, typename Pack::optimizer>>;
     static constexpr bool background = Pack::progress::facts.background;
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
@@ -234,6 +268,12 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .background = background,
                                           .keeps_weights = optimizes<typename Pack::optimizer>};
+
+    // This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
+    std::byte* own_weights() noexcept requires(updates) {
+        return this->node().memory() + this->memory_.weights_offset;
+    }
+    std::byte* weights_of_node() noexcept requires(updates) { return this->node().peer(0, own_weights()); }
 
     // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes by mailbox.
     void release_unused_weights() noexcept requires(updates) {
@@ -275,6 +315,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     [[no_unique_address]] trace_type trace_{};
     struct nothing {};
     [[no_unique_address]] std::conditional_t<updates, std::uint64_t, nothing> values_digest_{};
+    [[no_unique_address]] std::conditional_t<updates, manual_lifetime<optimizer_memory_type>, nothing>
+        updated_{};
     manual_lifetime<engine_type> running_;
     manual_lifetime<driver_type> driver_;
     manual_lifetime<reducer_entry> registration_; // the first to go: it refers to the engine

@@ -11,6 +11,7 @@
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/range.hpp"
+#include "herring/step/outcome.hpp"
 #include "herring/world.hpp"
 
 #include <chrono>
@@ -35,7 +36,7 @@ template <class Element> class basic_reducer<rejected<Element>> {
     std::span<Element> tensor(std::size_t) { return {}; }
     void ready(std::size_t) {}
     void ready(std::size_t, std::span<Element>) {}
-    void wait() {}
+    step wait() { return step::exchanged; }
     status wait(std::chrono::milliseconds) { return {}; }
     status wait(time_point) { return {}; }
     void poll() {}
@@ -54,8 +55,15 @@ template <class Element> class basic_reducer<rejected<Element>> {
     };
     template <class Fill> void start(int, Fill&&) {}
     std::span<Element const> weights(std::size_t) { return {}; }
-    hyper_type hyper() const noexcept { return {}; }
+    hyper_type hyper(std::size_t = 0) const noexcept { return {}; }
     template <class Hyper> void set(Hyper const&) {}
+    template <class Hyper> void set(std::size_t, Hyper const&) {}
+    void freeze(std::size_t, bool = true) {}
+    bool frozen(std::size_t) const noexcept { return false; }
+    double loss_scale() const noexcept { return 1; }
+    void set_loss_scale(double) {}
+    double gradient_norm() const noexcept { return 0; }
+    step outcome() const noexcept { return step::exchanged; }
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
 

@@ -1,0 +1,39 @@
+// herring: the sum of squares of floats or doubles, in double, in an order that no build changes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_KERNEL_SQUARES_HPP
+#define HERRING_KERNEL_SQUARES_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/lane_math.hpp"
+
+#include <cstddef>
+
+namespace HERRING_NAMESPACE::kernel {
+
+/// Σ values[i]². Element i is added to sum i mod 8; then the eight are added in order.
+///
+/// Cost: reads the values once. Not finite if one of them is not; of doubles also where a square overflows.
+template <class Number> double sum_of_squares(Number const* values, std::size_t count) noexcept {
+    using pair [[gnu::vector_size(16)]] = double;
+    pair sums[4] = {};
+    std::size_t i = 0;
+    for (; count - i >= 8; i += 8)
+        for (std::size_t p = 0; p < 4; ++p) {
+            pair const two{static_cast<double>(values[i + 2 * p]),
+                           static_cast<double>(values[i + 2 * p + 1])};
+            sums[p] += lanes::product(two, two);
+        }
+    double each[8];
+    for (std::size_t n = 0; n < 8; ++n) each[n] = sums[n / 2][n % 2];
+    for (; i < count; ++i) {
+        auto const value = static_cast<double>(values[i]);
+        each[i % 8] += lanes::product(value, value);
+    }
+    double total = 0;
+    for (double const one : each) total += one;
+    return total;
+}
+
+} // namespace HERRING_NAMESPACE::kernel
+
+#endif // HERRING_KERNEL_SQUARES_HPP
