@@ -4,6 +4,7 @@
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
 #include <herring/lazy_reducer.hpp>
+#include <herring/optimizer/nesterov.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

@@ -25,17 +25,18 @@ namespace HERRING_NAMESPACE::detail {
 template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     using element = typename Pack::element;
     using reducer = basic_reducer<Pack>;
+    using memory = typename session<Pack>::optimizer_memory_type;
 
-    HERRING_SETUP static std::vector<state_range<element>> state(reducer& of) {
+    HERRING_SETUP static std::vector<state_range<typename memory::number>> state(reducer& of) {
         call const here(of.calls_, "state");
         check_started(of, "state");
-        return as_state_ranges<element>(owned(of), checkpoint_kind_of<Pack>(of.session_).shape);
+        return as_state_ranges<memory>(owned(of), checkpoint_kind_of<Pack>(of.session_).shape);
     }
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
         call const here(of.calls_, "save");
         check_started(of, "save");
         save_checkpoint(of.session_.ranks(), folder, checkpoint_kind_of<Pack>(of.session_),
-                        {of.training_.steps(), {doubles_of(of.training_.values())}}, owned(of), bytes);
+                        {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
     }
     HERRING_SETUP static std::vector<std::byte> load(reducer& of, std::string const& folder) {
         call const here(of.calls_, "load");
@@ -44,13 +45,12 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         world& ranks = session.ranks();
         private_memory state;
         failure const so_far =
-            failure_of(ranks.rank(), "load", [&] { state = session.optimising().new_state(); });
+            failure_of(ranks.rank(), "load", [&] { state = session.updated().like_kept(); });
         loaded_checkpoint loaded = load_checkpoint(
             ranks, folder, checkpoint_kind_of<Pack>(session), !owned(of).empty(), so_far,
             whole_tensors(of.plan(), of.parts_->steps), ranges_kept(session, state.data(), false));
         of.spread_tensors("load", loaded.keeper);
-        of.training_.resume(session, session.node().memory(), state,
-                            hyper_of<typename reducer::hyper_type>(loaded.values.groups[0]),
+        of.training_.resume(session, session.node().memory(), state, loaded.values.groups,
                             loaded.values.steps);
         ranks.barrier(); // the node's copy is there before anyone reads it
         return std::move(loaded.user);
@@ -62,7 +62,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         of.check_started(operation);
     }
     static std::vector<checkpoints::tensor_memory> owned(reducer& of) {
-        return ranges_kept(of.session_, of.session_.optimising().state(), true);
+        return ranges_kept(of.session_, of.session_.updated().kept(), true);
     }
 };
 

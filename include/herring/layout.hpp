@@ -17,10 +17,12 @@
 
 namespace HERRING_NAMESPACE {
 
-/// One tensor: its name (for messages and the digest) and how many elements it has; zero is allowed.
+/// One tensor: its name (for messages and the digest), how many elements it has (zero is allowed), and with an optimizer the group
+/// whose hyper values hold for it.
 struct tensor_spec {
     std::string name;
     std::size_t elements = 0;
+    std::size_t group = 0;
 };
 
 /// The tensors that every rank declares alike, in the order in which backward finishes them.

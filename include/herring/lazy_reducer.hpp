@@ -14,7 +14,7 @@
 #include "herring/optimizer/nesterov.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/construction.hpp"
-#include "herring/session/training.hpp"
+#include "herring/session/training_calls.hpp"
 #include "herring/step/own_gradients.hpp"
 #include "herring/step_outcome.hpp"
 #include "herring/sync/diloco.hpp"
@@ -62,7 +62,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     using policy = typename Pack::sync;
     static constexpr sync_facts facts = policy::facts;
     using session = detail::session<Pack>;
-    using training_type = detail::training<typename session::optimizer>; // of the outer optimizer
+    using training_type =
+        typename detail::training_of<element, typename session::optimizer>::type; // of the outer optimizer
 
   public:
     using tensor_span = std::span<element>;
@@ -79,7 +80,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
-                outer_.set(this->session_, {});
+                outer_.begin(this->session_);
             }
         } catch (...) {
             detail::announce_and_rethrow(ranks);
@@ -263,7 +264,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                                        "') is not updated: every tensor must be, once a step"});
         status const ended = steps().end(this->session_, {}, deadline);
         if (ended.ok()) {
-            if constexpr (facts.outer) take_outer_step();
+            if constexpr (facts.outer) take_outer_step(deadline);
             for (std::size_t b = 0; b < this->plan().buckets.size(); ++b)
                 synchronized_[leaving().group(b)] = leaving().is_due(b);
             decided_ = false;
@@ -274,14 +275,14 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     }
 
     /// The hyper values of the outer optimizer in force.
-    hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.values(); }
+    hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.at(0).values; }
     /// Replaces all of them, for the exchanges from now on: between steps, and alike on all ranks.
     ///
     /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next exchange ends in `mismatch`.
     void set(hyper_type const& values) requires(facts.outer) {
         detail::call const here(this->calls_, "set");
         check_between_steps("set");
-        outer_.set(this->session_, values);
+        outer_.set(this->session_, 0, outer_.size(), [&](auto& group) { group.values = values; });
     }
     /// The policy's object: its state, to be saved.
     policy const& state() const noexcept { return policy_; }
@@ -335,7 +336,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     }
 
     // What the ranks go on from lies in the node's copy. It is not written again before this rank's next weights are updated.
-    void take_outer_step() noexcept requires(facts.outer) {
+    void take_outer_step(time_point deadline) noexcept requires(facts.outer) {
         if (leaving().none()) return;
         for (std::size_t n = 0; n < leaving().pieces(); ++n) {
             std::size_t const b = leaving().bucket(n);
@@ -347,7 +348,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         for (std::size_t i = 0; i < external_.size(); ++i)
             if (element* const to = std::exchange(external_[i], nullptr))
                 std::memcpy(to, base::tensor(i).data(), base::tensor(i).size_bytes());
-        outer_.end_step(this->session_);
+        (void)outer_.end_step(this->session_, this->parts_->collectives,
+                              deadline); // in one phase nothing is left to fail
     }
     bool under_way() noexcept { return decided_ || gradients_->ledger().under_way(); }
     void check_index(std::size_t i, char const* operation) {

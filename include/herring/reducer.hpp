@@ -16,7 +16,6 @@
 #include "herring/session/all_reduce_calls.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
-#include "herring/session/training_calls.hpp"
 #include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step/due_buckets.hpp"
@@ -184,15 +183,16 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         make_ready(i, inout.data(), inout.size(), written_in);
     }
 
-    /// Ends the step: returns when every tensor holds its result.
+    /// Ends the step: returns when every tensor holds its result. Says what became of the step: it was exchanged, unless a policy
+    /// of the pack has others.
     ///
     /// Blocks: at most `world::default_timeout()`, 30 s unless set.
     /// Errors: `bad_state` naming a tensor that is not ready; else what ended the reduction, naming the rank that is
     ///         missing or differs.
-    /// Returns: `step::exchanged`.
+    /// Returns: `step::exchanged`; with an optimizer `step::skipped`, where it skips steps whose gradients are not finite.
     step wait() {
         wait(default_timeout()).value();
-        return step::exchanged;
+        return outcome();
     }
     /// The same with a deadline of the caller's, a time or from now on; a failure is returned, a misuse (`bad_state`)
     /// thrown. A passed deadline ends the world.
@@ -205,13 +205,19 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     /// ranks, not for the device's last copies or sums.
     step wait(stream read_in) requires(on_device) {
         wait(read_in, default_timeout()).value();
-        return step::exchanged;
+        return outcome();
     }
     status wait(stream read_in, std::chrono::milliseconds timeout) requires(on_device) {
         return wait(read_in, detail::deadline_in(timeout));
     }
     status wait(stream read_in, time_point deadline) requires(on_device) {
         return end_step(read_in, deadline);
+    }
+
+    /// What became of the last step that ended without an error: what `wait()` has returned.
+    step outcome() const noexcept {
+        if constexpr (updates) return this->training_outcome();
+        return step::exchanged;
     }
 
     /// Moves what can be moved now, between `ready` and `wait`.
@@ -276,7 +282,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         detail::call const here(calls_, "wait");
         status ended = parts_->steps.end(session_, read_in, deadline);
         if constexpr (updates)
-            if (ended.ok()) this->end_training_step();
+            if (ended.ok()) ended = this->end_training_step(deadline);
         session_.rethrow_of_handlers();
         return ended;
     }

@@ -62,7 +62,7 @@ template <class Pack> class server {
         try {
             session_.connect_as(role::server, std::forward<TransportArguments>(arguments)...);
             parts_.emplace(session_, session_.node(), session_.trace(), calls_);
-            if constexpr (updates) training_.set(session_, {});
+            if constexpr (updates) training_.begin(session_);
             session_.open(parts_->steps.ledger().ready());
         } catch (...) {
             announce_and_rethrow(ranks, "serve");
@@ -101,16 +101,12 @@ template <class Pack> class server {
     }
 
     status run_step() {
-        if constexpr (updates) {
-            typename Pack::optimizer::hyper values;
-            std::memcpy(&values, session_.taken_commands().values().data(), sizeof values);
-            training_.set(session_, values);
-        }
+        if constexpr (updates) training_.take_values(session_, session_.taken_commands().values());
         auto& steps = parts_->steps;
         for (std::size_t i = 0; i < steps.ledger().size(); ++i) steps.ready(session_, i, nullptr, {});
         status ended = steps.end(session_, {}, deadline_in(never));
         if constexpr (updates)
-            if (ended.ok()) training_.end_step(session_);
+            if (ended.ok()) ended = training_.end_step(session_, parts_->collectives, deadline_in(never));
         return ended;
     }
 
@@ -147,7 +143,7 @@ template <class Pack> class server {
                 session_, session_type::template number_of<operations::broadcast>(), root,
                 [&](std::size_t b) { return session_.weights_of_bucket(b); }, deadline_in(never));
             if (!ended.ok()) return ended;
-            training_.restart(session_);
+            training_.restart(session_, session_.updated().weights().of_node);
             session_.ranks().barrier();
             return {};
         } else {
@@ -162,7 +158,7 @@ template <class Pack> class server {
         parts_;
     session_type session_;
     calls calls_;
-    [[no_unique_address]] training<typename Pack::optimizer> training_;
+    [[no_unique_address]] typename training_of<element, typename Pack::optimizer>::type training_;
     private_memory buffer_; // of collectives in place
     std::array<char, command::most_name> name_{};
 };

@@ -10,6 +10,9 @@
 #include "herring/checkpoint.hpp"
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/intra_node/shared_memory.hpp"
+#include "herring/optimizer/adamw.hpp"
+#include "herring/optimizer/momentum.hpp"
+#include "herring/optimizer/sgd.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
@@ -88,16 +91,16 @@ template <class Optimizer> std::vector<std::vector<float>> const& own_weights(in
     auto& all = known[steps];
     if (!all.empty()) return all;
     for (std::size_t i = 0; i < sizes_of_optimizers.size(); ++i) {
-        own_update<Optimizer, float> own(sizes_of_optimizers[i]);
-        std::vector<float> mean(sizes_of_optimizers[i]);
-        for (std::size_t at = 0; at < mean.size(); ++at) own.weights[at] = first_weight(i, at);
+        std::vector<float> first(sizes_of_optimizers[i]), mean(first.size());
+        for (std::size_t at = 0; at < first.size(); ++at) first[at] = first_weight(i, at);
+        own_update<Optimizer, float> own(first);
         typename Optimizer::hyper values{};
         for (int step = 0; step < steps; ++step) {
             if (step == 1) values.rate = 0.1;
             for (std::size_t at = 0; at < mean.size(); ++at) mean[at] = gradient(0, 1, i, at, step);
-            own.step(mean, values);
+            own.step(mean, values, static_cast<std::uint64_t>(step) + 1, 1, 1, {});
         }
-        all.push_back(std::move(own.weights));
+        all.push_back(own.weights());
     }
     return all;
 }

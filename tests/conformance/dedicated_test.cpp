@@ -5,6 +5,10 @@
 #include "doctest/doctest.h"
 
 #include "herring/intra_node/shared_memory.hpp"
+#include "herring/optimizer/adamw.hpp"
+#include "herring/optimizer/momentum.hpp"
+#include "herring/optimizer/nesterov.hpp"
+#include "herring/optimizer/sgd.hpp"
 #include "herring/placement/dedicated.hpp"
 #include "herring/placement/optimal.hpp"
 #include "herring/progress/thread.hpp"

@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace herring::conformance {
@@ -23,90 +26,213 @@ inline std::vector<std::vector<std::string>> const shapes_of_optimizers{
 /// Sizes that share buckets and lines, take a bucket each, are split, and are empty.
 inline std::vector<std::size_t> const sizes_of_optimizers{3, 65'569, 0, 17, 1, 900, 5121, 131'101, 512, 40};
 
-/// The same on every rank: the update of all weights by plain loops over single weights, from reduced gradients.
-template <class Optimizer, class Number> class own_update {
+/// The same on every rank: the update of all weights of a tensor by plain loops over single weights, from reduced gradients.
+template <class Optimizer, class Element> class own_update {
+    using number = accumulator<Element>;
+
   public:
-    explicit own_update(std::size_t elements)
-        : weights(elements), state_(elements * static_cast<std::size_t>(Optimizer::facts.states)) {}
-    void step(std::span<Number const> gradients, typename Optimizer::hyper const& values) {
-        auto const prepared = Optimizer::template prepare<Number>(values, ++steps_);
+    own_update() = default;
+    explicit own_update(std::vector<Element> const& weights)
+        : exact_(weights.begin(), weights.end()),
+          state_(weights.size() * static_cast<std::size_t>(Optimizer::facts.states)) {}
+
+    /// `factor`: of the gradients, where they are clipped; `told`: norms, for optimizers that ask for them.
+    void step(std::span<number const> gradients, typename Optimizer::hyper const& values, std::uint64_t n,
+              number unscale, number factor, tensor_norms const& told) {
+        auto prepared = Optimizer::template prepare<number>(values, n);
         constexpr auto states = static_cast<std::size_t>(Optimizer::facts.states);
-        for (std::size_t i = 0; i < weights.size(); ++i)
-            Optimizer::step(weights[i], gradients[i], state_.data() + i * states, prepared);
+        std::vector<number> given(gradients.begin(), gradients.end());
+        for (std::size_t i = 0; i < exact_.size(); ++i) {
+            if (!std::is_same_v<Element, number>) given[i] = given[i] * unscale;
+            if (Optimizer::facts.two_phases()) given[i] = given[i] * factor;
+        }
+        if constexpr (Optimizer::facts.tensor_norms) {
+            long double weights = 0, directions = 0;
+            for (std::size_t i = 0; i < exact_.size(); ++i) {
+                given[i] = Optimizer::direction(exact_[i], given[i], state_.data() + i * states, prepared);
+                weights += static_cast<long double>(exact_[i]) * exact_[i];
+                directions += static_cast<long double>(given[i]) * given[i];
+            }
+            norms = {static_cast<double>(__builtin_sqrtl(weights)),
+                     static_cast<double>(__builtin_sqrtl(directions))};
+            prepared = Optimizer::adapt(prepared, told);
+        }
+        for (std::size_t i = 0; i < exact_.size(); ++i)
+            Optimizer::step(exact_[i], given[i], state_.data() + i * states, prepared);
     }
-    std::vector<Number> weights;
+    std::vector<Element> weights() const {
+        std::vector<Element> rounded;
+        for (number const one : exact_) rounded.push_back(static_cast<Element>(one));
+        return rounded;
+    }
+    tensor_norms norms; ///< of the last step, where the optimizer asks for them
 
   private:
-    std::vector<Number> state_; // of one weight side by side: other memory than the reducer's
+    std::vector<number> exact_;
+    std::vector<number> state_; // of one weight side by side: other memory than the reducer's
+};
+
+/// Within the rounding of sums in double, in whatever order.
+inline bool are_near(double a, double b) {
+    return a == b || (a > b ? a - b : b - a) <= 1e-12 * (a > b ? a : b);
+}
+
+/// A model that `Trainer` trains on each rank, and that each rank trains by itself from what `Reducer` has reduced.
+template <class Trainer, class Reducer, class On> class two_models {
+    using element = typename Trainer::element_type;
+    using number = accumulator<element>;
+    using optimizer = typename Trainer::pack::optimizer;
+
+  public:
+    two_models(On& on, std::size_t groups)
+        : on_(on), tensors_(grouped(groups)), train_(on.ranks, tensors_), reduce_(on.ranks, tensors_) {}
+
+    void begin(int again) {
+        int const root = on_.ranks.size() - 1;
+        train_.start(root, [&](std::size_t i, std::span<element> into) {
+            if (on_.ranks.rank() != root) on_.find("fill was called on another rank than root");
+            for (std::size_t at = 0; at < into.size(); ++at) into[at] = value(99, i, at, again);
+        });
+        own_.clear();
+        for (std::size_t i = 0; i < tensors_.size(); ++i) {
+            std::vector<element> weights(tensors_[i].elements);
+            for (std::size_t at = 0; at < weights.size(); ++at) weights[at] = value(99, i, at, again);
+            own_.emplace_back(weights);
+        }
+        steps_ = 0;
+    }
+    /// `bad`: one gradient, of the last rank, is infinite.
+    void step(int number_of, bool bad = false) {
+        std::vector<std::vector<element>> lent(own_.size());
+        for (std::size_t back = own_.size(); back-- > 0;) {
+            std::span<element> const gradient = train_.tensor(back);
+            std::span<number> const reduced = reduce_.tensor(back);
+            lent[back].resize(gradient.size());
+            for (std::size_t at = 0; at < gradient.size(); ++at) {
+                auto const rank = static_cast<std::uint64_t>(on_.ranks.rank());
+                gradient[at] = lent[back][at] = value(rank, back, at, number_of);
+                reduced[at] = static_cast<number>(gradient[at]);
+            }
+            if (bad && back == 1 && on_.ranks.rank() == on_.ranks.size() - 1)
+                gradient[60'000] = lent[back][60'000] =
+                    static_cast<element>(std::numeric_limits<float>::infinity());
+            reduce_.ready(back);
+            if (number_of % 2 == 1) // from memory of the program's
+                train_.ready(back, std::span<element>(lent[back]));
+            else
+                train_.ready(back);
+        }
+        reduce_.wait();
+        herring::step const ended = train_.wait();
+        on_.expect(ended == train_.outcome() &&
+                       ended == (bad ? herring::step::skipped : herring::step::exchanged),
+                   "what became of step " + std::to_string(number_of));
+        if (!bad) {
+            ++steps_;
+            update();
+        }
+        for (std::size_t i = 0; i < own_.size(); ++i)
+            if (auto const due = own_[i].weights();
+                !std::ranges::equal(std::as_bytes(train_.weights(i)), std::as_bytes(std::span(due))))
+                on_.find("step " + std::to_string(number_of) + ": tensor " + std::to_string(i) +
+                         " has other weights than after an own update");
+    }
+
+    Trainer& train() noexcept { return train_; }
+
+  private:
+    static layout grouped(std::size_t groups) {
+        std::vector<tensor_spec> tensors;
+        for (std::size_t const n : sizes_of_optimizers)
+            tensors.push_back({std::to_string(tensors.size()), n, tensors.size() % groups});
+        return layout(std::move(tensors));
+    }
+    static element value(std::uint64_t rank, std::size_t i, std::size_t at, int step) {
+        std::uint64_t mixed = (rank * 977 + i * 131 + at) * 0x9e3779b97f4a7c15u +
+                              static_cast<std::uint64_t>(step) * 0xc2b2ae3d27d4eb4fu;
+        mixed ^= mixed >> 29;
+        return static_cast<element>(
+            static_cast<number>(static_cast<double>(mixed * 0xbf58476d1ce4e5b9u >> 40) / (1 << 23) - 1));
+    }
+    number unscale() const {
+        if constexpr (std::is_same_v<element, number>)
+            return 1;
+        else
+            return static_cast<number>(1 / train_.loss_scale());
+    }
+    void update() {
+        double norm = 0;
+        if constexpr (optimizer::facts.two_phases()) {
+            long double squares = 0;
+            for (std::size_t i = 0; i < own_.size(); ++i)
+                if (!train_.frozen(tensors_[i].group))
+                    for (number const one : reduce_.tensor(i)) {
+                        auto const scaled = static_cast<long double>(one * unscale());
+                        squares += scaled * scaled;
+                    }
+            norm = train_.gradient_norm();
+            on_.expect(are_near(norm, static_cast<double>(__builtin_sqrtl(squares))),
+                       "the norm of all gradients");
+            for (std::span<std::byte const> const other :
+                 on_.ranks.all_gather(std::as_bytes(std::span(&norm, 1))))
+                on_.expect(std::ranges::equal(other, std::as_bytes(std::span(&norm, 1))),
+                           "a norm of other bits");
+        }
+        for (std::size_t i = 0; i < own_.size(); ++i) {
+            if (train_.frozen(tensors_[i].group)) continue;
+            auto const& values = train_.hyper(tensors_[i].group);
+            number factor = 1;
+            if constexpr (optimizer::facts.clips)
+                if (norm > values.clip) factor = static_cast<number>(values.clip / norm);
+            tensor_norms told;
+            if constexpr (optimizer::facts.tensor_norms) told = train_.norms(i);
+            own_[i].step(reduce_.tensor(i), values, steps_, unscale(), factor, told);
+            on_.expect(are_near(told.weights, own_[i].norms.weights) &&
+                           are_near(told.directions, own_[i].norms.directions),
+                       "the norms of tensor " + std::to_string(i));
+        }
+    }
+
+    On& on_;
+    layout tensors_;
+    Trainer train_;
+    Reducer reduce_;
+    std::vector<own_update<optimizer, element>> own_;
     std::uint64_t steps_ = 0;
 };
 
-/// Shape:   `Trainer` has an optimizer; `Reducer` is the same without it, and names the rule.
+/// Shape: `Trainer` has an optimizer; `Reducer` is the same without it, of the type that `Trainer`'s elements are summed in, and
+///        names the rule.
 template <class Trainer, class Reducer>
 findings optimizer_suite(settings const& how = {}, std::size_t shapes = shapes_of_optimizers.size()) {
-    using number = typename Trainer::element_type;
     using optimizer = typename Trainer::pack::optimizer;
     findings all;
     for (std::size_t shape = 0; shape < shapes; ++shape) {
         auto const& nodes = shapes_of_optimizers[shape];
         std::string name = "the bits of one's own update, on";
         for (auto const& node : nodes) name += " " + node;
-        append(all, run_case(name, static_cast<int>(nodes.size()), nodes, how, [&](auto& on) {
-                   layout const tensors = layout::of(sizes_of_optimizers);
-                   Trainer train(on.ranks, tensors);
-                   Reducer reduce(on.ranks, tensors);
-                   int const root = on.ranks.size() - 1;
-                   std::vector<own_update<optimizer, number>> own;
-                   for (std::size_t const n : sizes_of_optimizers) own.emplace_back(n);
-                   auto const value = [](std::uint64_t rank, std::size_t i, std::size_t at, int step) {
-                       std::uint64_t mixed = (rank * 977 + i * 131 + at) * 0x9e3779b97f4a7c15u +
-                                             static_cast<std::uint64_t>(step) * 0xc2b2ae3d27d4eb4fu;
-                       mixed ^= mixed >> 29;
-                       return static_cast<number>(
-                           static_cast<double>(mixed * 0xbf58476d1ce4e5b9u >> 40) / (1 << 23) - 1);
-                   };
+        append(all, run_case(name, static_cast<int>(nodes.size()), nodes, how, [shape](auto& on) {
+                   std::size_t const groups = shape % 2 == 0 ? 3 : 1;
+                   two_models<Trainer, Reducer, std::remove_cvref_t<decltype(on)>> both(on, groups);
                    for (int again = 0; again < 2; ++again) {
-                       train.start(root, [&](std::size_t i, std::span<number> into) {
-                           if (on.ranks.rank() != root) on.find("fill was called on another rank than root");
-                           for (std::size_t at = 0; at < into.size(); ++at)
-                               into[at] = value(99, i, at, again);
-                       });
-                       for (std::size_t i = 0; i < own.size(); ++i) {
-                           own[i] = own_update<optimizer, number>(sizes_of_optimizers[i]);
-                           for (std::size_t at = 0; at < own[i].weights.size(); ++at)
-                               own[i].weights[at] = value(99, i, at, again);
-                       }
-                       std::vector<std::vector<number>> lent(own.size());
+                       both.begin(again);
                        for (int step = 0; step < 4; ++step) {
+                           auto& train = both.train();
                            if (step == 2) {
                                auto values = train.hyper();
                                values.rate = values.rate / 2;
                                train.set(values);
+                               if constexpr (requires { train.loss_scale(); }) train.set_loss_scale(1024);
                            }
-                           for (std::size_t back = own.size(); back-- > 0;) {
-                               std::span<number> const gradient = train.tensor(back);
-                               std::span<number> const theirs = reduce.tensor(back);
-                               lent[back].resize(gradient.size());
-                               for (std::size_t at = 0; at < gradient.size(); ++at) {
-                                   auto const rank = static_cast<std::uint64_t>(on.ranks.rank());
-                                   gradient[at] = theirs[at] = lent[back][at] = value(rank, back, at, step);
-                               }
-                               reduce.ready(back);
-                               if (step % 2 == 1) // from memory of the program's
-                                   train.ready(back, std::span<number>(lent[back]));
-                               else
-                                   train.ready(back);
+                           if (groups > 1) {
+                               auto values = train.hyper(1);
+                               values.rate = values.rate * 3;
+                               train.set(1, values);
+                               train.freeze(2, step % 2 == 1);
                            }
-                           reduce.wait();
-                           train.wait();
-                           for (std::size_t i = 0; i < own.size(); ++i) {
-                               own[i].step(reduce.tensor(i), train.hyper());
-                               std::span<number const> const got = train.weights(i);
-                               if (!std::ranges::equal(std::as_bytes(got),
-                                                       std::as_bytes(std::span(own[i].weights))))
-                                   on.find("step " + std::to_string(step) + ": tensor " + std::to_string(i) +
-                                           " has other weights than after an own update");
-                           }
+                           if constexpr (optimizer::facts.on_nonfinite == nonfinite::skip_step)
+                               both.step(step, true);
+                           both.step(step);
                        }
                    }
                    on.ranks.barrier();

@@ -48,7 +48,7 @@ template <class Policy, class Number> class replayed_policies {
                     for (std::size_t i = 0; i < group_of_.size(); ++i) {
                         if (group_of_[i] != group) continue;
                         std::vector<Number> const values = gradient(static_cast<int>(rank), i);
-                        squares += kernel::squares(values.data(), values.size());
+                        squares += kernel::sum_of_squares(values.data(), values.size());
                     }
                     each_[rank].observe(group, squares);
                 }

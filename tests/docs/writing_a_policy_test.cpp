@@ -11,6 +11,7 @@
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
+#include <herring/training.hpp>
 #include <herring/transport/transport.hpp> // the concept; no other transport is reached
 // [end]
 #include <herring/transport/chaos.hpp>

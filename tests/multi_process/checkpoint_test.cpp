@@ -4,6 +4,7 @@
 #include "herring/checkpoint.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
+#include "herring/optimizer/adamw.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "checkpoint_files.hpp"

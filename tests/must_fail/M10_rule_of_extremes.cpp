@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
+#include "herring/optimizer/sgd.hpp"
 #include "herring/transport/inproc.hpp"
 
 namespace optimizer = herring::optimizer;

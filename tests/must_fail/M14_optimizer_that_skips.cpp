@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/herring.hpp"
 #include "herring/lazy_reducer.hpp"
+#include "herring/optimizer/adamw.hpp"
 #include "herring/transport/inproc.hpp"
 
 #ifndef HERRING_TWIN

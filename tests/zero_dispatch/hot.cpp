@@ -8,6 +8,9 @@
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
+#include <herring/optimizer/adamw.hpp>
+#include <herring/optimizer/clipped.hpp>
+#include <herring/optimizer/lamb.hpp>
 #include <herring/transport/inproc.hpp>
 
 #include <cstddef>
@@ -22,10 +25,15 @@ using committee = herring::reducer<float, herring::transport::inproc, herring::i
 
 using trainer = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                  herring::optimizer::adamw, tracing>;
+using in_two =
+    herring::reducer<herring::bfloat16, herring::transport::inproc, herring::intra_node::shared_memory,
+                     herring::optimizer::clipped<herring::optimizer::lamb>, tracing>;
 
 extern "C" {
 void hot_trainer_ready(trainer& train, std::size_t i) { train.ready(i); }
 void hot_trainer_wait(trainer& train) { train.wait(); }
+void hot_in_two_ready(in_two& train, std::size_t i) { train.ready(i); }
+void hot_in_two_wait(in_two& train) { train.wait(); }
 
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }
 void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const* inout) {

@@ -17,21 +17,28 @@ struct tensor_memory {
         nullptr; ///< the first number of each element, the others at strides; null: there are none
 
     /// Whether `next` goes on where this one ends, in the tensor and in memory.
-    bool is_followed_by(tensor_memory const& next, std::size_t element_bytes) const noexcept {
-        std::size_t const bytes = elements * element_bytes;
-        return next.tensor == tensor && next.offset == offset + elements && next.weights == weights + bytes &&
-               (state == nullptr || next.state == state + bytes);
+    bool is_followed_by(tensor_memory const& next, std::size_t weight_bytes,
+                        std::size_t number_bytes) const noexcept {
+        return next.tensor == tensor && next.offset == offset + elements &&
+               next.weights == weights + elements * weight_bytes &&
+               (state == nullptr || next.state == state + elements * number_bytes);
     }
 };
 
 /// What is kept of each weight.
 struct state_shape {
-    std::size_t element_bytes = 0; ///< of a weight, and of a number of state
-    std::size_t states = 0;        ///< numbers that are kept of each weight
-    std::size_t stride_bytes = 0;  ///< from the first number of an element to the second one, and so on
+    std::size_t weight_bytes = 0;
+    std::size_t number_bytes = 0; ///< of a number that is kept of a weight
+    std::size_t states = 0;       ///< such numbers
+    std::size_t stride_bytes = 0; ///< from the first number of an element to the second one, and so on
 
     /// Array 0 are the weights, array n the n-th numbers of the state.
     constexpr std::size_t arrays() const noexcept { return 1 + states; }
+    constexpr std::size_t bytes_of(std::size_t array) const noexcept {
+        return array == 0 ? weight_bytes : number_bytes;
+    }
+    /// Of one element, in all arrays.
+    constexpr std::size_t element_bytes() const noexcept { return weight_bytes + states * number_bytes; }
     std::byte* place(tensor_memory const& range, std::size_t array) const noexcept {
         return array == 0 ? range.weights : range.state + (array - 1) * stride_bytes;
     }

@@ -101,7 +101,8 @@ HERRING_SEPARABLE declaration declare(std::string_view element, std::span<policy
                           p.tuning.mailbox_bytes, ",", p.tuning.split_bytes});
     mine.add({"tensors"}, {tensors.size()});
     for (std::size_t i = 0; i < tensors.size(); ++i)
-        mine.add({"tensor ", i}, {tensors[i].name, " of ", tensors[i].elements});
+        mine.add({"tensor ", i},
+                 {tensors[i].name, " of ", tensors[i].elements, " in group ", tensors[i].group});
     mine.add({"buckets"}, {p.buckets.size()});
     mine.add({"plan's digest"}, {p.digest});
     return mine;

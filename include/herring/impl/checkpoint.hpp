@@ -41,8 +41,8 @@ class collective_call {
     collective_call(world& ranks, char const* operation, checkpoint_kind const& kind)
         : ranks_(ranks), operation_(operation),
           timeout_(ranks.default_timeout() +
-                   std::chrono::seconds(kind.tensors.elements() * kind.shape.arrays() *
-                                        kind.shape.element_bytes / (std::size_t{16} << 20))) {}
+                   std::chrono::seconds(kind.tensors.elements() * kind.shape.element_bytes() /
+                                        (std::size_t{16} << 20))) {}
 
     /// The lowest rank that owns anything; 0 where there is nothing to own.
     int keeper(bool owns) {
@@ -112,7 +112,7 @@ HERRING_SETUP inline byte_buffer write_entry(file_entry const& of) {
 
 HERRING_SETUP inline std::vector<saved_tensor> saved_tensors(layout const& of) {
     std::vector<saved_tensor> all;
-    for (tensor_spec const& one : of) all.push_back({one.name, one.elements, 0});
+    for (tensor_spec const& one : of) all.push_back({one.name, one.elements, one.group});
     return all;
 }
 
@@ -127,8 +127,13 @@ HERRING_SETUP inline void check_fits(folder const& where, manifest const& found,
     if (found.optimizer != kind.optimizer || found.states != kind.shape.states)
         differs({"the checkpoint is of optimizer '", found.optimizer, "' with ", found.states,
                  " states, this reducer has '", kind.optimizer, "' with ", kind.shape.states});
-    if (found.groups.size() != 1 || found.groups[0].size() != kind.hyper_values)
-        differs({"the hyper values of the checkpoint are not those of the optimizer '", kind.optimizer, "'"});
+    if (found.groups.size() != kind.groups)
+        differs({"the checkpoint has ", found.groups.size(), " groups of tensors, this reducer's layout ",
+                 kind.groups});
+    for (std::vector<double> const& values : found.groups)
+        if (values.size() != kind.group_values)
+            differs(
+                {"the hyper values of the checkpoint are not those of the optimizer '", kind.optimizer, "'"});
     std::vector<saved_tensor> const due = saved_tensors(kind.tensors);
     if (found.tensors.size() != due.size())
         differs(

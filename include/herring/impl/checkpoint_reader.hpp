@@ -85,8 +85,8 @@ HERRING_SEPARABLE void check_parts(folder const& where, std::span<file_entry con
                 file.fail({"its table has more elements than its data"});
             elements += one.elements;
         }
-        if (elements > part.data_bytes / (shape.arrays() * shape.element_bytes) ||
-            elements * shape.arrays() * shape.element_bytes != part.data_bytes)
+        if (elements > part.data_bytes / shape.element_bytes() ||
+            elements * shape.element_bytes() != part.data_bytes)
             file.fail({"its table has ", elements, " elements, which are not its ", part.data_bytes,
                        " bytes of data"});
         all.insert(all.end(), ranges.begin(), ranges.end());
@@ -100,8 +100,11 @@ HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
                                  std::size_t from_array, std::size_t end_array) {
     if (to.empty()) return;
     file_reader file(where, part);
-    std::uint64_t at = part.data_bytes / shape.arrays() * from_array; // of the range, in the data
-    for (std::size_t array = from_array; array < end_array; ++array)
+    std::uint64_t at = 0; // of the range, in the data
+    for (std::size_t array = 0; array < from_array; ++array)
+        at += part.data_bytes / shape.element_bytes() * shape.bytes_of(array);
+    for (std::size_t array = from_array; array < end_array; ++array) {
+        std::size_t const bytes = shape.bytes_of(array);
         for (tensor_range const& range : file.table().ranges) {
             std::uint64_t const end = range.offset + range.elements;
             auto one = std::partition_point(to.begin(), to.end(), [&](tensor_memory const& before) {
@@ -112,12 +115,12 @@ HERRING_SEPARABLE void read_part(folder const& where, file_entry const& part,
                 std::byte* const place = shape.place(*one, array);
                 std::uint64_t const from = std::max<std::uint64_t>(one->offset, range.offset),
                                     till = std::min<std::uint64_t>(one->offset + one->elements, end);
-                file.read(at + (from - range.offset) * shape.element_bytes,
-                          {place + (from - one->offset) * shape.element_bytes,
-                           (till - from) * shape.element_bytes});
+                file.read(at + (from - range.offset) * bytes,
+                          {place + (from - one->offset) * bytes, (till - from) * bytes});
             }
-            at += range.elements * shape.element_bytes;
+            at += range.elements * bytes;
         }
+    }
 }
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints

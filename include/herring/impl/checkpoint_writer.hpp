@@ -59,7 +59,7 @@ HERRING_SEPARABLE file_entry write_part(folder const& where, std::string name,
     file_writer file(where, std::move(name));
     for (std::size_t array = 0; array < shape.arrays(); ++array)
         for (tensor_memory const& one : ranges)
-            file.append({shape.place(one, array), one.elements * shape.element_bytes});
+            file.append({shape.place(one, array), one.elements * shape.bytes_of(array)});
     std::vector<tensor_range> table;
     for (tensor_memory const& one : ranges) table.push_back({one.tensor, one.offset, one.elements});
     return file.finish(std::move(table));

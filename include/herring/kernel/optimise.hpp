@@ -1,12 +1,15 @@
-// herring: the fold with an optimizer behind it: contributions, weights and state in one pass over memory.
+// herring: the fold with an optimizer behind it: contributions, weights and state in one pass over memory; or in two.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_KERNEL_OPTIMISE_HPP
 #define HERRING_KERNEL_OPTIMISE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/lane_math.hpp"
 #include "herring/element.hpp"
 #include "herring/kernel/fold.hpp"
 #include "herring/kernel/lanes.hpp"
+#include "herring/optimizer/optimizer.hpp"
+#include "herring/update/sum.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -15,110 +18,267 @@
 
 namespace HERRING_NAMESPACE::kernel {
 
-/// Weights and what an optimizer keeps of them: array s of the state begins at `state + s · stride`.
-template <class Number> struct optimised {
-    Number* weights;
-    Number* state;
+/// Weights and what an optimizer keeps of them, in the type that elements are summed in: array s of the state begins at
+/// `state + s · stride`.
+template <class Element> struct optimised {
+    Element* weights;
+    accumulator<Element>* state;
     std::size_t stride;
+    accumulator<Element>* masters =
+        nullptr; ///< weights before they are rounded, where Element has fewer bits
+
+    /// Where weights are read, and written before they are rounded.
+    accumulator<Element>* exact() const noexcept {
+        if constexpr (std::is_same_v<Element, accumulator<Element>>)
+            return weights;
+        else
+            return masters;
+    }
 };
 
 namespace detail {
 
-// Finishes totals, which are gradients, and updates weights and state with them. Every NaN in a weight is the canonical one.
-template <class Optimizer, class Number, class Finish, class Prepared> struct optimising_sink {
+// What is finished, and divided by the scale of the loss.
+template <class Finish, class Number> struct unscaled_by {
+    Finish finish;
+    Number inverse;
+    template <class Lanes> HERRING_ALWAYS_INLINE Lanes operator()(Lanes total) const noexcept {
+        return lanes::product(finish(total), inverse);
+    }
+};
+template <class Number> struct multiplied_by {
+    Number factor;
+    template <class Lanes> HERRING_ALWAYS_INLINE Lanes operator()(Lanes value) const noexcept {
+        return lanes::product(value, factor);
+    }
+};
+
+// Calls `kernel` with what makes gradients of totals: only those of 16 bits have a scale.
+template <class Update, class Element, class Kernel>
+HERRING_ALWAYS_INLINE void choose_gradient(int ranks, accumulator<Element> unscale,
+                                           Kernel const& kernel) noexcept {
+    choose_finish<Update, Element>(ranks, [&](auto finish) {
+        if constexpr (std::is_same_v<Element, accumulator<Element>>)
+            kernel(finish);
+        else
+            kernel(unscaled_by<decltype(finish), accumulator<Element>>{finish, unscale});
+    });
+}
+
+// Weights and states of a block or of one weight, and what an optimizer does with a register of them.
+template <class Optimizer, class Element, class Prepared> struct optimizer_lanes {
+    using number = accumulator<Element>;
+    using registers = block<Element>;
+    static constexpr bool rounds = !std::is_same_v<Element, number>;
     static constexpr std::size_t states = static_cast<std::size_t>(Optimizer::facts.states);
     static constexpr std::size_t room = states == 0 ? 1 : states;
-    using lanes = vector<Number>;
 
-    optimised<Number> of;
-    Finish finish;
+    optimised<Element> of;
     Prepared with;
-    std::size_t base;        // index of the first total that is put
-    std::size_t* not_finite; // least index of a gradient that is not finite
 
-    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Number> const& total) const noexcept {
-        if constexpr (Optimizer::facts.takes_vectors) {
-            block<Number> const gradient = total.finished(finish);
-            block<Number> const zero{gradient.a - gradient.a, gradient.b - gradient.b,
-                                     gradient.c - gradient.c, gradient.d - gradient.d};
-            if (zero.any_nan()) [[unlikely]]
-                look_closer(i, gradient);
-            block<Number> weight = block<Number>::load(of.weights + i);
-            block<Number> kept[room];
-            for (std::size_t s = 0; s < states; ++s)
-                kept[s] = block<Number>::load(of.state + s * of.stride + i);
-            step<&block<Number>::a>(weight, gradient, kept);
-            step<&block<Number>::b>(weight, gradient, kept);
-            step<&block<Number>::c>(weight, gradient, kept);
-            step<&block<Number>::d>(weight, gradient, kept);
-            if (weight.any_nan()) [[unlikely]]
-                weight = weight.canonical();
-            weight.store_wide(of.weights + i);
-            for (std::size_t s = 0; s < states; ++s) kept[s].store_wide(of.state + s * of.stride + i);
-        } else {
-            Number each[block<Number>::size];
-            total.store_wide(each);
-            for (std::size_t n = 0; n < block<Number>::size; ++n) put(i + n, each[n]);
-        }
+    template <class Do> HERRING_ALWAYS_INLINE void block_at(std::size_t i, Do const& apply) const noexcept {
+        registers kept[room];
+        for (std::size_t s = 0; s < states; ++s) kept[s] = registers::load_wide(of.state + s * of.stride + i);
+        one<&registers::a>(kept, apply);
+        one<&registers::b>(kept, apply);
+        one<&registers::c>(kept, apply);
+        one<&registers::d>(kept, apply);
+        for (std::size_t s = 0; s < states; ++s) kept[s].store_wide(of.state + s * of.stride + i);
     }
-    HERRING_ALWAYS_INLINE void put(std::size_t i, Number total) const noexcept {
-        Number const gradient = finish(total);
-        look(i, gradient);
-        Number kept[room];
+    template <class Do> HERRING_ALWAYS_INLINE void number_at(std::size_t i, Do const& apply) const noexcept {
+        number kept[room];
         for (std::size_t s = 0; s < states; ++s) kept[s] = of.state[s * of.stride + i];
-        Number weight = of.weights[i];
-        Optimizer::step(weight, gradient, kept, with);
-        of.weights[i] = round_one<Number>(weight);
+        apply(kept);
         for (std::size_t s = 0; s < states; ++s) of.state[s * of.stride + i] = kept[s];
     }
-    optimising_sink from(std::size_t more) const noexcept {
-        Number* const state = states == 0 ? of.state : of.state + more; // which is null where there is none
-        return {{of.weights + more, state, of.stride}, finish, with, base + more, not_finite};
+    HERRING_ALWAYS_INLINE registers weights_at(std::size_t i) const noexcept {
+        return registers::load_wide(of.exact() + i);
+    }
+    // Every NaN in a weight is the canonical one.
+    HERRING_ALWAYS_INLINE void put_weights(std::size_t i, registers weight) const noexcept {
+        if (weight.any_nan()) [[unlikely]]
+            weight = weight.canonical();
+        weight.store_wide(of.exact() + i);
+        if constexpr (rounds) weight.round().store(of.weights + i);
+    }
+    HERRING_ALWAYS_INLINE void put_weight(std::size_t i, number weight) const noexcept {
+        of.exact()[i] = round_one<number>(weight);
+        if constexpr (rounds) of.weights[i] = round_one<Element>(weight);
+    }
+    optimizer_lanes from(std::size_t more) const noexcept {
+        return {{of.weights + more, states == 0 ? of.state : of.state + more, of.stride,
+                 of.masters == nullptr ? nullptr : of.masters + more},
+                with};
     }
 
   private:
-    template <auto Register>
-    HERRING_ALWAYS_INLINE void step(block<Number>& weight, block<Number> const& gradient,
-                                    block<Number> (&kept)[room]) const noexcept {
-        lanes state[room];
+    template <auto Register, class Do>
+    HERRING_ALWAYS_INLINE static void one(registers (&kept)[room], Do const& apply) noexcept {
+        typename registers::lanes state[room];
         for (std::size_t s = 0; s < states; ++s) state[s] = kept[s].*Register;
-        lanes updated = weight.*Register;
-        Optimizer::step(updated, gradient.*Register, state, with);
-        weight.*Register = updated;
+        apply(Register, state);
         for (std::size_t s = 0; s < states; ++s) kept[s].*Register = state[s];
     }
-    HERRING_ALWAYS_INLINE void look(std::size_t i, Number gradient) const noexcept {
+};
+
+// A sink that takes vectors by registers or, if the optimizer takes none, number by number.
+template <class Sink, class Optimizer, class Element>
+HERRING_ALWAYS_INLINE void put_block(Sink const& sink, std::size_t i, block<Element> const& total) noexcept {
+    if constexpr (Optimizer::facts.takes_vectors) {
+        sink.put_registers(i, total);
+    } else {
+        accumulator<Element> each[block<Element>::size];
+        total.store_wide(each);
+        for (std::size_t n = 0; n < block<Element>::size; ++n) sink.put(i + n, each[n]);
+    }
+}
+
+// Finishes totals, which are gradients, and updates weights and state with them.
+template <class Optimizer, class Element, class Finish, class Prepared, bool Looks> struct optimising_sink {
+    using number = accumulator<Element>;
+
+    optimizer_lanes<Optimizer, Element, Prepared> kept;
+    Finish finish;
+    std::size_t base;        // index of the first total that is put
+    std::size_t* not_finite; // least index of a gradient that is not finite
+
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
+        put_block<optimising_sink, Optimizer, Element>(*this, i, total);
+    }
+    HERRING_ALWAYS_INLINE void put_registers(std::size_t i, block<Element> const& total) const noexcept {
+        block<Element> const gradient = total.finished(finish);
+        if constexpr (Looks) {
+            block<Element> const zero{gradient.a - gradient.a, gradient.b - gradient.b,
+                                      gradient.c - gradient.c, gradient.d - gradient.d};
+            if (zero.any_nan()) [[unlikely]]
+                look_closer(i, gradient);
+        }
+        block<Element> weight = kept.weights_at(i);
+        kept.block_at(
+            i, [&](auto at, auto* state) __attribute__((always_inline)) {
+                auto updated = weight.*at;
+                Optimizer::step(updated, gradient.*at, state, kept.with);
+                weight.*at = updated;
+            });
+        kept.put_weights(i, weight);
+    }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, number total) const noexcept {
+        number const gradient = finish(total);
+        if constexpr (Looks) look(i, gradient);
+        number weight = kept.of.exact()[i];
+        kept.number_at(i, [&](number* state) { Optimizer::step(weight, gradient, state, kept.with); });
+        kept.put_weight(i, weight);
+    }
+    optimising_sink from(std::size_t more) const noexcept {
+        return {kept.from(more), finish, base + more, not_finite};
+    }
+
+  private:
+    HERRING_ALWAYS_INLINE void look(std::size_t i, number gradient) const noexcept {
         if (!(gradient - gradient == 0) && base + i < *not_finite) [[unlikely]]
             *not_finite = base + i;
     }
-    [[gnu::noinline]] void look_closer(std::size_t i, block<Number> const& gradient) const noexcept {
-        Number each[block<Number>::size];
+    [[gnu::noinline]] void look_closer(std::size_t i, block<Element> const& gradient) const noexcept {
+        number each[block<Element>::size];
         gradient.store_wide(each);
-        for (std::size_t n = 0; n < block<Number>::size; ++n) look(i + n, each[n]);
+        for (std::size_t n = 0; n < block<Element>::size; ++n) look(i + n, each[n]);
     }
+};
+
+// Writes directions where the gradients were.
+template <class Optimizer, class Element, class Prepared> struct direction_sink {
+    using number = accumulator<Element>;
+
+    optimizer_lanes<Optimizer, Element, Prepared> kept;
+    multiplied_by<number> factor;
+    number* to;
+
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
+        put_block<direction_sink, Optimizer, Element>(*this, i, total);
+    }
+    HERRING_ALWAYS_INLINE void put_registers(std::size_t i, block<Element> const& total) const noexcept {
+        block<Element> const gradient = total.finished(factor), weight = kept.weights_at(i);
+        block<Element> made;
+        kept.block_at(
+            i, [&](auto at, auto* state) __attribute__((always_inline)) {
+                made.*at = Optimizer::direction(weight.*at, gradient.*at, state, kept.with);
+            });
+        made.store_wide(to + i);
+    }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, number total) const noexcept {
+        number const gradient = factor(total), weight = kept.of.exact()[i];
+        kept.number_at(
+            i, [&](number* state) { to[i] = Optimizer::direction(weight, gradient, state, kept.with); });
+    }
+};
+
+// Writes gradients, not rounded.
+template <class Element, class Finish> struct gradient_sink {
+    accumulator<Element>* to;
+    Finish finish;
+    HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
+        total.finished(finish).store_wide(to + i);
+    }
+    HERRING_ALWAYS_INLINE void put(std::size_t i, accumulator<Element> total) const noexcept {
+        to[i] = finish(total);
+    }
+    gradient_sink from(std::size_t more) const noexcept { return {to + more, finish}; }
 };
 
 } // namespace detail
 
 /// Folds contributions as `fold` does, and updates weights and state with the result, which is written nowhere.
 ///
-/// Shape:    gradient[i] = finish(before... ∘ (group...) ∘ after...)[i], i < count; then Optimizer::step with weight i and
-///           its state. float or double.
-/// Returns:  the index of the first gradient that is not finite, or count. Weights are updated all the same.
+/// Shape:    gradient[i] = finish(before... ∘ (group...) ∘ after...)[i] · unscale, i < count; then Optimizer::step with weight i
+///           and its state. Elements of their own accumulator have no scale.
+/// Returns:  the index of the first gradient that is not finite, or count, if the optimizer does not let them pass. Weights are
+///           updated all the same.
 /// Cost:     reads each source once; reads and writes weights and state once.
 /// Lifetime: neither weights nor state may be a source.
-template <class Update, class Optimizer, class Number, class Prepared>
+template <class Update, class Optimizer, class Element, class Prepared>
 std::size_t fold_optimising(std::span<source const> before, std::span<source const> group,
-                            std::span<source const> after, optimised<Number> const& of, std::size_t count,
-                            int ranks, Prepared const& with) noexcept {
-    static_assert(std::is_same_v<accumulator<Number>, Number> && std::is_floating_point_v<Number>);
+                            std::span<source const> after, optimised<Element> const& of, std::size_t count,
+                            int ranks, Prepared const& with, accumulator<Element> unscale = 1) noexcept {
+    constexpr bool looks = Optimizer::facts.on_nonfinite != nonfinite::pass;
     std::size_t not_finite = count;
-    detail::choose_finish<Update, Number>(ranks, [&](auto finish) {
-        using sink = detail::optimising_sink<Optimizer, Number, decltype(finish), Prepared>;
-        detail::fold_tiles<Update, Number>(before, group, after, count,
-                                           sink{of, finish, with, 0, &not_finite});
+    detail::choose_gradient<Update, Element>(ranks, unscale, [&](auto finish) {
+        using sink = detail::optimising_sink<Optimizer, Element, decltype(finish), Prepared, looks>;
+        detail::fold_tiles<Update, Element>(before, group, after, count,
+                                            sink{{of, with}, finish, 0, &not_finite});
     });
     return not_finite;
+}
+
+/// Folds contributions to gradients, which are not rounded: the first half of `fold_optimising`.
+template <class Update, class Element>
+void fold_gradients(std::span<source const> before, std::span<source const> group,
+                    std::span<source const> after, accumulator<Element>* gradients, std::size_t count,
+                    int ranks, accumulator<Element> unscale) noexcept {
+    detail::choose_gradient<Update, Element>(ranks, unscale, [&](auto finish) {
+        detail::fold_tiles<Update, Element>(
+            before, group, after, count, detail::gradient_sink<Element, decltype(finish)>{gradients, finish});
+    });
+}
+
+/// Puts Optimizer::direction of each gradient · factor in its place.
+template <class Optimizer, class Element, class Prepared>
+void direct(accumulator<Element>* gradients, optimised<Element> const& of, std::size_t count,
+            accumulator<Element> factor, Prepared const& with) noexcept {
+    source const from{gradients, true};
+    detail::pass<update::sum, Element, 1>(
+        &from, 1, count,
+        detail::direction_sink<Optimizer, Element, Prepared>{{of, with}, {factor}, gradients});
+}
+
+/// Updates weights and state with gradients · factor, or with directions: the second half of `fold_optimising`.
+template <class Optimizer, class Element, class Prepared>
+void optimise(accumulator<Element> const* gradients, optimised<Element> const& of, std::size_t count,
+              accumulator<Element> factor, Prepared const& with) noexcept {
+    using number = accumulator<Element>;
+    using sink =
+        detail::optimising_sink<Optimizer, Element, detail::multiplied_by<number>, Prepared, /*Looks=*/false>;
+    source const from{gradients, true};
+    detail::pass<update::sum, Element, 1>(&from, 1, count, sink{{of, with}, {factor}, 0, nullptr});
 }
 
 } // namespace HERRING_NAMESPACE::kernel

@@ -1,4 +1,4 @@
-// herring: the sum of squares of an array, in one fixed order of additions.
+// herring: the sum of squares of an array, in double, in an order that no build changes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_KERNEL_SQUARES_HPP
 #define HERRING_KERNEL_SQUARES_HPP
@@ -16,27 +16,30 @@ namespace HERRING_NAMESPACE::kernel {
 template <class Element>
 concept has_squares = element_in_vectors<Element> && std::is_floating_point_v<accumulator<Element>>;
 
-/// Σ x², in double.
+/// Σ values[i]². Element i is added to sum i mod 8; then the eight are added in order.
 ///
-/// Bits: of 16 partial sums, of every 16th element each, which are added in their order: the same in every build.
-/// Cost: one pass.
-template <has_squares Element> double squares(Element const* values, std::size_t count) noexcept {
-    constexpr std::size_t partial_sums = 16; // hide the latency of an addition
-    auto const square = [](Element value) {
-        double const wide = static_cast<accumulator<Element>>(value);
-        if constexpr (std::is_same_v<Element, double>)
-            return lanes::product(wide, wide);
-        else
-            return wide * wide; // exact: it may be contracted
+/// Cost: reads the values once. Not finite if one of them is not; of doubles also where a square overflows.
+template <has_squares Element> double sum_of_squares(Element const* values, std::size_t count) noexcept {
+    auto const wide = [](Element value) {
+        return static_cast<double>(static_cast<accumulator<Element>>(value));
     };
-    double sums[partial_sums] = {};
+    using pair [[gnu::vector_size(16)]] = double;
+    pair sums[4] = {};
     std::size_t i = 0;
-    for (; i + partial_sums <= count; i += partial_sums)
-        for (std::size_t n = 0; n < partial_sums; ++n) sums[n] += square(values[i + n]);
-    for (std::size_t n = 0; i < count; ++i, ++n) sums[n] += square(values[i]);
-    double all = 0;
-    for (double const sum : sums) all += sum;
-    return all;
+    for (; count - i >= 8; i += 8)
+        for (std::size_t p = 0; p < 4; ++p) {
+            pair const two{wide(values[i + 2 * p]), wide(values[i + 2 * p + 1])};
+            sums[p] += lanes::product(two, two);
+        }
+    double each[8];
+    for (std::size_t n = 0; n < 8; ++n) each[n] = sums[n / 2][n % 2];
+    for (; i < count; ++i) {
+        double const value = wide(values[i]);
+        each[i % 8] += lanes::product(value, value);
+    }
+    double total = 0;
+    for (double const one : each) total += one;
+    return total;
 }
 
 } // namespace HERRING_NAMESPACE::kernel

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/lane_math.hpp"
 #include "herring/optimizer/optimizer.hpp"
+#include "herring/training.hpp"
 
 #include <cstdint>
 

@@ -14,12 +14,35 @@
 
 namespace HERRING_NAMESPACE {
 
+/// What is done with a step that has a gradient which is not finite.
+enum class nonfinite : std::uint8_t {
+    fail,     ///< the world ends, and the error names the tensor
+    pass,     ///< it goes into the weights
+    skip_step ///< no weight is updated on any rank, the step is not counted, and `wait()` says so; in two phases
+};
+
 /// What an optimizer promises, as `static constexpr optimizer_facts facts{...};`.
 struct optimizer_facts {
     int states = 0; ///< numbers that are kept of each weight, at most 8; they are 0 at the start
     /// `step` is made of operators, `?:` and `herring::lanes` alone, so that one template serves numbers and GNU vectors of them.
     /// False: it is called weight by weight, and may be any code.
     bool takes_vectors = false;
+    /// `hyper` has `double clip`: where the norm of all gradients is greater, they are scaled down to it. In two phases.
+    bool clips = false;
+    /// It has `direction` and `adapt`: what is done with a weight depends on norms of its tensor. In two phases.
+    bool tensor_norms = false;
+    nonfinite on_nonfinite = nonfinite::fail;
+
+    /// Whether no weight can be updated before all gradients are summed.
+    constexpr bool two_phases() const noexcept {
+        return clips || tensor_norms || on_nonfinite == nonfinite::skip_step;
+    }
+};
+
+/// Norms of one tensor, of all its elements: what an optimizer with `tensor_norms` is told.
+struct tensor_norms {
+    double weights = 0;
+    double directions = 0; ///< of what `direction` made
 };
 
 namespace optimizer {
@@ -58,6 +81,14 @@ concept steps = requires(Lanes& weight, Lanes gradient, Lanes* state, prepared<P
     { Policy::step(weight, gradient, state, with) }
     noexcept;
 };
+template <class Policy, class Number, class Lanes>
+concept directs = requires(Lanes weight, Lanes gradient, Lanes* state, prepared<Policy, Number> const& with,
+                           tensor_norms const& of) {
+    { Policy::direction(weight, gradient, state, with) }
+    noexcept->std::same_as<Lanes>;
+    { Policy::adapt(with, of) }
+    noexcept->std::same_as<prepared<Policy, Number>>;
+};
 } // namespace clauses::optimizer
 
 template <class Policy>
@@ -69,7 +100,10 @@ concept optimizer_states_facts = states_facts<Policy, optimizer_facts> && Policy
                                  Policy::facts.states <= 8 && !requires {
     Policy::states;
 }
-&&!requires { Policy::takes_vectors; };
+&&!requires { Policy::takes_vectors; }
+&&!requires { Policy::clips; }
+&&!requires { Policy::tensor_norms; }
+&&!requires { Policy::on_nonfinite; };
 template <class Policy>
 concept optimizer_has_hyper_values = requires {
     typename Policy::hyper;
@@ -82,6 +116,15 @@ concept optimizer_steps = clauses::optimizer::steps<Policy, float, float>;
 template <class Policy>
 concept optimizer_takes_vectors =
     !Policy::facts.takes_vectors || clauses::optimizer::steps<Policy, float, clauses::optimizer::floats>;
+template <class Policy>
+concept optimizer_has_a_clip = !Policy::facts.clips || requires(typename Policy::hyper const& values) {
+    { values.clip } -> std::same_as<double const&>;
+};
+template <class Policy>
+concept optimizer_directs =
+    !Policy::facts.tensor_norms || (clauses::optimizer::directs<Policy, float, float> &&
+                                    (!Policy::facts.takes_vectors ||
+                                     clauses::optimizer::directs<Policy, float, clauses::optimizer::floats>));
 
 /// What is done with each weight, by the rank that has summed its gradient.
 ///
@@ -89,6 +132,9 @@ concept optimizer_takes_vectors =
 /// - `prepare<Number>(hyper, n)`: the numbers of step n, which counts from 1; once a step, so in double, bias correction too.
 /// - `step(weight, gradient, state, prepared)`: the update of one weight, or of a vector of them; `state` is an array of
 ///   `facts.states`. All noexcept and static.
+/// - with `facts.tensor_norms`, `direction(weight, gradient, state, prepared)`: what takes the gradient's place in `step`; it alone
+///   may change the state. `adapt(prepared, tensor_norms)`: the numbers for a tensor of these norms, for its `step`.
+/// - with `facts.clips`, `hyper::clip`.
 ///
 /// Bits: `step` runs over blocks and over single weights, in loops that the compiler may contract; made of
 ///       `herring::lanes::product`, `sqrt`, `+`, `-` and `/` it has the same bits everywhere.
@@ -98,7 +144,8 @@ template <class Policy>
 concept optimizer_policy = std::same_as<typename Policy::axis, axes::optimizer> &&
     (std::same_as<Policy, optimizer::none> ||
      (optimizer_has_a_name<Policy> && optimizer_states_facts<Policy> && optimizer_has_hyper_values<Policy> &&
-      optimizer_prepares<Policy> && optimizer_steps<Policy> && optimizer_takes_vectors<Policy>));
+      optimizer_prepares<Policy> && optimizer_steps<Policy> && optimizer_takes_vectors<Policy> &&
+      optimizer_has_a_clip<Policy> && optimizer_directs<Policy>));
 
 template <class Policy> struct check<axes::optimizer, Policy> {
     static constexpr int broken = [] {
@@ -110,7 +157,8 @@ template <class Policy> struct check<axes::optimizer, Policy> {
                                  optimizer_has_hyper_values<Policy>, false});
         else
             return first_broken({optimizer_has_a_name<Policy>, true, true, true, optimizer_steps<Policy>,
-                                 optimizer_takes_vectors<Policy>});
+                                 optimizer_takes_vectors<Policy>, optimizer_has_a_clip<Policy>,
+                                 optimizer_directs<Policy>});
     }();
     static constexpr bool value = broken < 0;
     static_assert(broken != 0,
@@ -137,11 +185,29 @@ template <class Policy> struct check<axes::optimizer, Policy> {
         "[HRG-Z06] optimizer: its facts say takes_vectors, and step cannot be called with vectors; a common "
         "slip is to write it for float; take any Lanes, or leave takes_vectors out: it is then called "
         "weight by weight");
+    static_assert(
+        broken != 6,
+        "[HRG-Z07] optimizer: its facts say clips, and hyper has no 'double clip'; a common slip is "
+        "to give the norm another name; write 'double clip = 1;' into hyper, or name "
+        "herring::optimizer::clipped<...> of an optimizer without the fact");
+    static_assert(
+        broken != 7,
+        "[HRG-Z08] optimizer: its facts say tensor_norms, which needs 'static Lanes direction(Lanes weight, "
+        "Lanes gradient, Lanes* state, prepared const&) noexcept' and 'static prepared adapt(prepared "
+        "const&, "
+        "herring::tensor_norms const&) noexcept'; a common slip is a direction that returns nothing; return "
+        "what takes the gradient's place in step");
 };
 
 namespace detail {
 /// Whether weights are updated where gradients are summed.
 template <class Policy> inline constexpr bool optimizes = !std::is_same_v<Policy, optimizer::none>;
+/// Whether that takes all gradients to be summed first.
+template <class Policy>
+inline constexpr bool in_two_phases = [] {
+    if constexpr (optimizes<Policy>) return Policy::facts.two_phases();
+    return false;
+}();
 } // namespace detail
 
 } // namespace HERRING_NAMESPACE

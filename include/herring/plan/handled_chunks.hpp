@@ -4,7 +4,6 @@
 #define HERRING_PLAN_HANDLED_CHUNKS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/ids.hpp"
 #include "herring/plan/plan.hpp"
 
 #include <algorithm>
@@ -36,24 +35,28 @@ class handled_chunks {
             }
     }
 
-    /// Places in all.
-    std::size_t elements() const noexcept { return elements_; }
-
-    /// Calls `with(bucket number, offset, elements, place)` for each of the chunks, in the order of the plan.
-    template <class With> void for_each(plan const& of, With const& with) const {
-        for (std::size_t n = 0; n < of.buckets.size(); ++n) {
-            bucket const& b = of.buckets[n];
-            for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
+    /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the plan.
+    template <class With> void for_each(plan const& of, With const& with) const noexcept {
+        for (std::size_t b = 0; b < of.buckets.size(); ++b) {
+            bucket const& in = of.buckets[b];
+            if (in.path == route::mailbox) {
+                if (in.shards > 0) with(b, std::size_t{0}, in.elements, first_[in.first_shard]);
+                continue;
+            }
+            for (std::uint32_t s = in.first_shard; s < in.first_shard + in.shards; ++s) {
                 shard const& one = of.shards[s];
-                if (b.path == route::two_hop && one.server != server_) continue;
-                bool const whole = b.path == route::mailbox;
-                std::size_t const chunk = whole ? one.elements : one.chunk_elements;
-                for (std::size_t at = whole ? 0 : own_.first * chunk, place = first_[s]; at < one.elements;
-                     at += own_.stride * chunk, place += chunk)
-                    with(n, one.offset + at, std::min(chunk, one.elements - at), place);
+                if (in.path == route::two_hop && one.server != server_) continue;
+                std::size_t at = first_[s];
+                for (std::size_t k = own_.first; k < one.chunks; k += own_.stride, at += one.chunk_elements) {
+                    std::size_t const from = k * one.chunk_elements;
+                    with(b, one.offset + from, std::min(one.chunk_elements, one.elements - from), at);
+                }
             }
         }
     }
+
+    /// Places in all.
+    std::size_t elements() const noexcept { return elements_; }
 
     /// Whether this rank is the lowest, node by node, of those that combine its chunks of a bucket of this route.
     bool is_lowest(route by) const noexcept {
@@ -77,7 +80,7 @@ class handled_chunks {
 
   private:
     chunk_stream own_;
-    server_id server_;
+    server_id server_{0};
     std::vector<std::size_t> first_; // shard → place of the rank's first chunk of it
     std::size_t elements_ = 0;
 };

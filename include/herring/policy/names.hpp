@@ -38,6 +38,7 @@ struct sgd;
 struct momentum;
 struct nesterov;
 struct adamw;
+struct lamb;
 } // namespace HERRING_NAMESPACE::optimizer
 
 namespace HERRING_NAMESPACE::gpu {
@@ -96,6 +97,7 @@ template <> inline constexpr int declared_name<optimizer::sgd> = 10;
 template <> inline constexpr int declared_name<optimizer::momentum> = 11;
 template <> inline constexpr int declared_name<optimizer::nesterov> = 12;
 template <> inline constexpr int declared_name<optimizer::adamw> = 13;
+template <> inline constexpr int declared_name<optimizer::lamb> = 14;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

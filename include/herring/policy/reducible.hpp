@@ -20,7 +20,8 @@
 
 namespace HERRING_NAMESPACE::operations {
 template <class Element, class Update> class moments;
-}
+template <class Element, class Update, class Optimizer> class optimise;
+} // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -30,7 +31,8 @@ concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
 };
 
-/// An optimizer takes gradients that are sums or means, of float or double, and weights in memory of the host.
+/// An optimizer takes gradients that are sums or means, of floats, and weights in memory of the host; and the engine has an
+/// operation then that other reducers do not.
 template <class Pack, class Optimizer> struct optimizable {
     using element = typename Pack::element;
     using combines = typename Pack::update;
@@ -38,25 +40,33 @@ template <class Pack, class Optimizer> struct optimizable {
                                    std::is_same_v<combines, update::average> ||
                                    std::is_same_v<combines, update::unnamed_average>;
     static constexpr bool numbers = [] {
-        if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double>)
-            return clauses::optimizer::prepares<Optimizer, element> &&
-                   clauses::optimizer::steps<Optimizer, element, element>;
+        if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double> ||
+                      std::is_same_v<element, bfloat16> || std::is_same_v<element, float16>)
+            return clauses::optimizer::prepares<Optimizer, accumulator<element>> &&
+                   clauses::optimizer::steps<Optimizer, accumulator<element>, accumulator<element>>;
         else
             return false;
     }();
     static constexpr bool on_host = !Pack::intra_node::facts.device_memory;
-    static constexpr bool value = summed && numbers && on_host;
+    static constexpr bool included = requires {
+        sizeof(operations::optimise<float, update::sum, Optimizer>);
+    };
+    static constexpr bool placed = !in_two_phases<Optimizer> || !Pack::placement::facts.dedicated_servers;
+    static constexpr bool value = summed && numbers && on_host && included && placed;
 };
 template <class Pack> struct optimizable<Pack, optimizer::none> {
-    static constexpr bool summed = true, numbers = true, on_host = true, value = true;
+    static constexpr bool summed = true, numbers = true, on_host = true, included = true, placed = true,
+                          value = true;
 };
 
 template <class Sync> struct lazy_reducer_header; // herring/lazy_reducer.hpp defines it
 
 template <class Outer, class Element>
-concept outer_fits = (std::is_same_v<Element, float> ||
-                      std::is_same_v<Element, double>)&&optimizer_policy<Outer>&& optimizes<Outer>&& clauses::
-    optimizer::prepares<Outer, Element>&& clauses::optimizer::steps<Outer, Element, Element>;
+concept outer_fits =
+    (std::is_same_v<Element, float> ||
+     std::is_same_v<Element, double>)&&optimizer_policy<Outer>&& optimizes<Outer>&& clauses::optimizer::
+        prepares<Outer, Element>&& clauses::optimizer::steps<Outer, Element, Element> &&
+    !in_two_phases<Outer>;
 
 /// With a sync policy that skips steps ranks have weights of their own, which are averaged, in memory of the host.
 template <class Pack, class Sync> struct averageable {
@@ -75,7 +85,8 @@ template <class Pack, class Sync> struct averageable {
         else
             return true;
     }();
-    static constexpr int broken = first_broken({included, alone, means, numbers, on_host, outer});
+    static constexpr bool served = !Pack::placement::facts.dedicated_servers;
+    static constexpr int broken = first_broken({included, alone, means, numbers, on_host, outer, served});
     static constexpr bool value = broken < 0;
 };
 template <class Pack> struct averageable<Pack, sync::every_step> {
@@ -134,18 +145,33 @@ template <class Pack> struct reducible {
         "a common slip is optimizer::none, or a reducer of bfloat16; name "
         "herring::optimizer::nesterov, and reduce float");
     static_assert(
+        unfit != 6,
+        "[HRG-M19] sync: servers of their own serve every step, and this policy skips some; a common slip is "
+        "every<k> beside placement::dedicated; name herring::placement::colocated, or leave one of the two "
+        "out");
+    static_assert(
         !reduces || updated::summed,
         "[HRG-M10] optimizer: takes the sum or the mean of the ranks' gradients, and this rule gives "
         "something else; a common slip is a rule that was left from another reducer; name "
         "herring::update::average or sum, or leave the rule out for average");
     static_assert(!reduces || !updated::summed || updated::numbers,
-                  "[HRG-M11] optimizer: weights and gradients are float or double, which prepare and step "
-                  "take; a common slip is a reducer of float16 or bfloat16 gradients; reduce float, or leave "
-                  "the optimizer out and update the weights in the program");
+                  "[HRG-M11] optimizer: weights and gradients are float, double, herring::bfloat16 or "
+                  "herring::float16, and prepare and step take float, or double; a common slip is a reducer "
+                  "of integers; reduce float, or leave the optimizer out");
     static_assert(!reduces || !updated::summed || !updated::numbers || updated::on_host,
                   "[HRG-M12] optimizer: weights lie in memory of the host, and this intra_node policy keeps "
                   "tensors on devices; a common slip is to add an optimizer to a pack for devices; name "
                   "herring::intra_node::shared_memory, or leave the optimizer out");
+    static_assert(
+        !reduces || !updated::summed || !updated::numbers || !updated::on_host || updated::included,
+        "[HRG-M21] optimizer: a reducer with an optimizer of your own needs what updates weights; a common "
+        "slip is to include herring/herring.hpp alone; include <herring/training.hpp> too, before "
+        "reducer<...> is named");
+    static_assert(
+        !reduces || !updated::included || updated::placed,
+        "[HRG-M22] optimizer: one that clips, adapts to norms or skips steps exchanges norms between "
+        "those who sum, and servers of their own do not yet; a common slip is clipped<...> with "
+        "placement::dedicated; name placement::colocated, or an optimizer of one phase");
     static_assert(known, "[HRG-M20] placement: servers of their own have no device, and this intra_node "
                          "policy keeps tensors on "
                          "devices; a common slip is to add placement::dedicated to a pack for devices; name "

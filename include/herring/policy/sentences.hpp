@@ -89,6 +89,7 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(11, "optimizer::momentum", "optimizer/momentum.hpp");
     HERRING_HEADER(12, "optimizer::nesterov", "optimizer/nesterov.hpp");
     HERRING_HEADER(13, "optimizer::adamw", "optimizer/adamw.hpp");
+    HERRING_HEADER(14, "optimizer::lamb", "optimizer/lamb.hpp");
 #undef HERRING_HEADER
 };
 

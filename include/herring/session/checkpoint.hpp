@@ -23,7 +23,7 @@ namespace HERRING_NAMESPACE::detail {
 /// Lifetime: refers to the layout.
 struct checkpoint_kind {
     std::string_view element, optimizer;
-    std::size_t hyper_values; ///< of a group
+    std::size_t groups, group_values; ///< of tensors; hyper values of each, and whether it is frozen
     layout const& tensors;
     checkpoints::state_shape shape;
 };

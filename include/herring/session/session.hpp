@@ -15,12 +15,12 @@
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/command.hpp"
-#include "herring/engine/operations/optimise.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
 #include "herring/optimizer/anchored.hpp"
+#include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -41,9 +41,19 @@
 #include <type_traits>
 #include <utility>
 
+// With an optimizer; herring/training.hpp defines them.
+namespace HERRING_NAMESPACE::detail {
+template <class Element, class Optimizer> class optimizer_memory;
+/// The calls of a reducer with an optimizer; without one there are none.
+template <class Pack, bool Trains = optimizes<typename Pack::optimizer>> class training_calls {};
+template <class Pack> class training_calls<Pack, true>;
+template <class Reducer> struct checkpointing; // herring/checkpoint.hpp
+} // namespace HERRING_NAMESPACE::detail
 namespace HERRING_NAMESPACE::operations {
+template <class Element, class Update, class Optimizer> class hold_gradients;
+template <class Element, class Optimizer> class return_weights;
 class vote; // defined where its reducer is: herring/lazy_reducer.hpp
-}
+} // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -117,10 +127,17 @@ struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
         engine_with<Transport, IntraNode, Trace, Element, Update, operations::moments<Element, Update>>;
 };
 template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
-requires(optimizes<Optimizer>) //
+requires(optimizes<Optimizer> && !in_two_phases<Optimizer>) //
     struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
     using type = engine_with<Transport, IntraNode, Trace, Element, Update,
                              operations::optimise<Element, Update, Optimizer>>;
+};
+template <class Transport, class IntraNode, class Trace, class Element, class Update, class Optimizer>
+requires(in_two_phases<Optimizer>) //
+    struct engine_of<Transport, IntraNode, Trace, Element, Update, Optimizer> {
+    using type = engine_with<Transport, IntraNode, Trace, Element, Update,
+                             operations::hold_gradients<Element, Update, Optimizer>,
+                             operations::return_weights<Element, Optimizer>>;
 };
 
 /// The same with commands, where the placement has dedicated servers.
@@ -167,7 +184,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                     placement::assign(this->topology_), this->topology_);
         this->cores_ = share_cores(this->ranks_, background ? 2 : 1);
         this->plan_ = build_plan();
-        this->settle(herring::element<element>::name, policy_facts<Pack>::all, traits,
+        memory_traits needs = traits;
+        needs.command_bytes = command_bytes();
+        this->settle(herring::element<element>::name, policy_facts<Pack>::all, needs,
                      engine_type::local_bytes, trace_attaches<trace_type>);
         this->template connect_links<store>(std::forward<TransportArguments>(arguments)...);
         if constexpr (updates && intra_node_type::facts.joins_ranks)
@@ -180,12 +199,12 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                          this->node().memory() + this->memory_.local_offset, this->staging_.bytes());
         this->engine_ = &running_->core();
         if constexpr (updates) {
-            running_->template traffic_of<optimise>().place_weights(this->plan_, weights_of_node(),
-                                                                    own_weights());
-            optimising().keep_state(this->plan_, this->tensors_);
+            updated_.emplace(running_->core(), this->plan_, this->tensors_, weights_of_node(), own_weights());
+            if constexpr (two_phases) running_->template get<hold_gradients>().use(*updated_);
+            running_->template get<returning>().use(*updated_);
         }
         if constexpr (commands) {
-            commands_.open({this->node().memory() + this->memory_.command_offset, traits.command_bytes},
+            commands_.open({this->node().memory() + this->memory_.command_offset, needs.command_bytes},
                            this->plan_.roles);
             running_->template traffic_of<operations::command>().place(commands_.memory());
             if (this->serves()) taken_commands().keep(commands_.memory(), engine_commands::operations);
@@ -219,19 +238,38 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     using optimizer = typename optimizer_of<Pack, typename Pack::sync>::type;
     static constexpr bool updates = optimizes<optimizer>;
-    using optimise = operations::optimise<element, typename rule<typename Pack::update>::type, optimizer>;
-    optimise& optimising() noexcept requires(updates) { return running_->template get<optimise>(); }
-
-    /// This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
-    std::byte* own_weights() noexcept requires(updates) {
-        return this->node().memory() + this->memory_.weights_offset;
-    }
-    std::byte* weights_of_node() noexcept requires(updates) { return this->node().peer(0, own_weights()); }
+    static constexpr bool two_phases = in_two_phases<optimizer>;
+    using optimizer_memory_type = optimizer_memory<element, optimizer>;
+    /// What this rank keeps of the weights that it updates.
+    optimizer_memory_type& updated() noexcept requires(updates) { return *updated_; }
+    /// Where the weights of a bucket lie.
     std::byte* weights_of_bucket(std::size_t b) noexcept requires(updates) {
-        return running_->template traffic_of<optimise>().weights_of(b, this->plan_.buckets[b].path);
+        return updated_->weights().bucket(b);
     }
+
     /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
     void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
+    /// Of a bucket that is ready: all of the step or, in two phases, the first.
+    void make_update(execution& e) const noexcept requires(updates) {
+        e.operation = number_of<std::conditional_t<two_phases, hold_gradients, returning>>();
+        e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
+    }
+    /// Submits the second phase of all buckets; returns how many executions are submitted with it.
+    std::uint64_t submit_returns() noexcept requires(two_phases) {
+        std::uint64_t end = this->requested();
+        for (std::size_t b = 0; b < this->plan_.buckets.size(); ++b) {
+            bucket const& of = this->plan_.buckets[b];
+            if (of.elements == 0) continue;
+            std::byte* const at = this->node().memory() + of.offset * sizeof(element);
+            execution e =
+                execution_of(of, this->plan_.shards.data(), {.own = at}, b,
+                             fingerprint_of(of.elements, (b | std::uint64_t{1} << 31) ^ values_digest_));
+            e.operation = number_of<returning>();
+            end = submit(e);
+        }
+        return end;
+    }
+
     // ---- with dedicated servers ---------------------------------------------------------------------------------------------
 
     static constexpr bool commands = Pack::placement::facts.dedicated_servers;
@@ -270,10 +308,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         commands_.send_last(running_->core(), clock::now() + longest_arrival);
     }
 
-    void make_update(execution& e) const noexcept requires(updates) {
-        e.operation = number_of<optimise>();
-        e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
-    }
+    // ---- executions ---------------------------------------------------------------------------------------------------------
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
@@ -309,22 +344,40 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                             ranks_vote<typename Pack::sync>()>::type,
         Pack::placement::facts.dedicated_servers>;
     using engine_type = typename engine_commands::type;
+    using combines = typename rule<typename Pack::update>::type;
+    using hold_gradients = operations::hold_gradients<element, combines, optimizer>;
+    // What brings weights back.
+    using returning = std::conditional_t<two_phases, operations::return_weights<element, optimizer>,
+                                         operations::optimise<element, combines, optimizer>>;
     static constexpr bool background = Pack::progress::facts.background;
-    static constexpr std::size_t values_bytes = [] {
-        if constexpr (updates)
-            return sizeof(typename optimizer::hyper);
-        else
-            return std::size_t{0};
-    }();
     using driver_type = std::conditional_t<background, thread_driver<engine_type, typename Pack::waiting>,
                                            caller_driver<engine_type, typename Pack::waiting>>;
     static constexpr memory_traits traits{.on_device = store::on_device,
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .background = background,
-                                          .keeps_weights = updates,
-                                          .command_bytes = commands ? command::bytes + values_bytes : 0};
-    static_assert(values_bytes <= 2048, "a command fits the smallest slot");
+                                          .keeps_weights = updates};
+    // Of a command, with the hyper values of all groups.
+    std::size_t command_bytes() const {
+        if constexpr (!commands) return 0;
+        std::size_t values = 0;
+        if constexpr (updates) {
+            values = optimizer_memory_type::values_bytes(this->tensors_, this->ranks_.rank());
+            if (values > most_values_bytes)
+                throw error(errc::bad_argument, this->ranks_.rank(), -1, "construction",
+                            {"the hyper values of all groups are ", values,
+                             " bytes, and a command to servers has at most ", most_values_bytes,
+                             ": take fewer groups of tensors"});
+        }
+        return command::bytes + values;
+    }
+    static constexpr std::size_t most_values_bytes = 2048; // a command fits the smallest slot
+
+    // This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
+    std::byte* own_weights() noexcept requires(updates) {
+        return this->node().memory() + this->memory_.weights_offset;
+    }
+    std::byte* weights_of_node() noexcept requires(updates) { return this->node().peer(0, own_weights()); }
 
     // All ranks of a node have memory of one size, and one copy of the weights is in use, but for what goes by mailbox.
     void release_unused_weights() noexcept requires(updates) {
@@ -380,6 +433,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     struct nothing {};
     struct nothing_else {};
     [[no_unique_address]] std::conditional_t<updates, std::uint64_t, nothing> values_digest_{};
+    [[no_unique_address]] std::conditional_t<updates, manual_lifetime<optimizer_memory_type>, nothing>
+        updated_{};
     [[no_unique_address]] std::conditional_t<commands, command_post, nothing_else> commands_{};
     std::uint64_t command_ = 0; // executions up to the last command
     manual_lifetime<engine_type> running_;

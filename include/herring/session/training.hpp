@@ -1,66 +1,134 @@
-// herring: what a reducer with an optimizer has beside a session: hyper values, the number of the step, and its weights.
+// herring: what a reducer with an optimizer has beside a session: values of each group, the number of the step, and its end.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_SESSION_TRAINING_HPP
 #define HERRING_SESSION_TRAINING_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
+#include "herring/base/lane_math.hpp"
 #include "herring/base/private_memory.hpp"
+#include "herring/base/time.hpp"
+#include "herring/engine/operations/all_gather.hpp"
+#include "herring/error.hpp"
+#include "herring/optimizer/none.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/step/collective.hpp"
 #include "herring/step/piece.hpp"
+#include "herring/step_outcome.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Without an optimizer: nothing.
-template <class Optimizer> class training {
-  public:
-    struct hyper {};
-};
+template <class Element, class Optimizer> class optimizer_memory;
 
-/// The hyper values in force and the number of steps, and the weights when they are set. All between steps.
-template <class Optimizer>
-requires(optimizes<Optimizer>) //
-    class training<Optimizer> {
+/// The values in force, for each group of tensors, and the number of steps; the weights when they are set; and what is left
+/// of a step when all gradients are summed. `Memory`: the session's `optimizer_memory`.
+template <class Optimizer, class Memory> class training {
+    using number = typename Memory::number;
+
   public:
     using hyper = typename Optimizer::hyper;
+    static constexpr bool two_phases = Memory::two_phases;
+    struct group {
+        hyper values{};
+        bool frozen = false;
+    };
 
-    hyper const& values() const noexcept { return values_; }
-    std::uint64_t steps() const noexcept { return steps_; }
-    bool started() const noexcept { return started_; }
-
-    template <class Session> void set(Session& session, hyper const& values) noexcept {
-        values_ = values;
+    /// The session is connected.
+    template <class Session> HERRING_SETUP void begin(Session& session) {
+        groups_.resize(session.updated().groups());
+        auto const ranks = static_cast<std::size_t>(session.ranks().size());
+        if constexpr (two_phases) exchanged_.resize(ranks * numbers_of(session));
+        if constexpr (has_commands<Session>) values_.resize(1 + groups_.size() * doubles_of_group);
         prepare(session);
     }
-    /// The step is over: all weights have been updated.
-    template <class Session> void end_step(Session& session) noexcept {
-        ++steps_;
+
+    // ---- between steps ------------------------------------------------------------------------------------------------
+
+    std::size_t size() const noexcept { return groups_.size(); }
+    group const& at(std::size_t i) const noexcept { return groups_[i]; }
+    double loss_scale() const noexcept { return loss_scale_; }
+    bool started() const noexcept { return started_; }
+    herring::step outcome() const noexcept { return outcome_; }
+    double gradient_norm() const noexcept { return norm_; }
+
+    /// Changes values of groups, by `change(group)` of each one in [first, end).
+    template <class Session, class Change>
+    void set(Session& session, std::size_t first, std::size_t end, Change const& change) noexcept {
+        for (std::size_t i = first; i < end; ++i) change(groups_[i]);
+        prepare(session);
+    }
+    template <class Session> void set_loss_scale(Session& session, double scale) noexcept {
+        loss_scale_ = scale;
         prepare(session);
     }
     /// The weights are what lies in `from`, as the plan places tensors; the state is 0, and no step was taken.
     template <class Session> void start(Session& session, std::byte const* from) noexcept {
         place_weights(session, from);
-        restart(session);
+        restart(session, from);
     }
-    /// The weights are where they belong; the state is 0, and no step was taken.
-    template <class Session> void restart(Session& session) noexcept {
-        session.optimising().clear_state();
+    /// The same of weights that are where they belong.
+    template <class Session> void restart(Session& session, std::byte const* weights) noexcept {
+        session.updated().start(weights);
         go_on(session, 0);
     }
-    /// The same after `steps` steps, with the state that they left and other hyper values.
+    /// The weights are what lies in `from`, after `steps` steps, which left `kept` and these values. The scale of the loss stays.
     template <class Session>
-    void resume(Session& session, std::byte const* from, private_memory& state, hyper const& values,
-                std::uint64_t steps) noexcept {
+    void resume(Session& session, std::byte const* from, private_memory& kept,
+                std::vector<std::vector<double>> const& values_by_group, std::uint64_t steps) noexcept {
         place_weights(session, from);
-        session.optimising().exchange_state(state);
-        values_ = values;
+        session.updated().exchange_kept(kept);
+        for (std::size_t i = 0; i < groups_.size(); ++i) take_group(i, values_by_group[i].data());
         go_on(session, steps);
+    }
+
+    // ---- values as doubles, for checkpoints and servers -----------------------------------------------------------------
+
+    static constexpr std::size_t doubles_of_group = sizeof(hyper) / sizeof(double) + 1;
+    std::uint64_t steps() const noexcept { return steps_; }
+    std::vector<std::vector<double>> values_by_group() const {
+        std::vector<std::vector<double>> all(groups_.size(), std::vector<double>(doubles_of_group));
+        for (std::size_t i = 0; i < groups_.size(); ++i) put_group(i, all[i].data());
+        return all;
+    }
+    /// A server: those of a command.
+    template <class Session>
+    void take_values(Session& session, std::span<std::byte const> from) noexcept
+        requires(has_commands<Session>) {
+        std::memcpy(values_.data(), from.data(), from.size());
+        for (std::size_t i = 0; i < groups_.size(); ++i) take_group(i, &values_[i * doubles_of_group]);
+        loss_scale_ = values_.back();
+        prepare(session);
+    }
+
+    // ---- the end of a step --------------------------------------------------------------------------------------------
+
+    /// All gradients are summed and, in one phase, all weights updated.
+    template <class Session, class Collectives>
+    status end_step(Session& session, Collectives& collectives, time_point deadline) {
+        if constexpr (two_phases) {
+            if (status ended = find_norm(session, collectives, deadline); !ended.ok()) return ended;
+            outcome_ = herring::step::exchanged;
+            if (Optimizer::facts.on_nonfinite == nonfinite::skip_step && !(norm_ - norm_ == 0)) {
+                outcome_ = herring::step::skipped;
+                return {};
+            }
+            scale_gradients(session);
+            if constexpr (Optimizer::facts.tensor_norms)
+                if (status ended = find_tensor_norms(session, collectives, deadline); !ended.ok())
+                    return ended;
+            if (status ended = session.finish(session.submit_returns(), deadline); !ended.ok()) return ended;
+        }
+        ++steps_;
+        prepare(session);
+        return {};
     }
 
   private:
@@ -74,25 +142,112 @@ requires(optimizes<Optimizer>) //
                             one.elements * of.element_bytes);
         }
     }
+    // Its hyper values, and 1 if it is frozen.
+    void put_group(std::size_t i, double* into) const noexcept {
+        std::memcpy(into, &groups_[i].values, sizeof(hyper));
+        into[doubles_of_group - 1] = groups_[i].frozen ? 1 : 0;
+    }
+    void take_group(std::size_t i, double const* from) noexcept {
+        std::memcpy(static_cast<void*>(&groups_[i].values), from, sizeof(hyper));
+        groups_[i].frozen = from[doubles_of_group - 1] != 0;
+    }
     template <class Session> void go_on(Session& session, std::uint64_t steps) noexcept {
         steps_ = steps;
         started_ = true;
         prepare(session);
     }
+    template <class Session> static std::size_t numbers_of(Session& session) noexcept {
+        return Optimizer::facts.tensor_norms ? std::max(2 * session.plan().tensors.size(), std::size_t{1})
+                                             : 1;
+    }
     template <class Session> void prepare(Session& session) noexcept {
-        session.optimising().prepare(values_, steps_ + 1);
+        auto& memory = session.updated();
         digest sum(0x6879'7065'72u);
         sum.add(steps_);
-        double each[sizeof(hyper) / sizeof(double)];
-        std::memcpy(each, &values_, sizeof each);
-        for (double const value : each) sum.add(__builtin_bit_cast(std::uint64_t, value));
+        for (std::size_t i = 0; i < groups_.size(); ++i) {
+            memory.prepare(i, Optimizer::template prepare<number>(groups_[i].values, steps_ + 1),
+                           groups_[i].frozen);
+            double each[sizeof(hyper) / sizeof(double)];
+            std::memcpy(each, &groups_[i].values, sizeof each);
+            for (double const value : each) sum.add(__builtin_bit_cast(std::uint64_t, value));
+            sum.add(std::uint64_t{groups_[i].frozen});
+        }
+        memory.unscale(static_cast<number>(1 / loss_scale_));
+        sum.add(__builtin_bit_cast(std::uint64_t, loss_scale_));
         session.set_values_digest(sum.value() << 32);
-        if constexpr (has_commands<Session>) session.set_values(std::as_bytes(std::span(&values_, 1)));
+        if constexpr (has_commands<Session>) {
+            for (std::size_t i = 0; i < groups_.size(); ++i) put_group(i, &values_[i * doubles_of_group]);
+            values_.back() = loss_scale_;
+            session.set_values(std::as_bytes(std::span(values_)));
+        }
     }
 
-    hyper values_{};
+    // Adds up `count` numbers of every rank, in the order of ranks, to the first ones of exchanged_: this rank's lie in its place.
+    template <class Session, class Collectives>
+    status add_up(Session& session, Collectives& collectives, std::size_t count, time_point deadline) {
+        using share = collective_program::share;
+        auto const ranks = static_cast<std::size_t>(session.ranks().size());
+        status ended =
+            collectives.run(session,
+                            {.operation = Session::template number_of<operations::all_gather>(),
+                             .name = "wait",
+                             .gives = share::owned,
+                             .takes = share::all},
+                            mine(session, count).data(), exchanged_.data(),
+                            ranks * count * (sizeof(double) / session.plan().element_bytes), deadline);
+        if (!ended.ok()) return ended;
+        for (std::size_t r = 1; r < ranks; ++r)
+            for (std::size_t i = 0; i < count; ++i) exchanged_[i] += exchanged_[r * count + i];
+        return {};
+    }
+    template <class Session> std::span<double> mine(Session& session, std::size_t count) noexcept {
+        return std::span(exchanged_).subspan(static_cast<std::size_t>(session.ranks().rank()) * count, count);
+    }
+
+    template <class Session, class Collectives>
+    status find_norm(Session& session, Collectives& collectives, time_point deadline) {
+        mine(session, 1)[0] = session.updated().take_squares();
+        status ended = add_up(session, collectives, 1, deadline);
+        if (ended.ok()) norm_ = lanes::sqrt(exchanged_[0]);
+        return ended;
+    }
+    template <class Session> void scale_gradients(Session& session) noexcept {
+        if constexpr (Optimizer::facts.clips)
+            for (std::size_t i = 0; i < groups_.size(); ++i) {
+                double const most = groups_[i].values.clip;
+                session.updated().scale_gradients(i, static_cast<number>(norm_ > most ? most / norm_ : 1.0));
+            }
+    }
+    template <class Session, class Collectives>
+    status find_tensor_norms(Session& session, Collectives& collectives, time_point deadline) {
+        std::size_t const count = numbers_of(session);
+        session.updated().direct(mine(session, count));
+        status ended = add_up(session, collectives, count, deadline);
+        if (!ended.ok()) return ended;
+        std::span<tensor_norms> const norms = session.updated().norms();
+        for (std::size_t i = 0; i < norms.size(); ++i)
+            norms[i] = {lanes::sqrt(exchanged_[2 * i]), lanes::sqrt(exchanged_[2 * i + 1])};
+        return {};
+    }
+
+    std::vector<group> groups_;
+    double loss_scale_ = 1; // of gradients of 16 bits
     std::uint64_t steps_ = 0;
     bool started_ = false;
+    herring::step outcome_ = herring::step::exchanged;
+    double norm_ = 0;               // of the last step in two phases
+    std::vector<double> exchanged_; // room for the numbers of all ranks
+    std::vector<double> values_;    // with dedicated servers: what commands carry
+};
+
+/// Of a reducer of these elements with this optimizer.
+template <class Element, class Optimizer> struct training_of {
+    using type = training<Optimizer, optimizer_memory<Element, Optimizer>>;
+};
+template <class Element> struct training_of<Element, optimizer::none> {
+    struct type {
+        struct hyper {};
+    };
 };
 
 } // namespace HERRING_NAMESPACE::detail

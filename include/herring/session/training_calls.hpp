@@ -4,7 +4,11 @@
 #define HERRING_SESSION_TRAINING_CALLS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/time.hpp"
 #include "herring/checkpoint/state_range.hpp"
+#include "herring/engine/operations/optimise.hpp"
+#include "herring/engine/operations/optimise_in_two.hpp"
+#include "herring/engine/operations/optimizer_memory.hpp"
 #include "herring/error.hpp"
 #include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/plan.hpp"
@@ -13,6 +17,7 @@
 #include "herring/session/session.hpp"
 #include "herring/session/training.hpp"
 #include "herring/step/collective.hpp"
+#include "herring/step_outcome.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -22,9 +27,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-template <class Reducer> struct checkpointing; // herring/checkpoint.hpp
 struct no_checkpoints {
-    template <class Reducer> static std::vector<state_range<typename Reducer::element_type>> state(Reducer&);
+    template <class Reducer>
+    static std::vector<state_range<accumulator<typename Reducer::element_type>>> state(Reducer&);
     template <class Reducer> static void save(Reducer&, std::string const&, std::span<std::byte const>);
     template <class Reducer> static std::vector<std::byte> load(Reducer&, std::string const&);
 };
@@ -41,15 +46,11 @@ template <class Reducer> constexpr auto with_checkpoints() noexcept {
 
 /// A base of `basic_reducer<Pack>`, of which it is a friend: what a program calls where the pack names an optimizer. `wait()`
 /// leaves the updated weights then, and tensors have no result.
-///
-/// Without an optimizer there are no such calls.
-template <class Pack> class training_calls {};
-
-template <class Pack>
-requires(optimizes<typename Pack::optimizer>) //
-    class training_calls<Pack> {
+template <class Pack> class training_calls<Pack, true> {
     using element = typename Pack::element;
-    using training_type = training<typename Pack::optimizer>;
+    using optimizer = typename Pack::optimizer;
+    using training_type = training<optimizer, optimizer_memory<element, optimizer>>;
+    static constexpr bool scales_loss = optimizer_memory<element, optimizer>::has_masters;
 
   public:
     /// The optimizer's hyper values: an aggregate of doubles.
@@ -99,16 +100,68 @@ requires(optimizes<typename Pack::optimizer>) //
                 at.elements};
     }
 
-    /// The hyper values in force.
-    hyper_type const& hyper() const noexcept { return training_.values(); }
-    /// Replaces all of them, for the steps from now on: between steps, and alike on all ranks.
+    /// Groups of tensors (`tensor_spec::group`), at least one.
+    std::size_t groups() const noexcept { return training_.size(); }
+
+    /// The hyper values in force of a group.
     ///
-    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next step ends in `mismatch`.
+    /// Errors: `bad_argument` when there is no such group.
+    hyper_type const& hyper(std::size_t group = 0) {
+        check_group("hyper", group);
+        return training_.at(group).values;
+    }
+    /// Replaces all of them, of every group or of one, for the steps from now on: between steps, and alike on all ranks.
+    ///
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group. Where ranks have different
+    ///         ones, the next step ends in `mismatch`; so of all that follows.
     void set(hyper_type const& values) {
+        change("set", 0, groups(), [&](auto& one) { one.values = values; });
+    }
+    void set(std::size_t group, hyper_type const& values) {
+        check_group("set", group);
+        change("set", group, group + 1, [&](auto& one) { one.values = values; });
+    }
+
+    /// The tensors of a group stay as they are, and so does what is kept of them, from the next step on; or not any more. They are
+    /// made ready as ever, and travel; their gradients may be anything, and are part of no norm.
+    void freeze(std::size_t group, bool frozen = true) {
+        check_group("freeze", group);
+        change("freeze", group, group + 1, [&](auto& one) { one.frozen = frozen; });
+    }
+    bool frozen(std::size_t group) {
+        check_group("frozen", group);
+        return training_.at(group).frozen;
+    }
+
+    /// Of gradients of 16 bits: what the program has multiplied its loss with. They are divided by it before all else.
+    double loss_scale() const noexcept requires(scales_loss) { return training_.loss_scale(); }
+    /// Sets it, as `set` does hyper values.
+    ///
+    /// Errors: also `bad_argument`, of a scale that is not positive or not finite.
+    void set_loss_scale(double scale) requires(scales_loss) {
         auto& of = reducer();
-        call const here(of.calls_, "set");
-        of.parts_->steps.check_between_steps("set");
-        training_.set(of.session_, values);
+        call const here(of.calls_, "set_loss_scale");
+        of.parts_->steps.check_between_steps("set_loss_scale");
+        if (!(scale > 0 && scale - scale == 0))
+            of.calls_.throw_misuse(errc::bad_argument, "set_loss_scale",
+                                   {"the scale is not a positive number; begin with 65536, say"});
+        training_.set_loss_scale(of.session_, scale);
+    }
+
+    /// Of an optimizer in two phases: the norm of the gradients of all tensors but frozen ones, in the last step, also in one that
+    /// was skipped; before it was clipped.
+    ///
+    /// Bits: alike on all ranks. Squares are added in double: of a chunk, of the chunks that a rank combines in a bucket, of
+    ///       buckets, of ranks; so they depend on the number of ranks.
+    double gradient_norm() const noexcept requires(training_type::two_phases) {
+        return training_.gradient_norm();
+    }
+    /// Of an optimizer with `tensor_norms`: those of tensor i, in the last step that was not skipped.
+    ///
+    /// Errors: `bad_argument` when i is out of range.
+    tensor_norms norms(std::size_t i) requires(optimizer::facts.tensor_norms) {
+        (void)reducer().parts_->steps.tensor(i); // checks i
+        return reducer().session_.updated().norms()[i];
     }
 
     // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
@@ -116,7 +169,7 @@ requires(optimizes<typename Pack::optimizer>) //
     /// What this rank owns of the weights and of the optimizer's state: together the ranks own every element once. Between steps.
     ///
     /// Errors: `bad_state` in the middle of a step, or before `start` or `load`.
-    template <class Self = basic_reducer<Pack>> std::vector<state_range<element>> state() {
+    template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }
     /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of rank 0, in an existing folder
@@ -146,15 +199,19 @@ requires(optimizes<typename Pack::optimizer>) //
 
   protected:
     /// The session is connected.
-    void begin_training() noexcept { training_.set(reducer().session_, {}); }
+    void begin_training() { training_.begin(reducer().session_); }
     void check_started(char const* operation) {
         if (!training_.started()) [[unlikely]]
             reducer().calls_.throw_misuse(
                 errc::bad_state, operation,
                 {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
     }
-    /// The step is over, and has updated the weights.
-    void end_training_step() noexcept { training_.end_step(reducer().session_); }
+    /// All gradients are summed: what is left of the step.
+    status end_training_step(time_point deadline) {
+        auto& of = reducer();
+        return training_.end_step(of.session_, of.parts_->collectives, deadline);
+    }
+    herring::step training_outcome() const noexcept { return training_.outcome(); }
 
   private:
     template <class Reducer> friend struct checkpointing;
@@ -194,6 +251,20 @@ requires(optimizes<typename Pack::optimizer>) //
     }
 
     basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }
+
+    void check_group(char const* operation, std::size_t group) {
+        if (group >= groups()) [[unlikely]]
+            reducer().calls_.throw_misuse(
+                errc::bad_argument, operation,
+                {"there is no group ", group, " of tensors; the layout has ", groups(), ", numbered from 0"});
+    }
+    template <class Change>
+    void change(char const* operation, std::size_t first, std::size_t end, Change const& how) {
+        auto& of = reducer();
+        call const here(of.calls_, operation);
+        of.parts_->steps.check_between_steps(operation);
+        training_.set(of.session_, first, end, how);
+    }
 
     training_type training_;
 };

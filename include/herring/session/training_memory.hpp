@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,14 +24,17 @@ namespace HERRING_NAMESPACE::detail {
 /// What a pack's checkpoints have in common.
 template <class Pack, class Session> checkpoint_kind checkpoint_kind_of(Session& session) noexcept {
     using optimizer = typename Pack::optimizer;
-    std::size_t const bytes = session.plan().element_bytes;
+    using memory = typename Session::optimizer_memory_type;
+    constexpr std::size_t number_bytes = sizeof(typename memory::number);
     return {.element = element<typename Pack::element>::name,
             .optimizer = optimizer::name,
-            .hyper_values = sizeof(typename optimizer::hyper) / sizeof(double),
+            .groups = session.updated().groups(),
+            .group_values = sizeof(typename optimizer::hyper) / sizeof(double) + 1,
             .tensors = session.tensors(),
-            .shape = {.element_bytes = bytes,
-                      .states = static_cast<std::size_t>(optimizer::facts.states),
-                      .stride_bytes = session.optimising().handled().elements() * bytes}};
+            .shape = {.weight_bytes = session.plan().element_bytes,
+                      .number_bytes = number_bytes,
+                      .states = memory::kept_arrays(),
+                      .stride_bytes = session.updated().handled().elements() * number_bytes}};
 }
 
 /// The ranges whose state this rank keeps, sorted. `state`: the memory in use, or another one like it.
@@ -42,7 +44,8 @@ template <class Session>
 HERRING_SETUP std::vector<checkpoints::tensor_memory> ranges_kept(Session& session, std::byte* state,
                                                                   bool owned) {
     plan const& of = session.plan();
-    auto const& handled = session.optimising().handled();
+    auto const& handled = session.updated().handled();
+    constexpr std::size_t number_bytes = sizeof(typename Session::optimizer_memory_type::number);
     std::vector<checkpoints::tensor_memory> all;
     handled.for_each(of, [&](std::size_t b, std::size_t offset, std::size_t elements, std::size_t place) {
         if (owned && !handled.is_lowest(of.buckets[b].path)) return;
@@ -59,8 +62,8 @@ HERRING_SETUP std::vector<checkpoints::tensor_memory> ranges_kept(Session& sessi
                 .offset = from,
                 .elements = count,
                 .weights = session.weights_of_bucket(b) + (at - of.buckets[b].offset) * of.element_bytes,
-                .state = state == nullptr ? nullptr : state + (place + at - chunk.offset) * of.element_bytes};
-            if (all.empty() || !all.back().is_followed_by(next, of.element_bytes))
+                .state = state == nullptr ? nullptr : state + (place + at - chunk.offset) * number_bytes};
+            if (all.empty() || !all.back().is_followed_by(next, of.element_bytes, number_bytes))
                 all.push_back(next);
             else
                 all.back().elements += count;
@@ -78,30 +81,21 @@ template <class Step> std::vector<checkpoints::tensor_memory> whole_tensors(plan
     return all;
 }
 
-/// The same ranges of each array, as the program sees them.
-template <class Element>
-std::vector<state_range<Element>> as_state_ranges(std::span<checkpoints::tensor_memory const> all,
-                                                  checkpoints::state_shape const& shape) {
-    std::vector<state_range<Element>> ranges;
+/// The same ranges of each array, as the program sees them: array 0 are the weights, before they are rounded.
+template <class Memory>
+std::vector<state_range<typename Memory::number>>
+as_state_ranges(std::span<checkpoints::tensor_memory const> all, checkpoints::state_shape const& shape) {
+    using number = typename Memory::number;
+    std::vector<state_range<number>> ranges;
     for (checkpoints::tensor_memory const& one : all)
-        for (std::size_t array = 0; array < shape.arrays(); ++array)
+        for (std::size_t array = 0; array <= Memory::states; ++array) {
+            std::size_t const kept = array == 0 && Memory::has_masters ? shape.states : array;
             ranges.push_back({one.tensor,
                               array,
                               one.offset,
-                              {reinterpret_cast<Element const*>(shape.place(one, array)), one.elements}});
+                              {reinterpret_cast<number const*>(shape.place(one, kept)), one.elements}});
+        }
     return ranges;
-}
-
-/// Hyper values, an aggregate of doubles, as such, and back.
-template <class Hyper> std::vector<double> doubles_of(Hyper const& values) {
-    std::vector<double> all(sizeof values / sizeof(double));
-    std::memcpy(all.data(), &values, sizeof values);
-    return all;
-}
-template <class Hyper> Hyper hyper_of(std::span<double const> all) noexcept {
-    Hyper values;
-    std::memcpy(static_cast<void*>(&values), all.data(), sizeof values);
-    return values;
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -56,9 +56,16 @@ template <class Element> class basic_reducer<rejected<Element>> : public detail:
     };
     template <class Fill> void start(int, Fill&&) {}
     std::span<Element> weights(std::size_t) { return {}; }
-    hyper_type hyper() const noexcept { return {}; }
+    hyper_type hyper(std::size_t = 0) const noexcept { return {}; }
     hyper_type state() const noexcept { return {}; }
     template <class Hyper> void set(Hyper const&) {}
+    template <class Hyper> void set(std::size_t, Hyper const&) {}
+    void freeze(std::size_t, bool = true) {}
+    bool frozen(std::size_t) const noexcept { return false; }
+    double loss_scale() const noexcept { return 1; }
+    void set_loss_scale(double) {}
+    double gradient_norm() const noexcept { return 0; }
+    step outcome() const noexcept { return step::exchanged; }
     herring::plan const& plan() const noexcept { return plan_; }
     herring::counters counters() const noexcept { return {}; }
 

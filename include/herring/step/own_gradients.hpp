@@ -34,7 +34,7 @@ template <class Element, bool Observes> class own_gradients {
 
     /// Tensor i, which was not ready, is, and has this gradient.
     void mark_ready(std::size_t i, std::span<Element const> gradient) noexcept {
-        if constexpr (Observes) squares_[i] = kernel::squares(gradient.data(), gradient.size());
+        if constexpr (Observes) squares_[i] = kernel::sum_of_squares(gradient.data(), gradient.size());
         ready_.mark_ready(i);
     }
     /// All are ready: calls `observe(group, Σx²)` for each group of buckets, in order.

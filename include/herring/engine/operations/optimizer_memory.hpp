@@ -1,0 +1,270 @@
+// herring: what a rank keeps for the chunks that it updates: the optimizer's state, and the numbers of the step by group.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_ENGINE_OPERATIONS_OPTIMIZER_MEMORY_HPP
+#define HERRING_ENGINE_OPERATIONS_OPTIMIZER_MEMORY_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/private_memory.hpp"
+#include "herring/element.hpp"
+#include "herring/engine/state.hpp"
+#include "herring/error.hpp"
+#include "herring/kernel/lanes.hpp"
+#include "herring/kernel/optimise.hpp"
+#include "herring/kernel/squares.hpp"
+#include "herring/layout.hpp"
+#include "herring/optimizer/optimizer.hpp"
+#include "herring/plan/handled_chunks.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/plan/tensor_runs.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Where the weights lie, as the plan places tensors: one copy for a node; of what goes by mailbox, one for each rank.
+///
+/// Lifetime: refers to the plan and the memory.
+struct placed_weights {
+    plan const* of = nullptr;
+    std::byte* of_node = nullptr;
+    std::byte* own = nullptr;
+
+    /// Where those of a bucket begin.
+    std::byte* bucket(std::size_t number) const noexcept {
+        herring::bucket const& b = of->buckets[number];
+        return (b.path == route::mailbox ? own : of_node) + b.offset * of->element_bytes;
+    }
+};
+
+/// The state of the chunks that this rank updates; in steps of two phases their gradients meanwhile; where elements are
+/// rounded, the weights before that. And the numbers that `step` gets, by group of tensors.
+///
+/// Units:    a *place* counts elements in each array, in the order of the plan (`handled_chunks`); numbers are of the type that
+///           elements are summed in.
+/// Memory:   arrays() numbers for each element that this rank combines.
+/// Lifetime: refers to the engine's state, the plan and the layout.
+template <class Element, class Optimizer> class optimizer_memory {
+  public:
+    using number = accumulator<Element>;
+    using hyper = typename Optimizer::hyper;
+    using prepared = decltype(Optimizer::template prepare<number>(hyper{}, std::uint64_t{1}));
+    static constexpr auto states = static_cast<std::size_t>(Optimizer::facts.states);
+    static constexpr bool two_phases = Optimizer::facts.two_phases();
+    static constexpr bool has_masters = !std::is_same_v<Element, number>;
+    static constexpr std::size_t arrays() noexcept { return states + has_masters + two_phases; }
+
+    /// Errors: `no_resources`; `bad_argument`, of a group beyond `most_groups`.
+    /// `of_node`: the node's weights; `own`: this rank's copy, of which what goes by mailbox is in use.
+    HERRING_SETUP optimizer_memory(engine_state& state, plan const& of, layout const& tensors,
+                                   std::byte* of_node, std::byte* own)
+        : state_(state), plan_(of), tensors_(tensors), weights_{&of, of_node, own},
+          chunks_(plan_, state.who.own_chunks(), state.who.server),
+          runs_(plan_, tensors,
+                Optimizer::facts.tensor_norms ? tensor_runs::of::tensors : tensor_runs::of::groups),
+          memory_(like_kept()), groups_(count_groups(tensors, state.who.rank)),
+          squares_(two_phases ? plan_.buckets.size() : 0),
+          norms_(Optimizer::facts.tensor_norms ? tensors.size() : 0) {}
+
+    // ---- between steps ------------------------------------------------------------------------------------------------
+
+    placed_weights const& weights() const noexcept { return weights_; }
+    std::size_t groups() const noexcept { return groups_.size(); }
+    /// Bytes of the values of all groups, as doubles: of each group its hyper values, and 1 if it is frozen; then the scale of the
+    /// loss.
+    HERRING_SETUP static std::size_t values_bytes(layout const& tensors, int rank) {
+        return sizeof(double) + count_groups(tensors, rank) * (sizeof(hyper) + sizeof(double));
+    }
+
+    // ---- checkpoints --------------------------------------------------------------------------------------------------
+
+    /// What the arrays belong to; number n of the element at a place lies n times `handled().elements()` behind the first one.
+    handled_chunks const& handled() const noexcept { return chunks_; }
+    /// Of these arrays all but the gradients of a step outlive it: the state, and weights before rounding.
+    static constexpr std::size_t kept_arrays() noexcept { return states + has_masters; }
+    std::byte* kept() const noexcept { return memory_.data(); }
+    /// Memory like that in use, and its exchange with it.
+    ///
+    /// Errors: `no_resources`.
+    HERRING_SETUP private_memory like_kept() const {
+        return {chunks_.elements() * arrays() * sizeof(number), state_.who.rank};
+    }
+    void exchange_kept(private_memory& other) noexcept { std::swap(memory_, other); }
+
+    // ---- steps --------------------------------------------------------------------------------------------------------
+
+    /// The state is 0. Weights before rounding are those in `from`, as the plan places tensors.
+    HERRING_SETUP void start(std::byte const* from) noexcept {
+        if (std::span<std::byte> const all = memory_.bytes(); !all.empty())
+            std::memset(all.data(), 0, all.size());
+        if constexpr (has_masters)
+            chunks_.for_each(plan_,
+                             [&](std::size_t b, std::size_t offset, std::size_t elements, std::size_t place) {
+                                 auto const* const first = reinterpret_cast<Element const*>(from) +
+                                                           plan_.buckets[b].offset + offset;
+                                 for (std::size_t i = 0; i < elements; ++i)
+                                     masters()[place + i] = static_cast<number>(first[i]);
+                             });
+    }
+    /// For the next step: the numbers of a group, or that its tensors stay as they are.
+    void prepare(std::size_t group, prepared const& with, bool frozen) noexcept {
+        groups_[group].with = with;
+        groups_[group].frozen = frozen;
+    }
+    /// What gradients of 16 bits are multiplied by.
+    void unscale(number by) noexcept { unscale_ = by; }
+    number unscale() const noexcept { return unscale_; }
+
+    // ---- a chunk, or a part of one ------------------------------------------------------------------------------------
+
+    std::size_t place(std::size_t bucket, std::size_t offset) const noexcept {
+        return arrays() == 0 ? 0 : chunks_.place(plan_, bucket, offset);
+    }
+    kernel::optimised<Element> at(std::size_t bucket, std::size_t offset, std::size_t place) const noexcept {
+        number* const all = numbers();
+        return {reinterpret_cast<Element*>(weights_.bucket(bucket)) + offset,
+                states == 0 ? nullptr : all + place, chunks_.elements(),
+                has_masters ? masters() + place : nullptr};
+    }
+    number* gradients(std::size_t place) const noexcept requires(two_phases) {
+        return numbers() + (states + has_masters) * chunks_.elements() + place;
+    }
+    /// Calls `with(offset in the bucket, elements, run, group)` for what of a chunk is to be updated, in order.
+    template <class With>
+    HERRING_ALWAYS_INLINE void for_each_run(std::size_t bucket, std::size_t offset, std::size_t elements,
+                                            With const& with) const noexcept {
+        std::size_t const first = plan_.buckets[bucket].offset;
+        runs_.for_each(first + offset, first + offset + elements,
+                       [&](std::size_t begin, std::size_t end, tensor_runs::run const& run) {
+                           if (!groups_[run.group].frozen)
+                               with(begin - first, end - begin, run, groups_[run.group]);
+                       });
+    }
+    struct group_numbers {
+        prepared with{};
+        number factor = 1; // of gradients, in steps of two phases
+        bool frozen = false;
+    };
+
+    /// Ends the world: an element of the bucket has a gradient that is not finite.
+    [[gnu::noinline, gnu::cold]] void fail(std::size_t bucket, std::size_t offset) noexcept {
+        std::size_t const at = plan_.buckets[bucket].offset + offset;
+        auto const& placed = plan_.tensors;
+        std::size_t i = 0;
+        while (i + 1 < placed.size() && placed[i + 1].offset <= at) ++i;
+        state_.failures.fail(
+            failure::make(errc::bad_argument, state_.who.rank, -1, "step",
+                          {"the gradient of tensor ", i, " ('", tensors_[i].name,
+                           "') is not finite, at element ", at - placed[i].offset,
+                           ": the weights would be lost; lower the rate, clip or scale the gradients before "
+                           "they are made ready, and start again from the weights that were saved"}),
+            true);
+    }
+
+    // ---- two phases: what is known when all gradients are summed ------------------------------------------------------
+
+    /// The gradients of a chunk lie in their place.
+    void add_squares(std::size_t bucket, std::size_t offset, std::size_t elements, std::size_t place) noexcept
+        requires(two_phases) {
+        for_each_run(bucket, offset, elements, [&](std::size_t from, std::size_t count, auto const&, auto&) {
+            number const* const values = gradients(place + (from - offset));
+            double const sum = kernel::sum_of_squares(values, count);
+            squares_[bucket] += sum;
+            if (Optimizer::facts.on_nonfinite == nonfinite::fail && !(sum - sum == 0)) [[unlikely]]
+                look_for_nonfinite(bucket, from, values, count);
+        });
+    }
+    /// Of all gradients that this rank counts for the world. The next step's begin at 0.
+    double take_squares() noexcept requires(two_phases) {
+        double sum = 0;
+        for (std::size_t b = 0; b < squares_.size(); ++b) {
+            if (counts(plan_.buckets[b].path)) sum += squares_[b];
+            squares_[b] = 0;
+        }
+        return sum;
+    }
+    /// The norm of the gradients of all ranks is known.
+    void scale_gradients(std::size_t group, number factor) noexcept { groups_[group].factor = factor; }
+
+    /// Makes directions of the gradients; adds the squares of weights and directions to the two numbers of each tensor.
+    void direct(std::span<double> sums) noexcept requires(Optimizer::facts.tensor_norms) {
+        std::fill(sums.begin(), sums.end(), 0.0);
+        chunks_.for_each(plan_, [&](std::size_t b, std::size_t offset, std::size_t elements,
+                                    std::size_t place) {
+            bool const counted = counts(plan_.buckets[b].path);
+            for_each_run(
+                b, offset, elements, [&](std::size_t from, std::size_t count, auto const& run, auto& group) {
+                    std::size_t const here = place + (from - offset);
+                    kernel::optimised<Element> const of = at(b, from, here);
+                    kernel::direct<Optimizer, Element>(gradients(here), of, count, group.factor, group.with);
+                    if (!counted) return;
+                    sums[2 * run.tensor] += kernel::sum_of_squares(of.exact(), count);
+                    sums[2 * run.tensor + 1] += kernel::sum_of_squares(gradients(here), count);
+                });
+        });
+    }
+    std::span<tensor_norms> norms() noexcept requires(Optimizer::facts.tensor_norms) { return norms_; }
+
+    /// Updates a chunk with its gradients, or directions.
+    void update(std::size_t bucket, std::size_t offset, std::size_t elements) noexcept requires(two_phases) {
+        std::size_t const place = this->place(bucket, offset);
+        for_each_run(
+            bucket, offset, elements, [&](std::size_t from, std::size_t count, auto const& run, auto& group) {
+                std::size_t const here = place + (from - offset);
+                kernel::optimised<Element> const of = at(bucket, from, here);
+                if constexpr (Optimizer::facts.tensor_norms)
+                    kernel::optimise<Optimizer, Element>(gradients(here), of, count, number(1),
+                                                         Optimizer::adapt(group.with, norms_[run.tensor]));
+                else
+                    kernel::optimise<Optimizer, Element>(gradients(here), of, count, group.factor,
+                                                         group.with);
+            });
+    }
+
+  private:
+    static constexpr std::size_t most_groups = 1024;
+    HERRING_SETUP static std::size_t count_groups(layout const& tensors, int rank) {
+        std::size_t count = 1;
+        for (std::size_t i = 0; i < tensors.size(); ++i) {
+            if (tensors[i].group >= most_groups)
+                throw error(errc::bad_argument, rank, -1, "construction",
+                            {"tensor ", i, " ('", tensors[i].name, "') is in group ", tensors[i].group,
+                             ": groups are numbered from 0, and there are at most ", most_groups});
+            count = std::max(count, tensors[i].group + 1);
+        }
+        return count;
+    }
+
+    number* numbers() const noexcept { return reinterpret_cast<number*>(memory_.data()); }
+    number* masters() const noexcept { return numbers() + states * chunks_.elements(); }
+
+    /// What several ranks have alike counts once: of a node's mailboxes, and of the nodes that each combine all.
+    bool counts(route path) const noexcept { return chunks_.is_lowest(path); }
+    void look_for_nonfinite(std::size_t bucket, std::size_t offset, number const* values,
+                            std::size_t count) noexcept {
+        for (std::size_t i = 0; i < count; ++i)
+            if (!(values[i] - values[i] == 0)) return fail(bucket, offset + i);
+    }
+
+    engine_state& state_;
+    plan const& plan_;
+    layout const& tensors_;
+    placed_weights weights_;
+    handled_chunks chunks_;
+    tensor_runs runs_;
+    private_memory memory_;
+    std::vector<group_numbers> groups_;
+    number unscale_ = 1;
+    std::vector<double> squares_; // bucket → of the gradients that this rank combined, in the order of chunks
+    std::vector<tensor_norms> norms_; // tensor → of the step under way
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_ENGINE_OPERATIONS_OPTIMIZER_MEMORY_HPP
