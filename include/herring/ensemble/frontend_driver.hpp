@@ -62,7 +62,8 @@ template <class Waiting, class Engine> class frontend_driver {
             std::int64_t const now = engine_.now_ns();
             wait_action const action = waiting.next(rounds, now - idle_since, cores_are_shared);
             bool const looks = engine_.links.any_sockets() || (rounds & 15) == 15;
-            bool const any = engine_.turn(now, looks && action != wait_action::sleep); // which looks by itself
+            bool const any = engine_.turn(now, looks && action != wait_action::sleep,
+                                          Engine::caller::driver); // a sleep looks by itself
             if (r.decided) break;
             if (any) {
                 rounds = 0;

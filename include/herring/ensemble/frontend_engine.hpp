@@ -11,6 +11,7 @@
 #include "herring/ensemble/frontend_links.hpp"
 #include "herring/ensemble/frontend_lock.hpp"
 #include "herring/ensemble/ids.hpp"
+#include "herring/ensemble/landed_rows.hpp"
 #include "herring/ensemble/link.hpp"
 #include "herring/ensemble/options.hpp"
 #include "herring/ensemble/outcome.hpp"
@@ -34,7 +35,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// What every call of a frontend works on, each of them for microseconds. It neither waits nor knows who does, but for three
 /// facts that whoever drives leaves here.
 ///
-/// `Format`:  rows (`row_format`), which are checked here. `Lanes`: kinds of lanes. `Control`: the door, as far as lanes that
+/// `Format`:  rows (`row_format`), which are checked here, without the lock by who drives. `Lanes`: kinds of lanes. `Control`: the door, as far as lanes that
 ///            broke or owe nothing more, and verdicts, are told to it.
 ///
 /// Threads:   one at a time: all of it under `lock`.
@@ -136,25 +137,23 @@ template <class Format, class Lanes, class Control> class frontend_engine {
 
     // ---- lanes
 
+    /// Who drives lets go of the lock while he looks at rows.
+    enum class caller : std::uint8_t { driver, other };
     /// Polls everything once. `look`: asks the kernel which lanes have something. False: nothing had.
-    bool turn(std::int64_t now, bool look) noexcept {
+    bool turn(std::int64_t now, bool look, caller who = caller::other) noexcept {
         bool any = false;
         if (look) {
             ready.wait(found, 0);
             any = take(found, now);
         }
         for (std::size_t i = 0; i < links.shared().size(); ++i) any |= poll_link(*links.shared()[i], now);
-        drop_broken();
-        table.advance(now);
-        changed();
+        finish(now, who);
         return any;
     }
     /// After a sleep.
     void take_found(wait_set::found const& events, std::int64_t now) noexcept {
         (void)take(events, now);
-        drop_broken();
-        table.advance(now);
-        changed();
+        finish(now, caller::driver);
     }
     void take_what_is_here() noexcept { (void)turn(now_ns(), links.any_sockets()); }
     /// Nobody drives, and a loop of the program's sleeps on the descriptor.
@@ -203,15 +202,9 @@ template <class Format, class Lanes, class Control> class frontend_engine {
 
         void row(std::uint64_t id, place_index place, std::span<std::byte const> bytes) noexcept {
             any = true;
-            auto const is = engine.table.row(from.peer(), from.serial(), id, place,
-                                             Format::check(bytes, engine.elements_), now);
-            if (is == arrival::counted)
-                from.hold();
-            else if (is == arrival::early)
-                from.hold_early(place);
-            else
-                from.release(place);
-            engine.give_back_returned();
+            from.hold();
+            if (!engine.landed_.push(from, id, place, bytes))
+                engine.take_row(from, id, place, Format::check(bytes, engine.elements_), now);
         }
         void declined(std::uint64_t id, decline why) noexcept {
             any = true;
@@ -219,6 +212,37 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         }
     };
 
+    void take_row(link_type& from, std::uint64_t id, place_index place, row_check check,
+                  std::int64_t now) noexcept {
+        auto const is = table.row(from.peer(), from.serial(), id, place, check, now);
+        if (is == arrival::early)
+            from.keep(place);
+        else if (is != arrival::counted)
+            from.give_back(place);
+        give_back_returned();
+    }
+    // Looks at the values of rows that have come, without the lock where nobody else drives meanwhile. A row has come when it was
+    // looked at. Returns the time.
+    std::int64_t check_landed(std::int64_t now, bool may_unlock) noexcept {
+        if (!landed_.any()) return now;
+        auto const check = [this](std::span<std::byte const> bytes) noexcept {
+            return Format::check(bytes, elements_);
+        };
+        if (may_unlock) {
+            landed_.begin_check();
+            lock.unlock();
+            landed_.check(check);
+            lock.lock();
+            now = now_ns();
+        } else {
+            landed_.check(check);
+        }
+        landed_.end_check([&](auto const& row) noexcept {
+            take_row(*row.from, row.id, row.place, row.is, now);
+            if (links[row.from->peer()] == row.from) let_go(*row.from);
+        });
+        return now;
+    }
     // Early rows that are kept no longer.
     void give_back_returned() noexcept {
         for (early_row row; table.next_returned(row);)
@@ -292,6 +316,12 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         }
         return any;
     }
+    void finish(std::int64_t now, caller who) noexcept {
+        now = check_landed(now, who == caller::driver);
+        drop_broken();
+        table.advance(now);
+        changed();
+    }
     bool poll_link(link_type& l, std::int64_t now) noexcept {
         lane_sink sink{*this, l, now};
         if (!l.poll(sink)) {
@@ -316,6 +346,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
 
     std::size_t elements_;
     bool tells_verdicts_;
+    landed_rows<link_type> landed_;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

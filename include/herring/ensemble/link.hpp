@@ -52,13 +52,10 @@ template <class Tcp, class Shared> class link {
         return is_shared() ? shared_->row(place) : tcp_->row(place);
     }
     void release(place_index place) noexcept { is_shared() ? shared_->release(place) : tcp_->release(place); }
-    /// A counted row is held until it is given back.
+    /// A row that has come is held until it is given back.
     void hold() noexcept { ++held_; }
-    /// So is one that came early, in a place that no ask needs.
-    void hold_early(place_index place) noexcept {
-        hold();
-        is_shared() ? shared_->keep(place) : tcp_->keep(place);
-    }
+    /// It came early, and stays in its place, which no ask needs.
+    void keep(place_index place) noexcept { is_shared() ? shared_->keep(place) : tcp_->keep(place); }
     void give_back(place_index place) noexcept {
         release(place);
         --held_;

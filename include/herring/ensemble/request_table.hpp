@@ -16,7 +16,9 @@
 #include "herring/ensemble/request_answers.hpp"
 #include "herring/ensemble/request_decisions.hpp"
 #include "herring/ensemble/request_hedges.hpp"
+#include "herring/ensemble/request_members.hpp"
 #include "herring/ensemble/slots.hpp"
+#include "herring/ensemble/table_options.hpp"
 #include "herring/ensemble/table_roster.hpp"
 #include "herring/member_set.hpp"
 #include "herring/quorum/quorum.hpp"
@@ -29,17 +31,6 @@
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
-
-struct table_options {
-    std::size_t members = 0;  ///< at most member_set::capacity
-    std::size_t replicas = 1; ///< of each member
-    std::size_t in_flight = 64;
-    std::size_t credits = 0;   ///< requests that a peer may have unanswered; 0: in_flight
-    std::size_t k = 1;         ///< of a request that gives none
-    std::int64_t early_ns = 0; ///< rows that come before they are expected are kept for so long; 0: none is
-    quorum_tuning quorum{};
-    hedging_tuning hedging{};
-};
 
 /// The state of all requests in flight, without socket, clock or lock: what has happened is told, with the time; what is to be
 /// done is asked.
@@ -62,29 +53,20 @@ struct table_options {
 ///          *Hedges*: `hedging.hpp`. A replica that is lost is replaced at once, within the budget, where another one is there.
 /// Units:   nanoseconds of one steady clock.
 /// Cost:    nothing is allocated after construction, `add_member` excepted. begin and decide: O(members); a row: O(log in_flight).
-/// Memory:  `bytes(options)`.
+/// Memory:  a place for each member of each request in flight, and one for each credit of each peer.
 /// Threads: one at a time.
 class request_table {
   public:
     explicit request_table(table_options const& options)
-        : options_(with_credits(options)), pool_(options.in_flight, options.members),
+        : options_(options.with_credits()), pool_(options.in_flight, options.members),
           roster_(options.replicas, options_.credits, options.members), answers_(pool_, roster_, totals_),
           decisions_(pool_, roster_, totals_, options_.quorum),
-          hedges_(pool_, roster_, totals_, options_.hedging), early_(roster_, options_.early_ns) {
+          hedges_(pool_, roster_, totals_, options_.hedging), members_(pool_, roster_, hedges_),
+          early_(roster_, options_.early_ns) {
         lost_.reserve(options_.credits + options_.in_flight);
     }
     request_table(request_table const&) = delete;
     request_table& operator=(request_table const&) = delete;
-
-    /// Of a table with these options, nearly.
-    static constexpr std::size_t bytes(table_options const& o) noexcept {
-        std::size_t const credits = o.credits > 0 ? o.credits : o.in_flight;
-        return o.members * (sizeof(roster_member) +
-                            o.replicas * (sizeof(roster_peer) + credits * (sizeof(unanswered) + 8))) +
-               o.in_flight *
-                   (sizeof(request_slot) +
-                    o.members * (sizeof(asked_member) + sizeof(contribution) + sizeof(peer_index)) + 64);
-    }
 
     /// The roster grows at its end. Allocates. Requests in flight do not ask the new member.
     HERRING_SETUP void add_member() {
@@ -300,10 +282,6 @@ class request_table {
   private:
     using ending = request_decisions::ending;
 
-    static table_options with_credits(table_options options) noexcept {
-        if (options.credits == 0) options.credits = options.in_flight;
-        return options;
-    }
     due_queue const& due() const noexcept { return decisions_.due(); }
     bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
@@ -323,48 +301,14 @@ class request_table {
         s.entered = r.entered;
         s.deadline = r.deadline;
         s.k = std::max<std::size_t>(r.k > 0 ? r.k : options_.k, 1);
-        s.members = roster_.size();
-        for (std::size_t m = 0; m < s.members; ++m) {
-            asked_member& each = pool_.member(at, m);
-            each = {};
-            if (r.among != nullptr && !r.among->contains(m)) continue;
-            ++s.target;
-            table_roster::choice const who = roster_.choose(m, no_peer);
-            each.why = !who.admitted                      ? miss::absent
-                       : who.peer == no_peer && !r.expect ? miss::no_credit
-                                                          : miss::none;
-            if (each.why != miss::none) continue;
-            each.is = asked_member::state::open;
-            each.slow = roster_[m].standing.on();
-            if (!r.expect) each.first = who.peer;
-            ++s.open;
-            s.open_slow += each.slow ? 1 : 0;
-        }
+        members_.choose(at, r.among);
         begun const result{outcome::full, at, s.id};
         if (s.open < s.k || now >= s.deadline) {
-            for (std::size_t m = 0; m < s.members; ++m)
-                if (asked_member& each = pool_.member(at, m); each.is == asked_member::state::open) {
-                    each.is = asked_member::state::out;
-                    each.first = no_peer;
-                    each.why = now >= s.deadline ? miss::expired : miss::not_asked;
-                }
-            s.open = s.open_slow = 0;
+            members_.dismiss(at, now >= s.deadline ? miss::expired : miss::not_asked);
             decisions_.decide(at, outcome::failed, now, ending::other);
             return result;
         }
-        for (std::size_t m = 0; m < s.members; ++m)
-            if (asked_member& each = pool_.member(at, m); each.is == asked_member::state::open) {
-                ++roster_[m].counts.asked;
-                if (r.expect) continue;
-                roster_.peer(each.first).owed.take(s.id, now);
-                each.first_owes = true;
-                pool_.asked(at)[s.asked++] = each.first;
-                if (hedges_.may() && roster_[m].delay.ns() != never_ns) {
-                    each.hedge_at = now + roster_[m].delay.ns();
-                    s.hedge_at = std::min(s.hedge_at, each.hedge_at);
-                }
-            }
-        hedges_.sent(s.asked);
+        members_.ask(at, now);
         decisions_.reschedule(at);
         return result;
     }
@@ -414,6 +358,7 @@ class request_table {
     request_answers answers_;
     request_decisions decisions_;
     request_hedges hedges_;
+    request_members members_;
     early_rows early_;
     std::vector<slot_index> lost_; // scratch of `lost`
     std::int64_t now_ = 0;

@@ -37,9 +37,11 @@ struct sums {
     struct results {
         std::span<float> values;
     };
+    static inline std::function<void()> when_checked{};
     static constexpr std::size_t row_bytes(std::size_t n) noexcept { return n * sizeof(float); }
     static ensembles::row_check check(std::span<std::byte const> row, std::size_t n) noexcept {
         if (row.size() != row_bytes(n)) return ensembles::row_check::wrong_size;
+        if (when_checked) when_checked();
         float first = 0;
         std::memcpy(&first, row.data(), sizeof first);
         return first == first ? ensembles::row_check::good : ensembles::row_check::not_a_number;
@@ -545,6 +547,25 @@ template <class Waiting> void who_drove_leaves() {
     follows.join();
     CHECK(second == outcome::full); // otherwise it has slept until its deadline
 }
+TEST_CASE("ensemble frontend: others can ask while the rows of a request are looked at") {
+    fixture<waiting::block> f(1);
+    f.join(0).serve(1);
+    std::thread other;
+    std::atomic<bool> got_in{false};
+    bool in_time = false;
+    sums::when_checked = [&] {
+        other = std::thread([&] { got_in.store(f.front.admitted() == 1); });
+        auto const until = clock::now() + 5s;
+        while (!got_in.load() && clock::now() < until) std::this_thread::yield();
+        in_time = got_in.load();
+    };
+    auto const answer = f.front.ask(bytes(3), 60s);
+    sums::when_checked = {};
+    other.join();
+    CHECK(in_time);
+    CHECK(answer.outcome() == outcome::full);
+}
+
 TEST_CASE("ensemble frontend: who drove and leaves calls another one to drive") {
     who_drove_leaves<waiting::adaptive>();
     who_drove_leaves<waiting::block>();
