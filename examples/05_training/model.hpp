@@ -47,6 +47,10 @@ class perceptron {
         layer const& here = layers_[layer_of(tensor)];
         return is_bias(tensor) ? here.bias : here.weight;
     }
+    std::span<float> parameters(std::size_t tensor) noexcept {
+        layer& here = layers_[layer_of(tensor)];
+        return is_bias(tensor) ? here.bias : here.weight;
+    }
 
     /// Runs the model and returns the mean loss of the batch; `backward` continues from here.
     float forward(batch const& in) {
