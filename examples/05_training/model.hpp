@@ -52,6 +52,10 @@ class perceptron {
         layer& here = layers_[layer_of(tensor)];
         (is_bias(tensor) ? here.bias_in_use : here.weight_in_use) = parameters;
     }
+    std::span<float> parameters(std::size_t tensor) noexcept {
+        layer& here = layers_[layer_of(tensor)];
+        return is_bias(tensor) ? here.bias : here.weight;
+    }
 
     /// Runs the model and returns the mean loss of the batch; `backward` continues from here.
     float forward(batch const& in) {

@@ -69,6 +69,7 @@ findings as_due(settings const& how = {}, std::size_t shapes = shapes_of_syncs.s
 }
 
 std::size_t const few = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 2 : 6;
+std::size_t const some = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 2 : 4;
 settings const processes{.start = ranks_as::processes};
 
 } // namespace sync_conformance
@@ -77,20 +78,20 @@ using namespace sync_conformance;
 
 TEST_CASE("sync: what is due is the mean, and the rest stays, by every route") {
     CHECK(text(as_due<threads, third, shared>({}, few)) == "");
-    CHECK(text(as_due<threads, warm>({}, 4)) == "");
+    CHECK(text(as_due<threads, warm>({}, some)) == "");
     CHECK(text(as_due<threads, picky<1, true>, shared>({}, few)) == "");
     CHECK(text(as_due<threads, in_turn>({}, few)) == "");
 }
 
 TEST_CASE("sync: decided behind the gradients, by the model's, with a thread of its own") {
-    CHECK(text(as_due<threads, picky<0, false>, shared, herring::progress::thread>({}, 4)) == "");
+    CHECK(text(as_due<threads, picky<0, false>, shared, herring::progress::thread>({}, some)) == "");
 }
 
 TEST_CASE("sync: doubles and 16-bit floats, whole models in one bucket") {
     CHECK(text(sync_suite<herring::reducer<double, threads, picky<1, false>, shared>,
-                          herring::reducer<double, threads, shared>>({}, 4)) == "");
+                          herring::reducer<double, threads, shared>>({}, some)) == "");
     CHECK(text(sync_suite<herring::reducer<herring::bfloat16, threads, picky<0, true>, per_tensor, shared>,
-                          herring::reducer<herring::bfloat16, threads, per_tensor, shared>>({}, 4)) == "");
+                          herring::reducer<herring::bfloat16, threads, per_tensor, shared>>({}, some)) == "");
 }
 
 TEST_CASE("sync: what nodes do not exchange, their ranks do") {
@@ -100,7 +101,7 @@ TEST_CASE("sync: what nodes do not exchange, their ranks do") {
 TEST_CASE("sync: an outer optimizer steps from the weights that all began with") {
     CHECK(text(as_due<threads, sync_policies::diloco<3, herring::optimizer::nesterov>, shared>({}, few)) ==
           "");
-    CHECK(text(as_due<threads, sync_policies::diloco<2, herring::optimizer::adamw>>({}, 4)) == "");
+    CHECK(text(as_due<threads, sync_policies::diloco<2, herring::optimizer::adamw>>({}, some)) == "");
 }
 
 TEST_CASE("sync: between processes, over sockets and shared memory") {
@@ -111,7 +112,7 @@ TEST_CASE("sync: between processes, over sockets and shared memory") {
 }
 
 TEST_CASE("sync: messages in any order, refused and late") {
-    CHECK(text(as_due<rough, picky<1, true>, shared>({}, 3)) == "");
+    CHECK(text(as_due<rough, picky<1, true>, shared>({}, some)) == "");
 }
 
 namespace sync_conformance {

@@ -14,6 +14,7 @@
 #include <herring/training.hpp>
 #include <herring/transport/transport.hpp> // the concept; no other transport is reached
 // [end]
+#include <herring/lazy_reducer.hpp>
 #include <herring/transport/chaos.hpp>
 #include <herring/transport/tcp.hpp>
 
@@ -76,6 +77,38 @@ struct lion {
     }
 };
 static_assert(herring::checked_policy<lion>);
+// [end]
+
+// [snippet sync]
+/// Exchanges a bucket when its gradient on any rank is twice as large as when it was last exchanged; in any case after 50 steps.
+struct doubled {
+    using axis = herring::axes::sync;
+    static constexpr herring::sync_facts facts{.observes = true, .votes = true};
+    using ballot = herring::sync::ballot;
+
+    void observe(std::size_t bucket, double squares) noexcept { norms[bucket % ballot::bits].now = squares; }
+    ballot vote() noexcept {
+        ballot mine;
+        for (std::size_t bit = 0; bit < ballot::bits; ++bit)
+            if (norms[bit].now > 4 * norms[bit].last) mine.set(bit); // squares: twice as large
+        return mine;
+    }
+    void agreed(ballot const& any) noexcept { // ends a step; the same ballot on every rank
+        steps = steps % 50 + 1;
+        next = steps < 50 ? any : ballot::all();
+        for (std::size_t bit = 0; bit < ballot::bits; ++bit)
+            if (next.has(bit)) norms[bit].last = norms[bit].now;
+    }
+    bool due(std::size_t bucket) const noexcept { return next.has(bucket); }
+
+    struct norm {
+        double now = 0, last = 0;
+    };
+    norm norms[ballot::bits];
+    ballot next = ballot::all();
+    int steps = 0;
+};
+static_assert(herring::checked_policy<doubled>);
 // [end]
 
 // [snippet update]
@@ -428,6 +461,23 @@ TEST_CASE("furthest passes the suite of its axis, and is what a reducer does") {
               reduce.all_reduce(x);
               return std::count(x.begin(), x.end(), -5.0f) == 1000 ? 0 : 1;
           }) == 0);
+}
+
+TEST_CASE("doubled exchanges when one rank's gradient has doubled") {
+    CHECK(herring::launch(2,
+                          [](herring::world& world) {
+                              herring::reducer<float, local_socket, doubled> lazy(world, {{"weight", 100}});
+                              std::string seen;
+                              for (float const growth : {1.0f, 1.5f, 2.5f, 3.0f, 4.0f, 6.0f, 6.0f}) {
+                                  for (float& x : lazy.tensor(0)) x = world.rank() == 1 ? growth : 1;
+                                  lazy.ready(0);
+                                  seen += lazy.wait() == herring::step::exchanged ? 'x' : '.';
+                                  lazy.updated(0);
+                                  lazy.settle();
+                              }
+                              return seen == "xx.x..x" ? 0 : 1;
+                          },
+                          {.nodes = {"a", "b"}}) == 0);
 }
 
 TEST_CASE("at_most keeps every bucket below its bound, and a large tensor alone") {
