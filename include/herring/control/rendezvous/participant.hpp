@@ -215,8 +215,8 @@ class participant final : public control_endpoint<participant> {
     }
     /// The connection to rank 0 has ended, for that reason: whether another one may take its place, or has taken it at rank 0.
     HERRING_SETUP bool may_carry_on(int why) noexcept {
-        return stage_ == stage::joined && !leaving_ && !left_[0] &&
-               (is_timeout(why) || connections_.offered() != 0);
+        return stage_ == stage::joined && !left_[0] &&
+               (connections_.offered() != 0 || (is_timeout(why) && !leaving_));
     }
 
     // ---- another connection, where nothing gets through this one --------------------------------------------
