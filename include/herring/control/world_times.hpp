@@ -77,6 +77,12 @@ constexpr std::chrono::milliseconds hopeless_after(failure_detector_options cons
     return std::min<std::chrono::milliseconds>(times.peer_timeout, std::chrono::milliseconds(5'000)) * 2 / 5;
 }
 
+/// How often a silent control connection may be opened anew at most, and for how long the first attempt to connect is given: 500 ms
+/// of 5 s.
+constexpr std::chrono::milliseconds resume_step(failure_detector_options const& times) noexcept {
+    return hopeless_after(times) / 4;
+}
+
 /// For how long a message that decides whom an error names is waited for where the network loses packets: 2.75 s of 5 s.
 constexpr std::chrono::milliseconds longest_hold_up(failure_detector_options const& times) noexcept {
     return std::min<std::chrono::milliseconds>(times.peer_timeout, std::chrono::milliseconds(5'000)) * 11 /

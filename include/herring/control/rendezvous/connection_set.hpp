@@ -64,10 +64,17 @@ class connection_set {
     bool is_candidate(connection const& c) const noexcept {
         return c.rank >= 0 && places_[static_cast<std::size_t>(c.rank)] != &c;
     }
+    /// Candidates only where their rank's place is broken.
     HERRING_SETUP bool any_open() const noexcept {
         for (connection const& c : connections_)
-            if (c.open()) return true;
+            if (c.open() && (!c.offered || places_[0] == nullptr || places_[0]->broken)) return true;
         return false;
+    }
+    /// Of how many candidates rank 0 may have put one in this rank's place.
+    HERRING_SETUP int offered() const noexcept {
+        int count = 0;
+        for (connection const& c : connections_) count += c.open() && c.offered;
+        return count;
     }
 
     /// What the thread calls it.

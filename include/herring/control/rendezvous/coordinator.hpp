@@ -193,7 +193,8 @@ class coordinator final : public control_endpoint<coordinator> {
     // ---- joining ------------------------------------------------------------------------------------------
 
     void on_message(connection& from, head const& h, std::span<std::byte const> body) {
-        from.rank < 0 ? on_newcomer(from, h, body) : on_participant(from, h, body);
+        if (from.rank < 0) return on_newcomer(from, h, body);
+        connections_.is_candidate(from) ? on_candidate(from, h, body) : on_participant(from, h, body);
     }
 
     HERRING_SETUP void on_newcomer(connection& from, head const& h, std::span<std::byte const> body) {
@@ -276,8 +277,8 @@ class coordinator final : public control_endpoint<coordinator> {
         connection const* const place = connections_.places()[said.rank];
         if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
             return on_unidentified(from);
-        clock::duration const least = hopeless_after(settings_.times.detector) / 4;
-        if (clock::now() - connections_.with(*place).resumed < least) return on_unidentified(from);
+        if (clock::now() - connections_.with(*place).resumed < resume_step(settings_.times.detector))
+            return on_unidentified(from);
         std::optional<handshake> proven;
         if (secrets_.any()) {
             secret_key shared;
@@ -373,7 +374,6 @@ class coordinator final : public control_endpoint<coordinator> {
         int const rank = from.rank;
         if (stage_ == stage::joining)
             return on_unidentified(from); // a rank waits for the welcome: its place is free again
-        if (connections_.is_candidate(from)) return on_candidate(from, h, body);
         if (h.rank != static_cast<std::uint32_t>(rank) || h.version != protocol_version)
             return protocol_error(from, "a message in the name of another rank or version");
         switch (h.type) {

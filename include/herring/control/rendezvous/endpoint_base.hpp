@@ -187,7 +187,8 @@ class endpoint_base {
         close_listeners();
         for (connection& c : connections_.all()) {
             if (!c.open() || c.offered) continue; // rank 0 may have put it in this rank's place
-            if (c.connecting || (c.pending() && !c.refused) || c.broken || connections_.is_candidate(c)) {
+            bool const hopeless = c.broken && connections_.offered() == 0;
+            if (c.connecting || (c.pending() && !c.refused) || hopeless || connections_.is_candidate(c)) {
                 close_connection(c);
                 continue;
             }

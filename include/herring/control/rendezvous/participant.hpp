@@ -172,7 +172,8 @@ class participant final : public control_endpoint<participant> {
         if (why == 0 && here.text() == c.from) why = ECONNREFUSED;
         if (why != 0) return give_up_on(c, {c.from, ": ", std::strerror(why)});
         c.connecting = false;
-        c.until = stage_ == stage::joined ? clock::now() + 4 * step() + delay_ : time_point::max();
+        c.until = stage_ == stage::joined ? clock::now() + 4 * resume_step(settings_.times.detector) + delay_
+                                          : time_point::max();
         if (stage_ == stage::joining) local_address_ = here.address();
         thread_.rewatch(c.socket, connections_.key_of(c), EPOLLIN);
         greeted_ = true;
@@ -202,7 +203,8 @@ class participant final : public control_endpoint<participant> {
             bool const offered = c.offered;
             drop(c);
             // Rank 0 has closed all that it may have had in this rank's place.
-            if (offered && rank_0() != nullptr && rank_0()->ended && offers() == 0) lost(*rank_0(), why);
+            if (offered && rank_0() != nullptr && rank_0()->ended && connections_.offered() == 0)
+                lost(*rank_0(), why);
         } else if (may_carry_on(why)) {
             c.ended = !is_timeout(why);
             connections_.give_up(c);
@@ -213,19 +215,11 @@ class participant final : public control_endpoint<participant> {
     }
     /// The connection to rank 0 has ended, for that reason: whether another one may take its place, or has taken it at rank 0.
     HERRING_SETUP bool may_carry_on(int why) noexcept {
-        return stage_ == stage::joined && !leaving_ && !left_[0] && (is_timeout(why) || offers() != 0);
+        return stage_ == stage::joined && !left_[0] &&
+               (connections_.offered() != 0 || (is_timeout(why) && !leaving_));
     }
 
     // ---- another connection, where nothing gets through this one --------------------------------------------
-
-    /// For how long the first attempt to connect is given: 500 ms with the usual times.
-    clock::duration step() const noexcept { return hopeless_after(settings_.times.detector) / 4; }
-
-    HERRING_SETUP int offers() noexcept {
-        int count = 0;
-        for (connection const& c : connections_.all()) count += c.open() && c.offered;
-        return count;
-    }
 
     /// Connects anew once nothing has got through one way or the other for 2 s, and for as long as queues take; for `peer_timeout`,
     /// where rank 0's data comes in meanwhile: then nobody is about to be given up. Where rank 0's host answers, and rank 0 says
@@ -245,13 +239,13 @@ class participant final : public control_endpoint<participant> {
         bool const heard = silence(*place, now) < most;
         clock::duration const patience =
             heard ? clock::duration(settings_.times.detector.peer_timeout) : most;
-        if ((!place->broken && quiet < patience + delay_) || offers() >= most_offers)
+        if ((!place->broken && quiet < patience + delay_) || connections_.offered() >= most_offers)
             return time_point::max();
         candidate_ = connect(settings_.addresses[(next_address_ - 1) % settings_.addresses.size()],
                              dial_time_ + delay_);
         // The first packet of a connection is sent again by the kernel, so the next attempt may take longer.
         dial_at_ = now + dial_time_;
-        dial_time_ = std::min(2 * dial_time_, 8 * step());
+        dial_time_ = std::min<clock::duration>(2 * dial_time_, 8 * resume_step(settings_.times.detector));
         if (candidate_ == nullptr) return dial_at_;
         candidate_->attempt = ++attempts_;
         return candidate_->until;
@@ -282,32 +276,20 @@ class participant final : public control_endpoint<participant> {
             return drop(to);
         to.challenge.append(body);
         resume mine;
-        mine.nonce = random_nonce();
         mine.rank = static_cast<std::uint32_t>(settings_.rank);
         mine.incarnation = incarnation_;
         mine.job = job_;
         mine.attempt = to.attempt;
-        secret_key shared;
-        if (asked.seals) {
-            key_exchange const exchange(*settings_.seals);
-            if (!exchange.agree(asked.nonce, shared)) return drop(to);
-            mine.nonce = exchange.shown();
-        }
-        byte_buffer words = mine.write();
-        proof shown{};
-        if (asked.has_secret) {
-            handshake_.emplace(connections_.with_rank(0).resumption_key, to.challenge, words,
-                               asked.seals ? &shared : nullptr);
-            shown = handshake_->proof_of_rank();
-        }
-        words.append(shown);
-        connections_.send(to, message_kind::resume, 0, words);
+        if (!reply(to, asked, message_kind::resume, mine, asked.seals,
+                   asked.has_secret ? &connections_.with_rank(0).resumption_key : nullptr))
+            drop(to);
     }
 
     /// Rank 0 has proved itself: from here on it may put this connection in place.
     HERRING_SETUP void offer(connection& to, std::span<std::byte const> body) {
         wire::admit told;
-        if (!told.read(body) || to.challenge.empty() || secrets_.any() != handshake_.has_value() ||
+        if (!told.read(body) || to.challenge.empty() || !connections_.with_rank(0).log.has_all() ||
+            secrets_.any() != handshake_.has_value() ||
             (handshake_ && !equal_in_constant_time(told.proof, handshake_->proof_of_rank_0(told.wrapped))))
             return drop(to);
         if (handshake_) to.protect(*handshake_, false, settings_.seals);
@@ -334,8 +316,8 @@ class participant final : public control_endpoint<participant> {
         over.offered = false;
         connections_.replace(over);
         if (candidate_ == &over) candidate_ = nullptr;
-        dial_at_ = over.heard + step();
-        dial_time_ = step();
+        dial_at_ = over.heard + resume_step(settings_.times.detector);
+        dial_time_ = resume_step(settings_.times.detector);
         connections_.repeat(over);
         if (leaving_) connections_.finish(over);
     }
@@ -419,26 +401,33 @@ class participant final : public control_endpoint<participant> {
         if (!from.challenge.empty() || !asked.read(body))
             return protocol_error(from, "a challenge that cannot be read");
         from.challenge.append(body);
-        hello mine = own_hello();
+        hello const mine = own_hello();
+        // Only where both seal: else rank 0, which hears that they differ, refuses with a proof.
+        if (!reply(from, asked, message_kind::hello, mine, mine.seals && asked.seals,
+                   secrets_.any() && asked.has_secret ? &secrets_.proves(asked.salt) : nullptr))
+            protocol_error(from, "a challenge whose public key leads to no key");
+    }
+
+    /// Replies to a challenge by `mine`, with a fresh nonce and a proof under a key, if there is one. False: it cannot be sealed.
+    template <class Words>
+    HERRING_SETUP bool reply(connection& to, wire::challenge const& asked, message_kind type, Words mine,
+                             bool sealed, secret_key const* by) {
         mine.nonce = random_nonce();
         secret_key shared;
-        // Only where both seal: else rank 0, which hears that they differ, refuses with a proof.
-        bool const sealed = mine.seals && asked.seals;
         if (sealed) {
             key_exchange const exchange(*settings_.seals);
-            if (!exchange.agree(asked.nonce, shared))
-                return protocol_error(from, "a challenge whose public key leads to no key");
+            if (!exchange.agree(asked.nonce, shared)) return false;
             mine.nonce = exchange.shown();
         }
         byte_buffer words = mine.write();
         proof shown{};
-        if (secrets_.any() && asked.has_secret) {
-            handshake_.emplace(secrets_.proves(asked.salt), from.challenge, words,
-                               sealed ? &shared : nullptr);
+        if (by != nullptr) {
+            handshake_.emplace(*by, to.challenge, words, sealed ? &shared : nullptr);
             shown = handshake_->proof_of_rank();
         }
         words.append(shown);
-        connections_.send(from, message_kind::hello, 0, words);
+        connections_.send(to, type, 0, words);
+        return true;
     }
 
     /// Rank 0 takes this rank, and proves that it has the secret too.
@@ -517,7 +506,7 @@ class participant final : public control_endpoint<participant> {
         tune(from.socket, settings_.times.detector.peer_timeout);
         leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
         from.answered = from.delivered = clock::now();
-        dial_time_ = step();
+        dial_time_ = resume_step(settings_.times.detector);
         stage_ = stage::joined;
         lock_.notify_all();
     }

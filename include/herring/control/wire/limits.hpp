@@ -25,13 +25,14 @@ constexpr std::size_t welcome_bytes(std::size_t ranks) noexcept {
 
 /// Whose message it is, and when it came.
 struct sender {
-    std::size_t ranks = 0;    ///< of the world
-    bool is_rank_0 = false;   ///< or another rank, which writes to rank 0
-    bool is_admitted = false; ///< the receiver has sent the welcome, or read it; before, little is due
+    std::size_t ranks = 0;  ///< of the world
+    bool is_rank_0 = false; ///< or another rank, which writes to rank 0
+    bool is_admitted =
+        false; ///< the receiver has sent the welcome, or read it; before, and over a candidate, little is due
 };
 
 /// How many bytes may follow the head of a message. Checked before anything is allocated: a kind that such a sender does not
-/// send has none.
+/// send has none. A resume comes before its sender is known, and has `hello_limit`; `resumed` has no body.
 constexpr std::size_t most_body(message_kind type, sender const& by) noexcept {
     if (!by.is_admitted && by.is_rank_0) switch (type) {
         case message_kind::refuse:
