@@ -13,6 +13,11 @@
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/join.hpp>
 #include <herring/transport/tcp.hpp>
+#ifdef TRAINING_WITH_TIMELINE
+#include <herring/trace/chrome.hpp>
+#include <herring/trace/perfetto.hpp>
+#include <herring/trace/timeline.hpp>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +32,17 @@
 
 using namespace herring::literals;
 
+namespace training {
+#ifdef TRAINING_WITH_TIMELINE // examples/demo --timeline
+/// Herring's own: a ring of the newest events, with the engine's.
+struct trace : herring::trace::timeline<1 << 16> {
+    void take(std::uint32_t, std::uint32_t, std::vector<interval>&) const noexcept {}
+};
+#else
+using trace = bucket_trace; // this program's own: timeline.hpp
+#endif
+} // namespace training
+
 using averaged_gradients =
     herring::reducer<float,
                      herring::transport::tcp,                           // between nodes
@@ -34,7 +50,7 @@ using averaged_gradients =
                      herring::fusion::balanced_buffer<128_KiB, 32_KiB>, // leaves when it holds 128 KiB
                      herring::progress::thread,                         // travels while backward goes on
                      herring::update::average, // of gradients, and of what all_reduce gets
-                     training::bucket_trace>;  // this program's own, for a picture
+                     training::trace>;         // for a picture of a step
 
 namespace {
 
@@ -185,14 +201,26 @@ int run(std::string const& data_file, std::string const& folder, std::size_t epo
         training::draw_training(folder + "/training.svg", result.epochs, accuracy_to_reach,
                                 "multi-layer perceptron 64-512-512-512-512-10 on the digits data, " +
                                     setting + ", batches of " + std::to_string(batch_size) + " images");
+        std::printf("loss and accuracy: %s/training.svg\n", folder.c_str());
+    }
+#ifdef TRAINING_WITH_TIMELINE
+    // Rank 0 writes what all ranks did in the last steps; each has numbers of its own.
+    herring::write_perfetto(folder + "/timeline.pftrace", reduce.trace());
+    herring::write_chrome(folder + "/timeline.json", reduce.trace());
+    if (first)
+        std::printf("timeline of all ranks: %s/timeline.pftrace (open it at https://ui.perfetto.dev)\n"
+                    "                       %s/timeline.json (chrome://tracing and others)\n\n%s",
+                    folder.c_str(), folder.c_str(), reduce.trace().report().text().c_str());
+#else
+    if (first) {
         training::step_record const step = training::median_step(recorded);
         training::draw_step(folder + "/step.svg", step, world.topology().node_of,
                             "step " + std::to_string(step.step + 1) + " of epoch " + std::to_string(epochs) +
                                 ", the one of median length; " + setting +
                                 ", TCP between nodes, shared memory within");
-        std::printf("loss and accuracy: %s/training.svg\none step's timeline: %s/step.svg\n", folder.c_str(),
-                    folder.c_str());
+        std::printf("one step's timeline: %s/step.svg\n", folder.c_str());
     }
+#endif
     return same && good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

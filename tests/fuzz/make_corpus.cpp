@@ -9,11 +9,13 @@
 #include "herring/control/wire/messages.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "row_formats.hpp"
+#include "unit/trace/timelines.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -434,6 +436,50 @@ template <class... Cases> void rows_corpus(std::tuple<Cases...> const*) {
     (rows_of<Cases>(which++), ...);
 }
 
+void timeline_corpus() {
+    using timelines::image, timelines::trace_event;
+    auto const put = [](char const* name, image const& of) {
+        byte_buffer made;
+        made.append(of.bytes());
+        write("timeline", name, made);
+    };
+    image sound(4);
+    sound.record(2000, trace_event::tensor_ready).record(3000, trace_event::bucket_submitted);
+    sound.record(4000, trace_event::wait_begin).record(9000, trace_event::wait_end, 1);
+    sound.record(5000, trace_event::part_arrived, 1).record(5500, trace_event::fold_begin);
+    sound.record(6000, trace_event::fold_end).record(8000, trace_event::bucket_reduced);
+    put("sound", sound);
+    image changed = sound;
+    changed.record(100, trace_event::credit_stall, 1).record(200, trace_event::waits_for, 1);
+    put("goes_back", changed);
+    changed = sound;
+    changed.head.lasts = 1;
+    changed.head.last[0] = {1, -5, 3};
+    put("clock_jumped", changed);
+    changed = sound;
+    changed.head.settled = 1;
+    changed.head.fixes[0] = {1'000'000, 500, 20};
+    changed.head.fixes[1] = {3'000'000'000, -700, 20};
+    put("copy", changed);
+    auto const put_damaged = [&](char const* name, auto const& change) {
+        auto bytes = sound.bytes();
+        auto head = sound.head;
+        change(head);
+        std::memcpy(bytes.data(), &head, sizeof head);
+        byte_buffer made;
+        made.append(bytes);
+        write("timeline", name, made);
+    };
+    put_damaged("too_many_ranks", [](auto& head) { head.ranks = 0xffffffff; });
+    put_damaged("too_many_records", [](auto& head) { head.rings[1].slots = std::uint64_t{1} << 58; });
+    changed = sound;
+    changed.head.rings[0].head = ~std::uint64_t{0};
+    put("head_at_the_end", changed);
+    changed = sound;
+    changed.head.format = 2;
+    put("other_format", changed);
+}
+
 } // namespace
 
 int main(int count, char** words) {
@@ -446,6 +492,7 @@ int main(int count, char** words) {
     tcp_lane_corpus();
     environment_corpus();
     shared_lane_corpus();
+    timeline_corpus();
     ensemble_control_corpus();
     checkpoint_corpus();
     rows_corpus(static_cast<fuzz::row_cases const*>(nullptr));

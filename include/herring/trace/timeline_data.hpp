@@ -19,6 +19,12 @@
 
 namespace HERRING_NAMESPACE {
 
+namespace detail {
+/// 18 years in nanoseconds: sums and differences of some such times do not overflow.
+inline constexpr std::int64_t longest_time = std::int64_t{1} << 59;
+constexpr bool is_time(std::int64_t ns) noexcept { return ns > -longest_time && ns < longest_time; }
+} // namespace detail
+
 /// One event.
 struct timeline_record {
     std::int64_t ns = 0; ///< of this rank's monotonic clock
@@ -67,8 +73,9 @@ struct timeline_data {
         if (!is_aligned()) return own;
         if (!is_drift_corrected()) return own + (b.bound_ns >= 0 ? b : a).offset_ns;
         double const part = static_cast<double>(own - a.at_ns) / static_cast<double>(b.at_ns - a.at_ns);
-        return own + a.offset_ns +
-               static_cast<std::int64_t>(part * static_cast<double>(b.offset_ns - a.offset_ns));
+        double const drift = part * static_cast<double>(b.offset_ns - a.offset_ns);
+        constexpr auto most = static_cast<double>(detail::longest_time);
+        return own + a.offset_ns + static_cast<std::int64_t>(std::clamp(drift, -most, most));
     }
     /// By how much `common_ns` may be wrong between the measurements; −1: unknown.
     std::int64_t bound_ns() const noexcept {
@@ -128,7 +135,8 @@ HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_h
     for (std::uint64_t i = ring.head - kept + torn; i != ring.head; ++i) {
         timeline_entry e;
         std::memcpy(&e, image.data() + at + static_cast<std::size_t>(i % ring.slots) * sizeof e, sizeof e);
-        if (e.event >= trace_event_count || e.peer < -1 || e.peer >= into.ranks) {
+        std::int64_t const ns = line.ns(e.ticks + gone_back);
+        if (!is_time(ns) || e.event >= trace_event_count || e.peer < -1 || e.peer >= into.ranks) {
             ++into.damaged;
             continue;
         }
@@ -169,7 +177,7 @@ HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> imag
     std::size_t const most = image.size();
     bool const fits = h.ranks > 0 && h.rank >= 0 && static_cast<std::uint32_t>(h.rank) < h.ranks &&
                       h.ranks <= most / 4 && h.buckets <= most / 8 && h.names_bytes <= most &&
-                      h.tensors <= h.names_bytes &&
+                      h.tensors <= h.names_bytes && detail::is_time(h.first.ns) &&
                       h.rings[0].slots <= most / sizeof(detail::timeline_entry) &&
                       h.rings[1].slots <= most / sizeof(detail::timeline_entry);
     detail::timeline_places const at = fits ? detail::timeline_places::of(h) : detail::timeline_places{};
@@ -190,10 +198,9 @@ HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> imag
     data.failed = h.now == timeline_header::state::failed;
     data.ended = data.failed || h.now == timeline_header::state::ended;
     data.begin_ns = h.first.ns;
-    constexpr std::int64_t sane = std::int64_t{1} << 61; // 73 years: sums of two do not overflow
-    auto const is_sane = [&](std::int64_t ns) { return ns > -sane && ns < sane; };
     for (int i = 0; i < 2; ++i)
-        if (is_sane(h.fixes[i].at_ns) && is_sane(h.fixes[i].offset_ns) && is_sane(h.fixes[i].bound_ns))
+        if (detail::is_time(h.fixes[i].at_ns) && detail::is_time(h.fixes[i].offset_ns) &&
+            detail::is_time(h.fixes[i].bound_ns))
             data.fixes[i] = h.fixes[i];
     data.node_of.resize(h.ranks);
     std::memcpy(data.node_of.data(), image.data() + at.nodes, h.ranks * sizeof(int));

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -205,10 +206,12 @@ struct timeline_report {
     static double milli(double ns) noexcept { return ns / 1e6; }
     static unsigned long long count(std::uint64_t n) noexcept { return n; }
 
-    template <class... Values>
-    HERRING_SETUP static void line(std::string& out, char const* format, Values... values) {
+    [[gnu::format(printf, 2, 3)]] HERRING_SETUP static void line(std::string& out, char const* format, ...) {
         char room[320];
-        std::snprintf(room, sizeof room, format, values...);
+        std::va_list values;
+        va_start(values, format);
+        std::vsnprintf(room, sizeof room, format, values);
+        va_end(values);
         (out += room) += '\n';
     }
     HERRING_SETUP static void field(std::string& out, char const* name, double value) {

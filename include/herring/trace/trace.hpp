@@ -28,7 +28,7 @@ enum class trace_event : std::uint8_t {
     wait_end,       ///< wait() is about to return [0]
 
     // Only for policies with `facts.details`.
-    part_sent,      ///< this node's part of a chunk is given to the transport, perhaps not for the last time [bucket]
+    part_sent, ///< this node's part of a chunk is given to the transport, perhaps not for the last time [bucket]
     part_arrived,   ///< another node's part of a chunk is here [bucket]
     fold_begin,     ///< this rank begins to combine a chunk [bucket]
     fold_end,       ///< it has combined it [bucket]
@@ -96,13 +96,15 @@ template <class Policy>
 concept trace_default_made = std::is_nothrow_default_constructible_v<Policy>;
 
 namespace detail {
-template <class Policy> consteval trace_facts trace_facts_of() {
-    if constexpr (states_facts<Policy, trace_facts>) return Policy::facts;
-    return {};
-}
 /// Whether events come by `record`; whether `attach` is called.
-template <class Policy> inline constexpr bool traces_details = trace_facts_of<Policy>().details;
-template <class Policy> inline constexpr bool trace_attaches = trace_facts_of<Policy>().attaches;
+template <class Policy> inline constexpr bool traces_details = requires {
+    requires std::is_same_v<decltype(Policy::facts), trace_facts const>;
+    requires std::bool_constant<Policy::facts.details>::value;
+};
+template <class Policy> inline constexpr bool trace_attaches = requires {
+    requires std::is_same_v<decltype(Policy::facts), trace_facts const>;
+    requires std::bool_constant<Policy::facts.attaches>::value;
+};
 } // namespace detail
 
 template <class Policy>
