@@ -33,7 +33,7 @@ enum class errc : int {
     unreachable,  ///< an address or an interface that does not resolve, bind or answer
     no_resources, ///< memory, shared memory, ports, descriptors
     unsupported,  ///< the machine, kernel or library cannot do what the policy needs
-    corrupted,    ///< a message came otherwise than it was sent
+    corrupted,    ///< a message came otherwise than it was sent, or a checkpoint is not what was saved
     device,       ///< an accelerator or a NIC reported an error
     internal      ///< a defect in Herring
 };

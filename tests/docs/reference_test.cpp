@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands between [snippet] and [end] is shown there; tests/docs/check_snippets.sh compares.
+#include "checkpoint_files.hpp"
 #include "doctest/doctest.h"
 
+#include <herring/checkpoint.hpp>
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
 #include <herring/transport/tcp.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <thread>
@@ -120,6 +125,51 @@ std::string text_of_rank_0(herring::world& world, std::string const& text) {
 // [end]
 
 } // namespace
+
+namespace {
+
+float gradient_of(std::size_t i, int epoch) { return static_cast<float>(i % 7) - static_cast<float>(epoch); }
+
+// [snippet checkpoint]
+using trainer = herring::reducer<float, herring::transport::tcp, herring::optimizer::adamw>;
+
+/// Trains from the checkpoint in a folder, or from the start, up to an epoch; returns the first weight.
+float train_until(herring::world& world, std::string const& folder, bool resume, int last) {
+    trainer train(world, {{"fc.weight", 10'000}, {"fc.bias", 10}});
+    int epoch = 0;
+    if (resume)
+        std::memcpy(&epoch, train.load(folder).data(), sizeof epoch); // in place of start
+    else
+        train.start(0, [](std::size_t, std::span<float> weights) { std::ranges::fill(weights, 0.5f); });
+    while (epoch < last) {
+        for (std::size_t i = 0; i < train.size(); ++i) {
+            for (float& x : train.tensor(i)) x = gradient_of(i, epoch);
+            train.ready(i);
+        }
+        train.wait();
+        ++epoch;
+        train.save(folder, std::as_bytes(std::span(&epoch, 1))); // weights, state and these bytes of rank 0
+    }
+    return train.weights(0)[0];
+}
+// [end]
+
+} // namespace
+
+TEST_CASE(
+    "reference: a training that goes on from its checkpoint, on other nodes, as if it had not stopped") {
+    herring::tests::scratch_folder const folder, other;
+    herring::world alone;
+    float const due = train_until(alone, other.path(), false, 5);
+    auto const until = [&](int last, bool resume) {
+        return [&, last, resume](herring::world& world) {
+            float const found = train_until(world, folder.path(), resume, last);
+            return last < 5 || found == due ? 0 : 1;
+        };
+    };
+    CHECK(herring::launch(2, until(3, false), on({"a", "b"})) == 0);
+    CHECK(herring::launch(4, until(5, true), on({"a", "a", "b", "c"})) == 0);
+}
 
 TEST_CASE("reference: overlap by poll(), a layout from CSV, bfloat16") {
     std::string const here = __FILE__;

@@ -6,14 +6,15 @@
 
 #include "herring/base/crc32c.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace manifest_test {
 
@@ -107,7 +108,7 @@ TEST_CASE("manifest: lines that nobody writes are refused, though their checksum
     std::string const sound = checkpoints::write_manifest(sample());
     manifest read;
     REQUIRE(checkpoints::read_manifest(with_checksum(sound), read) == nullptr);
-    for (auto const& [from, to] : std::initializer_list<std::pair<char const*, char const*>>{
+    for (auto const& change : std::initializer_list<std::pair<char const*, char const*>>{
              {"steps 1200", "steps  1200"},
              {"steps 1200", "steps 01200"},
              {"steps 1200", "steps -1"},
@@ -129,7 +130,9 @@ TEST_CASE("manifest: lines that nobody writes are refused, though their checksum
              {"section user", "sections user"},
              {"7.user\n", "7.user\nmore\n"},
              {"7.user\n", "7.user"}})
-        CHECK_MESSAGE(checkpoints::read_manifest(replaced(sound, from, to), read) != nullptr, to);
+        CHECK_MESSAGE(checkpoints::read_manifest(replaced(sound, change.first, change.second), read) !=
+                          nullptr,
+                      change.second);
 }
 
 TEST_CASE("manifest: names of files") {
