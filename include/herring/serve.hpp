@@ -72,6 +72,7 @@ template <class Pack> class server {
     herring::plan const& plan() const noexcept { return session_.plan(); }
     /// The nodes that the plan counts.
     topology const& map() const noexcept { return session_.map(); }
+    std::byte const* memory() noexcept { return session_.node().memory(); }
 
     /// Returns when all workers have left between calls; else what ended the world.
     // A server has no deadline of its own: whoever waits for it, a worker in a call, has one.
