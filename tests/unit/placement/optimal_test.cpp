@@ -77,8 +77,9 @@ TEST_CASE("optimal: workers serve where their networks have something left, and 
     CHECK(optimal::assign(cluster(4, 0)).server_count() == 4);
     CHECK(optimal::assign(cluster(2, 1)).server_count() == 3);
     CHECK(optimal::assign(cluster(1, 3)).server_count() == 4);
+    CHECK(optimal::assign(cluster(4, 64)).all_shares() == doctest::Approx(1 << 20).epsilon(1e-3));
     for (int n = 1; n <= 5; ++n)
-        for (int k = 0; k <= 6; ++k)
+        for (int k = 0; k <= 64; ++k)
             CHECK(herring::detail::defect_of(optimal::assign(cluster(n, k)), cluster(n, k), true).what ==
                   nullptr);
 }

@@ -72,7 +72,8 @@ TEST_CASE("topology: a server is a node of its own, and workers are numbered wit
     std::vector<herring::role> roles;
     for (char const c : std::string("wsswws"))
         roles.push_back(c == 's' ? herring::role::server : herring::role::worker);
-    topology const map({8, 8, 8, 8, 3, 3}, roles, {0, 40, 0, 0, 0, 10});
+    std::vector<int> const rates{0, 40, 0, 0, 0, 10};
+    topology const map({8, 8, 8, 8, 3, 3}, roles, rates);
     CHECK(map.node_of == std::vector<int>{0, 1, 2, 0, 3, 4});
     CHECK(map.workers() == 3);
     CHECK(map.servers() == 3);
@@ -86,13 +87,15 @@ TEST_CASE("topology: a server is a node of its own, and workers are numbered wit
     CHECK(map.rate(1) == 40);
     CHECK(map.rate(0) == 0);
     consistent(map);
-    CHECK(map.flat().roles == map.roles);
+    for (int r = 0; r < map.size(); ++r) CHECK(map.flat().is_server(r) == map.is_server(r));
+    CHECK(map.flat().workers() == 3);
     CHECK(map.flat().rate(5) == 10);
     CHECK_FALSE(map == topology({0, 1, 2, 0, 3, 4}));
     std::vector<std::string> const names{"a", "a", "a", "a", "b", "b"};
-    CHECK(topology::of_names(names, roles, {0, 40, 0, 0, 0, 10}) == map);
+    CHECK(topology::of_names(names, roles, rates) == map);
     // All workers, said or not, without a rate.
-    CHECK(topology({0, 1, 1}, std::vector<herring::role>(3), {0, 0, 0}) == topology({0, 1, 1}));
+    CHECK(topology({0, 1, 1}, {herring::role::worker, herring::role::worker, herring::role::worker},
+                   {0, 0, 0}) == topology({0, 1, 1}));
     CHECK(topology({0, 1, 1}).worker(2) == 2);
     CHECK(topology({0, 1, 1}).workers() == 3);
 }
