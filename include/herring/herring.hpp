@@ -16,8 +16,6 @@
 #include "herring/optimizer/none.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/placement/colocated.hpp"
-#include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
 #include "herring/policy.hpp"
 #include "herring/progress/caller.hpp"
 #include "herring/progress/thread.hpp"

@@ -118,7 +118,7 @@ class basic_reducer
         else
             calls_.announce_misuse();
         if constexpr (session::commands)
-            if (session_.failed() == nullptr) session_.leave();
+            if (session_.failed() == nullptr) session_.desk().leave(session_);
     }
 
     /// Number of tensors.
@@ -408,17 +408,11 @@ class basic_reducer
     // What lies in the root's tensors, to those of all ranks.
     status spread_weights(int root, std::byte* memory, time_point deadline) requires(updates) {
         using share = detail::collective_program::share;
-        std::uint8_t const broadcast = session::template number_of<operations::broadcast>();
         if constexpr (session::commands)
-            if (session_.is_commanding()) {
-                session_.begin_call({.what = detail::command::kind::start, .root = root});
-                return detail::broadcast_buckets(
-                    session_, broadcast, root,
-                    [&](std::size_t b) { return memory + plan().buckets[b].offset * sizeof(element); },
-                    deadline);
-            }
+            if (session_.desk().is_commanding())
+                return session_.desk().start(session_, root, memory, deadline);
         return parts_->collectives.run(session_,
-                                       {.operation = broadcast,
+                                       {.operation = session::template number_of<operations::broadcast>(),
                                         .name = "start",
                                         .gives = share::root,
                                         .takes = share::not_root,

@@ -8,6 +8,7 @@
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
+#include <herring/serve.hpp>
 #include <herring/transport/inproc.hpp>
 
 #include <cstddef>
@@ -23,7 +24,17 @@ using committee = herring::reducer<float, herring::transport::inproc, herring::i
 using trainer = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                  herring::optimizer::adamw, tracing>;
 
+using served = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
+                                herring::placement::dedicated, herring::update::average, tracing>;
+
 extern "C" {
+void hot_served_ready(served& reduce, std::size_t i) { reduce.ready(i); }
+void hot_served_wait(served& reduce) { reduce.wait(); }
+void hot_served_all_reduce(served& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
+void hot_served_collectives(served& reduce, std::span<float> const* all, std::span<float> const* mine) {
+    run_collectives(reduce, *all, *mine);
+}
+
 void hot_trainer_ready(trainer& train, std::size_t i) { train.ready(i); }
 void hot_trainer_wait(trainer& train) { train.wait(); }
 

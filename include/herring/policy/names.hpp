@@ -33,6 +33,11 @@ struct moments;
 struct sample_moments;
 } // namespace HERRING_NAMESPACE::update
 
+namespace HERRING_NAMESPACE::placement {
+struct dedicated;
+struct optimal;
+} // namespace HERRING_NAMESPACE::placement
+
 namespace HERRING_NAMESPACE::optimizer {
 struct sgd;
 struct momentum;
@@ -61,10 +66,6 @@ struct whole_model;
 namespace HERRING_NAMESPACE::sharding {
 struct whole_tensor;
 } // namespace HERRING_NAMESPACE::sharding
-namespace HERRING_NAMESPACE::placement {
-struct dedicated;
-struct optimal;
-} // namespace HERRING_NAMESPACE::placement
 namespace HERRING_NAMESPACE::update {
 struct sum;
 struct min;
@@ -96,6 +97,8 @@ template <> inline constexpr int declared_name<optimizer::sgd> = 10;
 template <> inline constexpr int declared_name<optimizer::momentum> = 11;
 template <> inline constexpr int declared_name<optimizer::nesterov> = 12;
 template <> inline constexpr int declared_name<optimizer::adamw> = 13;
+template <> inline constexpr int declared_name<placement::dedicated> = 14;
+template <> inline constexpr int declared_name<placement::optimal> = 15;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

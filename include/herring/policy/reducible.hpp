@@ -18,7 +18,8 @@
 
 namespace HERRING_NAMESPACE::operations {
 template <class Element, class Update> class moments;
-}
+class command;
+} // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -26,6 +27,12 @@ namespace HERRING_NAMESPACE::detail {
 template <class Update, class Element>
 concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
+};
+
+/// The same of the operation by which workers command servers of their own; `Placement`: so that it is asked when a reducer is named.
+template <class Placement>
+concept commands_are_here = !Placement::facts.dedicated_servers || requires {
+    sizeof(std::conditional_t<std::is_void_v<Placement>, int, operations::command>);
 };
 
 /// An optimizer takes gradients that are sums or means, of float or double, and weights in memory of the host.
@@ -65,8 +72,9 @@ template <class Pack> struct reducible {
                                     carries<transport>(transport::facts.tuning) &&
                                     carries<transport>(transport::facts.same_host_tuning);
     static constexpr bool included = operations_are_here<typename Pack::update, typename Pack::element>;
+    static constexpr bool served = commands_are_here<typename Pack::placement>;
     using updated = optimizable<Pack, typename Pack::optimizer>;
-    static constexpr bool reduces = known && carried && included;
+    static constexpr bool reduces = known && carried && included && served;
     static constexpr bool value = reduces && updated::value;
     static_assert(
         !reduces || updated::summed,
@@ -96,6 +104,11 @@ template <class Pack> struct reducible {
         "[HRG-M09] update: a reducer with moments or sample_moments needs the operation of "
         "all_moments; a common slip is to include the rule's header alone; include "
         "herring/collectives/all_moments.hpp, which includes the rules, before reducer<...> is named");
+    static_assert(
+        !known || !carried || !included || served,
+        "[HRG-M21] placement: a reducer with servers of their own needs what its workers tell them; a common "
+        "slip is to include the placement's header alone; include herring/serve.hpp, which includes the "
+        "placements, before reducer<...> is named");
 };
 template <class Element> struct reducible<rejected<Element>> { static constexpr bool value = true; };
 

@@ -89,6 +89,8 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(11, "optimizer::momentum", "optimizer/momentum.hpp");
     HERRING_HEADER(12, "optimizer::nesterov", "optimizer/nesterov.hpp");
     HERRING_HEADER(13, "optimizer::adamw", "optimizer/adamw.hpp");
+    HERRING_HEADER(14, "placement::dedicated", "serve.hpp");
+    HERRING_HEADER(15, "placement::optimal", "serve.hpp");
 #undef HERRING_HEADER
 };
 

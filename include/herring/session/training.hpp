@@ -70,7 +70,7 @@ requires(optimizes<Optimizer>) //
         std::memcpy(each, &values_, sizeof each);
         for (double const value : each) sum.add(__builtin_bit_cast(std::uint64_t, value));
         session.set_values_digest(sum.value() << 32);
-        if constexpr (has_commands<Session>) session.set_values(std::as_bytes(std::span(&values_, 1)));
+        if constexpr (has_commands<Session>) session.desk().set_values(std::as_bytes(std::span(&values_, 1)));
     }
 
     hyper values_{};
