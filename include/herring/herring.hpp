@@ -12,8 +12,6 @@
 #include "herring/layout.hpp"
 #include "herring/optimizer/none.hpp"
 #include "herring/placement/colocated.hpp"
-#include "herring/placement/dedicated.hpp"
-#include "herring/placement/optimal.hpp"
 #include "herring/policy.hpp"
 #include "herring/progress/caller.hpp"
 #include "herring/progress/thread.hpp"

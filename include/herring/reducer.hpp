@@ -131,7 +131,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         else
             calls_.announce_misuse();
         if constexpr (session::commands)
-            if (session_.failed() == nullptr) session_.leave();
+            if (session_.failed() == nullptr) session_.desk().leave(session_);
     }
 
     /// Number of tensors.

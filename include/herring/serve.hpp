@@ -10,6 +10,8 @@
 #include "herring/error.hpp"
 #include "herring/failure_detector_options.hpp"
 #include "herring/layout.hpp"
+#include "herring/placement/dedicated.hpp"
+#include "herring/placement/optimal.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/twofold.hpp"
 #include "herring/policy.hpp"
@@ -17,6 +19,7 @@
 #include "herring/progress/caller.hpp"
 #include "herring/reducer.hpp"
 #include "herring/role.hpp"
+#include "herring/session/commands.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/server_set_up.hpp"
 #include "herring/session/session.hpp"
@@ -72,13 +75,14 @@ template <class Pack> class server {
     herring::plan const& plan() const noexcept { return session_.plan(); }
     /// The nodes that the plan counts.
     topology const& map() const noexcept { return session_.map(); }
+    std::byte const* memory() noexcept { return session_.node().memory(); }
 
     /// Returns when all workers have left between calls; else what ended the world.
     // A server has no deadline of its own: whoever waits for it, a worker in a call, has one.
     status run() {
         while (true) {
-            if (status ended = session_.await_call(deadline_in(never)); !ended.ok()) return ended;
-            command const& next = session_.taken_commands().what();
+            if (status ended = session_.desk().await(session_, deadline_in(never)); !ended.ok()) return ended;
+            command const& next = session_.desk().taken(session_).what();
             if (next.what == command::kind::leave) return {};
             if (status ended = run(next); !ended.ok()) return ended;
             session_.rethrow_of_handlers();
@@ -101,7 +105,7 @@ template <class Pack> class server {
     }
 
     status run_step() {
-        if constexpr (updates) training_.take_values(session_, session_.taken_commands().values());
+        if constexpr (updates) training_.take_values(session_, session_.desk().taken(session_).values());
         auto& steps = parts_->steps;
         for (std::size_t i = 0; i < steps.ledger().size(); ++i) steps.ready(session_, i, nullptr, {});
         status ended = steps.end(session_, {}, deadline_in(never));
@@ -139,9 +143,7 @@ template <class Pack> class server {
     // Weights land where this server updates them.
     status run_start(int root) {
         if constexpr (updates) {
-            status ended = broadcast_buckets(
-                session_, session_type::template number_of<operations::broadcast>(), root,
-                [&](std::size_t b) { return session_.weights_of_bucket(b); }, deadline_in(never));
+            status ended = session_.desk().take_weights(session_, root, deadline_in(never));
             if (!ended.ok()) return ended;
             training_.restart(session_, session_.updated().weights().of_node);
             session_.ranks().barrier();

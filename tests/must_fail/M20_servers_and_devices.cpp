@@ -4,6 +4,7 @@
 #include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
+#include "herring/serve.hpp"
 #include "herring/transport/inproc.hpp"
 
 namespace placement = herring::placement;

@@ -5,7 +5,10 @@
 #include "doctest/doctest.h"
 
 #include "herring/fusion/balanced_buffer.hpp"
+#include "herring/fusion/per_tensor.hpp"
 #include "herring/fusion/whole_model.hpp"
+#include "herring/placement/dedicated.hpp"
+#include "herring/placement/optimal.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/sharding/whole_tensor.hpp"
 
@@ -38,7 +41,9 @@ std::vector<std::size_t> bytes_sent(plan const& p, topology const& map) {
                 for (int n = 0; n < map.nodes(); ++n) {
                     std::size_t const handler =
                         static_cast<std::size_t>(map.rank_of(n, static_cast<int>(k) % map.local_size(n)));
-                    std::size_t const others = static_cast<std::size_t>(map.nodes()) - 1;
+                    bool const contributes = p.roles.contributor(n).value >= 0;
+                    if (!contributes && n != p.roles.node_of(s.server)) continue; // another server
+                    std::size_t const others = p.roles.contributors.size() - (contributes ? 1 : 0);
                     if (b.path == route::one_hop)
                         sent[handler] += others * size * p.part_element_bytes;
                     else if (n == p.roles.node_of(s.server))
@@ -229,4 +234,58 @@ TEST_CASE("plan: memory is as the formula says") {
     plan tight;
     tight.tuning = {.chunk_bytes = 4096, .window_bytes = 4096};
     CHECK(tight.window() == 2); // one on its way, one being summed
+}
+
+TEST_CASE(
+    "plan: costs: with servers of their own a node sends its gradients once, and a server n/k of them") {
+    for (int const nodes : {1, 2, 4, 8})
+        for (int const local : {1, 2, 4})
+            for (int const servers : {1, 2, 3, 8}) {
+                topology const map = with_servers(topology::uniform(nodes, local), servers, local == 2);
+                std::size_t const elements = 4'000'000;
+                plan const p =
+                    make_plan<fusion::balanced_buffer<>, sharding::balanced, herring::placement::dedicated>(
+                        sizes{elements}, map, 4, 4, usual_tuning());
+                std::vector<std::size_t> const sent = bytes_sent(p, map);
+                double const all = static_cast<double>(elements) * 4;
+                for (int n = 0; n < map.nodes(); ++n) {
+                    std::size_t total = 0;
+                    for (int const r : map.members(n)) total += sent[static_cast<std::size_t>(r)];
+                    double const due = map.is_server_node(n) ? all * nodes / servers : all;
+                    CHECK(static_cast<double>(total) == doctest::Approx(due).epsilon(1e-4));
+                }
+            }
+}
+
+TEST_CASE("plan: costs: on nodes of workers and 4 + 2 machines no network sends more than BytePS's optimum, "
+          "1.2 M") {
+    for (int const nodes : {3, 4, 6, 8})
+        for (int servers = 0; servers <= nodes; ++servers) {
+            topology const map = with_servers(topology::uniform(nodes, 1), servers, false);
+            plan const p =
+                make_plan<fusion::balanced_buffer<>, sharding::balanced, herring::placement::optimal>(
+                    sizes{8'000'000}, map, 4, 4, usual_tuning());
+            std::vector<std::size_t> const sent = bytes_sent(p, map);
+            double const n = nodes, k = servers, due = k >= n ? 1 : 2 * n * (n - 1) / (n * n + k * n - 2 * k);
+            CHECK(static_cast<double>(*std::max_element(sent.begin(), sent.end())) ==
+                  doctest::Approx(due * 8'000'000 * 4).epsilon(1e-3));
+        }
+}
+
+TEST_CASE("plan: small buckets go to one server each, and servers have alike") {
+    for (int const servers : {1, 2, 3, 5}) {
+        topology const map = with_servers(topology::uniform(3, 1), servers, true);
+        sizes tensors(97, 240);
+        tensors[40] = 1'000'000;
+        plan const p = make_plan<fusion::per_tensor, sharding::balanced, herring::placement::dedicated>(
+            tensors, map, 4, 4, usual_tuning());
+        std::vector<std::size_t> load(static_cast<std::size_t>(servers));
+        for (bucket const& b : p.buckets) {
+            if (b.elements < 1000) CHECK(b.shards == 1);
+            for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s)
+                load[p.shards[s].server.place()] += p.shards[s].elements;
+        }
+        auto const [least, most] = std::minmax_element(load.begin(), load.end());
+        CHECK(*most - *least <= 240);
+    }
 }

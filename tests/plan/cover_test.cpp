@@ -4,6 +4,9 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/placement/dedicated.hpp"
+#include "herring/placement/optimal.hpp"
+
 #include "herring/fusion/balanced_buffer.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/fusion/whole_model.hpp"
@@ -27,6 +30,7 @@ using herring::route;
 using herring::shard;
 using herring::topology;
 namespace fusion = herring::fusion;
+namespace placement = herring::placement;
 namespace sharding = herring::sharding;
 using namespace herring::plan_inputs;
 
@@ -89,7 +93,9 @@ class inspection {
         route const expected =
             one_node ? (bytes <= p_.tuning.mailbox_bytes && map_.largest_node() > 2 ? route::mailbox
                                                                                     : route::local)
-                     : (bytes <= p_.one_hop_limit() ? route::one_hop : route::two_hop);
+            : !p_.all_have_both_roles()   ? route::two_hop
+            : bytes <= p_.one_hop_limit() ? route::one_hop
+                                          : route::two_hop;
         if (b.path != expected) say("a route that its size does not say");
         std::size_t const limit = one_node                   ? p_.tuning.local_chunk_bytes / p_.element_bytes
                                   : b.path == route::one_hop ? p_.hop_slot_elements()
@@ -129,10 +135,10 @@ class inspection {
     std::string what_;
 };
 
-template <class Fusion, class Sharding>
+template <class Fusion, class Sharding, class Placement = herring::placement::colocated>
 std::string inspect(sizes const& tensors, topology const& map, std::size_t element, std::size_t accumulator,
                     exchange_tuning const& tuning) {
-    plan const p = make_plan<Fusion, Sharding>(tensors, map, element, accumulator, tuning);
+    plan const p = make_plan<Fusion, Sharding, Placement>(tensors, map, element, accumulator, tuning);
     return inspection(p, tensors, map).what();
 }
 
@@ -229,4 +235,22 @@ TEST_CASE("plan: a chunk stream holds exactly the chunks that two ranks both han
     // Large and without common divisors.
     static_assert(chunk_stream::between(63, 64, 62, 63).first == 4031 &&
                   chunk_stream::between(63, 64, 62, 63).stride == 4032);
+}
+
+TEST_CASE("plan: servers of their own, on workers' nodes of every size") {
+    std::string wrong;
+    for (std::vector<int> const& nodes : {std::vector<int>{1}, {1, 1, 1}, {2, 3, 1}, {4, 4}, {64, 1, 33}})
+        for (int const servers : {1, 2, 3, 4, 7, 64})
+            for (bool const first : {false, true}) {
+                topology const map = with_servers(uneven(nodes), servers, first);
+                for (sizes const& tensors : layouts()) {
+                    wrong += inspect<fusion::balanced_buffer<>, sharding::balanced, placement::dedicated>(
+                        tensors, map, 4, 4, small_tuning());
+                    wrong += inspect<fusion::per_tensor, sharding::whole_tensor, placement::dedicated>(
+                        tensors, map, 2, 4, usual_tuning());
+                    wrong += inspect<fusion::whole_model, sharding::balanced, placement::optimal>(
+                        tensors, map, 8, 8, usual_tuning());
+                }
+            }
+    CHECK(wrong == "");
 }

@@ -66,6 +66,21 @@ inline topology uneven(std::vector<int> left) {
     return topology(ids);
 }
 
+/// The ranks of `workers`, and servers before or behind them.
+inline topology with_servers(topology const& workers, int servers, bool first) {
+    std::vector<int> ids;
+    std::vector<role> roles;
+    auto const add_servers = [&] {
+        ids.insert(ids.end(), static_cast<std::size_t>(servers), 0);
+        roles.insert(roles.end(), static_cast<std::size_t>(servers), role::server);
+    };
+    if (first) add_servers();
+    ids.insert(ids.end(), workers.node_of.begin(), workers.node_of.end());
+    roles.insert(roles.end(), workers.node_of.size(), role::worker);
+    if (!first) add_servers();
+    return topology(ids, roles);
+}
+
 } // namespace herring::plan_inputs
 
 #endif // HERRING_TESTS_PLAN_INPUTS_HPP

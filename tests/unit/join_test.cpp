@@ -217,6 +217,31 @@ TEST_CASE("join: HERRING_* go before launchers, options before both") {
     CHECK(found.interface == "lo");
 }
 
+TEST_CASE("join: a role and a rate come from options and variables") {
+    variables place{{"HERRING_RANK", "1"}, {"HERRING_SIZE", "2"}, {"HERRING_ADDR", "h:4711"}};
+    CHECK(read(place).role == herring::role::worker);
+    CHECK(read(place).rate == 0);
+    place["HERRING_ROLE"] = "server";
+    place["HERRING_RATE"] = "25000";
+    CHECK(read(place).role == herring::role::server);
+    CHECK(read(place).rate == 25'000);
+    join_options options;
+    options.role = herring::role::worker;
+    options.rate = 100;
+    CHECK(read(place, options).role == herring::role::worker);
+    CHECK(read(place, options).rate == 100);
+    options.rate = -1;
+    CHECK(says(error_of(place, options), {"join_options::rate is -1"}));
+    place["HERRING_ROLE"] = "Server";
+    CHECK(says(error_of(place), {"HERRING_ROLE is 'Server'; write worker or server"}));
+    place["HERRING_ROLE"] = "worker";
+    place["HERRING_RATE"] = "fast";
+    CHECK(says(error_of(place), {"HERRING_RATE", "fast"}));
+    options = {};
+    options.role = herring::role::server;
+    CHECK(herring::join(options).role() == herring::role::server);
+}
+
 TEST_CASE("join: the times of a world come from options and variables, also of one that is alone") {
     join_target found = read({{"HERRING_PEER_TIMEOUT", "700ms"}, {"HERRING_DEFAULT_TIMEOUT", "never"}});
     CHECK(found.times.detector.peer_timeout == std::chrono::milliseconds(700));

@@ -114,6 +114,27 @@ TEST_CASE("launch: names of nodes make nodes") {
     CHECK_THROWS_AS(launch(0, body), herring::error);
 }
 
+TEST_CASE("launch: roles make servers, which are nodes of their own") {
+    auto const body = [](world& w) {
+        bool const server = w.rank() == 1 || w.rank() == 3;
+        if ((w.role() == herring::role::server) != server) return 2;
+        if (w.workers() != 2 || w.servers() != 2) return 3;
+        if (w.worker() != (server ? -1 : w.rank() / 2)) return 4;
+        if (w.nodes() != 3 || w.local_size() != (server ? 1 : 2)) return 5;
+        if (w.ranks_on_this_machine() != 4) return 6;
+        return w.topology().rate(w.node()) == (w.rank() == 3 ? 20 : 10) ? 0 : 7;
+    };
+    herring::launch_options options;
+    options.roles = {herring::role::worker, herring::role::server, herring::role::worker,
+                     herring::role::server};
+    options.rates = {10, 10, 10, 20};
+    CHECK(launch(4, body, options) == 0);
+    CHECK(launch_threads(4, body, options) == 0);
+    CHECK_THROWS_AS(launch(3, body, options), herring::error);
+    options.rates = {10, 10, 10, -1};
+    CHECK_THROWS_AS(launch(4, body, options), herring::error);
+}
+
 TEST_CASE("launch: nobody leaves a barrier before everyone has come") {
     auto* const count = static_cast<std::atomic<int>*>(
         ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));

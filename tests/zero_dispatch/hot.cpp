@@ -11,6 +11,7 @@
 #include <herring/optimizer/adamw.hpp>
 #include <herring/optimizer/clipped.hpp>
 #include <herring/optimizer/lamb.hpp>
+#include <herring/serve.hpp>
 #include <herring/transport/inproc.hpp>
 
 #include <cstddef>
@@ -29,7 +30,17 @@ using in_two =
     herring::reducer<herring::bfloat16, herring::transport::inproc, herring::intra_node::shared_memory,
                      herring::optimizer::clipped<herring::optimizer::lamb>, tracing>;
 
+using served = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
+                                herring::placement::dedicated, herring::update::average, tracing>;
+
 extern "C" {
+void hot_served_ready(served& reduce, std::size_t i) { reduce.ready(i); }
+void hot_served_wait(served& reduce) { reduce.wait(); }
+void hot_served_all_reduce(served& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
+void hot_served_collectives(served& reduce, std::span<float> const* all, std::span<float> const* mine) {
+    run_collectives(reduce, *all, *mine);
+}
+
 void hot_trainer_ready(trainer& train, std::size_t i) { train.ready(i); }
 void hot_trainer_wait(trainer& train) { train.wait(); }
 void hot_in_two_ready(in_two& train, std::size_t i) { train.ready(i); }

@@ -17,9 +17,11 @@ template <class Value> class manual_lifetime {
     manual_lifetime() noexcept {}
     manual_lifetime(manual_lifetime const&) = delete;
     manual_lifetime& operator=(manual_lifetime const&) = delete;
-    ~manual_lifetime() { reset(); }
+    ~manual_lifetime() {
+        if (made_) value_.~Value();
+    }
 
-    /// Destroys the value, if there is one.
+    /// Destroys the value, if there is one, before its time.
     void reset() noexcept {
         if (std::exchange(made_, false)) value_.~Value();
     }

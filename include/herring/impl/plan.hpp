@@ -8,6 +8,7 @@
 #include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -50,6 +51,18 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
     for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);
+    if (!p.all_have_both_roles()) {
+        detail::server_loads loads(p.roles);
+        for (bucket const& b : p.buckets) loads.add(p, b);
+        std::size_t least = ~std::size_t{0}, most = 0;
+        for (std::size_t s = 0; s < p.roles.servers.size(); ++s) {
+            least = std::min(least, loads.elements(server_id::at(s)) * p.element_bytes);
+            most = std::max(most, loads.elements(server_id::at(s)) * p.element_bytes);
+        }
+        text += "; " + std::to_string(p.roles.server_count()) + " servers combine " + std::to_string(least) +
+                " to " + std::to_string(most) + " bytes a step each, from " +
+                std::to_string(p.roles.contributor_count()) + " nodes";
+    }
     if (p.nodes > 1) {
         std::size_t const each = p.staging_bytes(2) - p.staging_bytes(1);
         std::size_t const shared = p.staging_bytes(2) - 2 * each;

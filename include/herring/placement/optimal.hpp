@@ -48,8 +48,10 @@ struct optimal {
         for (double const rate : best.servers) of_servers += rate;
         if (rates.size() > 2) best.time = std::max(best.time, filled(rates, of_servers));
 
-        double rest = 1, given = 0;
-        for (double& server : best.servers) rest -= server = best.time * server / nodes;
+        double carried = 0, given = 0; // by servers in that time, of all; by workers
+        for (double& server : best.servers) carried += server = best.time * server / nodes;
+        for (double& server : best.servers) server /= std::max(carried, 1.0);
+        double const rest = 1 - carried;
         for (double& worker : best.workers)
             given += worker = rates.size() > 2 ? std::max(0.0, (best.time * worker - 1) / (nodes - 2)) : 1;
         for (double& worker : best.workers) worker = rest > 0 && given > 0 ? worker * rest / given : 0;

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,12 +21,11 @@ namespace HERRING_NAMESPACE {
 /// Shape:    `node_of[rank]` is a node; nodes are numbered densely in the order of the first rank that has
 ///           them, so rank 0 is always on node 0. On a node, local ranks follow the order of ranks. A server is a node of its own,
 ///           whatever machine it runs on; workers are numbered in the order of their ranks.
-/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank, one more and a byte where there are servers.
+/// Cost:     O(ranks) to build, O(1) for every question; 4 ints a rank, one more where there are servers, and one where rates
+///           are declared.
 /// Lifetime: a value; `members` returns a view into it. Do not write to `node_of`: build a new topology.
 struct topology {
-    std::vector<int> node_of;  ///< rank → node, dense
-    std::vector<role> roles{}; ///< rank → role; empty: all are workers
-    std::vector<int> rates{};  ///< rank → Mbit/s of its network, as declared, 0: not; empty: nobody's is
+    std::vector<int> node_of; ///< rank → node, dense
 
   private:
     // clang 14 needs these before their callers, and without vector(n) and resize, to take them in constant
@@ -44,7 +44,7 @@ struct topology {
     /// Rank → first rank of its node, by a hash table that is at most half full. `roles`: empty, or one a rank.
     template <class Id>
     HERRING_SETUP static constexpr std::vector<int> leaders(std::span<Id const> ids,
-                                                            std::vector<role> const& roles = {}) {
+                                                            std::span<role const> roles = {}) {
         std::size_t const mask = std::bit_ceil(2 * ids.size() + 1) - 1;
         std::vector<int> table, found;
         for (std::size_t i = 0; i <= mask; ++i) table.push_back(-1);
@@ -64,10 +64,12 @@ struct topology {
     struct led_by {
         std::vector<int> leader; // rank → first rank of its node
     };
-    HERRING_SETUP constexpr explicit topology(led_by const& by, std::vector<role> const& roles_of_ranks = {},
-                                              std::vector<int> const& rates_of_ranks = {}) {
-        for (int const rate : rates_of_ranks)
-            if (rate > 0) rates = rates_of_ranks;
+    HERRING_SETUP constexpr explicit topology(led_by const& by, std::span<role const> roles = {},
+                                              std::span<int const> rates = {}) {
+        bool any_rate = false;
+        for (int const rate : rates) any_rate = any_rate || rate > 0;
+        if (any_rate)
+            for (int const rate : rates) rates_.push_back(rate);
         std::vector<int> count; // node → ranks so far
         for (std::size_t r = 0; r < by.leader.size(); ++r) {
             bool const first = by.leader[r] == static_cast<int>(r);
@@ -87,9 +89,8 @@ struct topology {
             if (c < smallest_) smallest_ = c;
         }
         workers_ = size();
-        for (role const one : roles_of_ranks) workers_ -= one == role::server;
+        for (role const one : roles) workers_ -= one == role::server;
         if (workers_ == size()) return;
-        roles = roles_of_ranks;
         int next = 0;
         for (role const one : roles) worker_.push_back(one == role::worker ? next++ : -1);
     }
@@ -98,19 +99,20 @@ struct topology {
     /// One rank on one node.
     constexpr topology() : topology(std::vector<int>{0}) {}
 
-    /// From any identifiers of nodes, one a rank; equal identifiers mean one node, of workers. `roles_of_ranks`,
-    /// `rates_of_ranks`: one a rank, or none.
-    constexpr explicit topology(std::vector<int> const& node_ids,
-                                std::vector<role> const& roles_of_ranks = {},
-                                std::vector<int> const& rates_of_ranks = {})
-        : topology(led_by{leaders(std::span<int const>(node_ids), roles_of_ranks)}, roles_of_ranks,
-                   rates_of_ranks) {}
+    /// From any identifiers of nodes, one a rank; equal identifiers mean one node, of workers. `roles`, `rates` (of its network, in
+    /// Mbit/s; 0: not declared): one a rank, or none.
+    constexpr explicit topology(std::vector<int> const& node_ids, std::span<role const> roles = {},
+                                std::span<int const> rates = {})
+        : topology(led_by{leaders(std::span<int const>(node_ids), roles)}, roles, rates) {}
+    constexpr topology(std::vector<int> const& node_ids, std::initializer_list<role> roles,
+                       std::initializer_list<int> rates = {})
+        : topology(node_ids, std::span<role const>(roles.begin(), roles.size()),
+                   std::span<int const>(rates.begin(), rates.size())) {}
 
     /// From the names of nodes, one a rank; equal names mean one node, of workers.
-    static constexpr topology of_names(std::span<std::string const> names,
-                                       std::vector<role> const& roles_of_ranks = {},
-                                       std::vector<int> const& rates_of_ranks = {}) {
-        return topology(led_by{leaders(names, roles_of_ranks)}, roles_of_ranks, rates_of_ranks);
+    static constexpr topology of_names(std::span<std::string const> names, std::span<role const> roles = {},
+                                       std::span<int const> rates = {}) {
+        return topology(led_by{leaders(names, roles)}, roles, rates);
     }
 
     /// `nodes` nodes of `local` ranks each, ranks filling node after node.
@@ -126,7 +128,10 @@ struct topology {
         std::vector<int> ids;
         ids.reserve(static_cast<std::size_t>(size()));
         for (int r = 0; r < size(); ++r) ids.push_back(r);
-        return topology(ids, roles, rates);
+        topology alone(ids, std::span<role const>(), rates_);
+        alone.worker_ = worker_;
+        alone.workers_ = workers_;
+        return alone;
     }
 
     constexpr int size() const noexcept { return static_cast<int>(node_of.size()); }
@@ -146,8 +151,8 @@ struct topology {
     constexpr int smallest_node() const noexcept { return smallest_; }
     constexpr bool same_node(int a, int b) const noexcept { return node(a) == node(b); }
 
-    constexpr role role_of(int rank) const noexcept { return roles.empty() ? role::worker : roles[at(rank)]; }
-    constexpr bool is_server(int rank) const noexcept { return role_of(rank) == role::server; }
+    constexpr role role_of(int rank) const noexcept { return is_server(rank) ? role::server : role::worker; }
+    constexpr bool is_server(int rank) const noexcept { return worker(rank) < 0; }
     /// Whether a node is a server's: all ranks of a node have one role.
     constexpr bool is_server_node(int node) const noexcept { return is_server(rank_of(node, 0)); }
     constexpr int workers() const noexcept { return workers_; }
@@ -158,12 +163,12 @@ struct topology {
     constexpr int rate(int node) const noexcept {
         int highest = 0;
         for (int const rank : members(node))
-            if (!rates.empty() && rates[at(rank)] > highest) highest = rates[at(rank)];
+            if (!rates_.empty() && rates_[at(rank)] > highest) highest = rates_[at(rank)];
         return highest;
     }
 
     friend constexpr bool operator==(topology const& a, topology const& b) noexcept {
-        return a.node_of == b.node_of && a.roles == b.roles && a.rates == b.rates;
+        return a.node_of == b.node_of && a.worker_ == b.worker_ && a.rates_ == b.rates_;
     }
 
   private:
@@ -171,6 +176,7 @@ struct topology {
     std::vector<int> begin_;  // node → its first index in order_; one additional entry at the end
     std::vector<int> order_;  // ranks by (node, local rank)
     std::vector<int> worker_; // rank → number among the workers, −1; empty: all are workers
+    std::vector<int> rates_;  // rank → Mbit/s, 0: not declared; empty: none is
     int largest_ = 0;
     int smallest_ = 0;
     int workers_ = 0;

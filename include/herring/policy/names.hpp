@@ -33,6 +33,11 @@ struct moments;
 struct sample_moments;
 } // namespace HERRING_NAMESPACE::update
 
+namespace HERRING_NAMESPACE::placement {
+struct dedicated;
+struct optimal;
+} // namespace HERRING_NAMESPACE::placement
+
 namespace HERRING_NAMESPACE::optimizer {
 struct sgd;
 struct momentum;
@@ -62,10 +67,6 @@ struct whole_model;
 namespace HERRING_NAMESPACE::sharding {
 struct whole_tensor;
 } // namespace HERRING_NAMESPACE::sharding
-namespace HERRING_NAMESPACE::placement {
-struct dedicated;
-struct optimal;
-} // namespace HERRING_NAMESPACE::placement
 namespace HERRING_NAMESPACE::update {
 struct sum;
 struct min;
@@ -98,6 +99,8 @@ template <> inline constexpr int declared_name<optimizer::momentum> = 11;
 template <> inline constexpr int declared_name<optimizer::nesterov> = 12;
 template <> inline constexpr int declared_name<optimizer::adamw> = 13;
 template <> inline constexpr int declared_name<optimizer::lamb> = 14;
+template <> inline constexpr int declared_name<placement::dedicated> = 15;
+template <> inline constexpr int declared_name<placement::optimal> = 16;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

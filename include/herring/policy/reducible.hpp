@@ -21,6 +21,7 @@
 namespace HERRING_NAMESPACE::operations {
 template <class Element, class Update> class moments;
 template <class Element, class Update, class Optimizer> class optimise;
+class command;
 } // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
@@ -29,6 +30,12 @@ namespace HERRING_NAMESPACE::detail {
 template <class Update, class Element>
 concept operations_are_here = !gives_deviations<Update> || requires {
     sizeof(operations::moments<Element, Update>);
+};
+
+/// The same of the operation by which workers command servers of their own; `Placement`: so that it is asked when a reducer is named.
+template <class Placement>
+concept commands_are_here = !Placement::facts.dedicated_servers || requires {
+    sizeof(std::conditional_t<std::is_void_v<Placement>, int, operations::command>);
 };
 
 /// An optimizer takes gradients that are sums or means, of floats, and weights in memory of the host; and the engine has an
@@ -110,11 +117,12 @@ template <class Pack> struct reducible {
                                     carries<transport>(transport::facts.tuning) &&
                                     carries<transport>(transport::facts.same_host_tuning);
     static constexpr bool included = operations_are_here<typename Pack::update, typename Pack::element>;
+    static constexpr bool served = commands_are_here<typename Pack::placement>;
     using updated = optimizable<Pack, typename Pack::optimizer>;
     using averaged = averageable<Pack, typename Pack::sync>;
-    static constexpr bool reduces = known && carried && included && averaged::value;
+    static constexpr bool reduces = known && carried && included && served && averaged::value;
     static constexpr bool value = reduces && updated::value;
-    static constexpr int unfit = known && carried && included ? averaged::broken : -1;
+    static constexpr int unfit = known && carried && included && served ? averaged::broken : -1;
     static_assert(
         unfit != 0,
         "[HRG-M13] sync: a policy that skips steps needs the reducer of such packs; a common slip is to "
@@ -187,6 +195,11 @@ template <class Pack> struct reducible {
         "[HRG-M09] update: a reducer with moments or sample_moments needs the operation of "
         "all_moments; a common slip is to include the rule's header alone; include "
         "herring/collectives/all_moments.hpp, which includes the rules, before reducer<...> is named");
+    static_assert(
+        !known || !carried || !included || served,
+        "[HRG-M21] placement: a reducer with servers of their own needs what its workers tell them; a common "
+        "slip is to include the placement's header alone; include herring/serve.hpp, which includes the "
+        "placements, before reducer<...> is named");
 };
 template <class Element> struct reducible<rejected<Element>> { static constexpr bool value = true; };
 

@@ -5,13 +5,17 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
+#include "herring/control/world_state.hpp"
 #include "herring/engine/command.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/messages.hpp"
+#include "herring/engine/operations/broadcast.hpp"
+#include "herring/engine/operations/command.hpp"
 #include "herring/engine/routes/two_hop.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/plan/roles.hpp"
+#include "herring/session/session.hpp"
 #include "herring/step/piece.hpp"
 
 #include <cstddef>
@@ -99,27 +103,116 @@ class command_post {
     std::uint64_t count_ = 0;
 };
 
-/// Broadcasts what lies at `place_of(b)` of each bucket b at `root`, by the plan's own shards: a server gets what it combines in
-/// a step, and no more.
-template <class Session, class PlaceOf>
-status broadcast_buckets(Session& session, std::uint8_t operation, int root, PlaceOf const& place_of,
-                         time_point deadline) {
-    plan const& of = session.plan();
-    std::uint64_t last = session.requested();
-    for (std::size_t b = 0; b < of.buckets.size(); ++b) {
-        bucket const& one = of.buckets[b];
-        if (one.elements == 0) continue;
-        execution e =
-            execution_of(one, of.shards.data(), {.own = place_of(b)}, no_bucket,
-                         fingerprint_of(one.elements, std::uint64_t{operation} << 56 |
-                                                          static_cast<std::uint64_t>(root + 1) << 33 | b));
-        e.operation = operation;
-        e.root = root;
-        e.name = "start";
-        last = session.submit(e);
+/// The commands of a session: given by workers before each call, taken by servers.
+template <class Session> class command_desk<Session, true> : command_post {
+  public:
+    static constexpr std::size_t bytes = command::bytes;
+
+    /// Before the first message. `room`: bytes of a command with its values.
+    HERRING_SETUP void open(Session& session, std::size_t room) {
+        static_assert(bytes + 2048 <= 4096, "a command with its values fits the smallest slot");
+        command_post::open({session.node().memory() + session.memory().command_offset, room},
+                           session.plan().roles);
+        session.running().template traffic_of<operations::command>().place(memory());
+        if (session.serves()) taken(session).keep(memory(), number + std::size_t{1});
     }
-    return session.finish(last, deadline);
-}
+    using command_post::set_values;
+    /// Whether there are servers to command.
+    bool is_commanding() const noexcept { return any(); }
+
+    // ---- of a worker, when nothing of the session's is under way --------------------------------------------------------
+
+    void begin_step(Session& session) noexcept { begin(session, {}); }
+    template <class Program>
+    void begin_collective(Session& session, Program const& program, std::size_t elements) noexcept {
+        command what{.what = command::kind::collective,
+                     .operation = program.operation,
+                     .gives = static_cast<std::uint8_t>(program.gives),
+                     .takes = static_cast<std::uint8_t>(program.takes),
+                     .twofold = program.is_twofold(),
+                     .root = program.root,
+                     .elements = elements};
+        what.set_name(program.name);
+        begin(session, what);
+    }
+    /// The weights of `root`, which lie at `memory` as the plan places tensors, to those of all workers.
+    status start(Session& session, int root, std::byte* memory, time_point deadline) noexcept {
+        begin(session, {.what = command::kind::start, .root = root});
+        return broadcast(
+            session, root,
+            [&](std::size_t b) {
+                return memory + session.plan().buckets[b].offset * session.plan().element_bytes;
+            },
+            deadline);
+    }
+    /// At its end: tells the servers that no call follows. Its local ranks need not be there.
+    ///
+    /// Blocks: until that is out, at most `longest_arrival`.
+    HERRING_SETUP void leave(Session& session) noexcept {
+        if (session.serves() || !any() || session.local_rank() != 0) return;
+        session.stop_driver();
+        write({.what = command::kind::leave});
+        send_last(session.running().core(), clock::now() + longest_arrival);
+    }
+
+    // ---- of a server ----------------------------------------------------------------------------------------------------
+
+    /// Returns when all workers have said which call is next, or the session has failed.
+    status await(Session& session, time_point deadline) noexcept {
+        operations::command& from = taken(session);
+        from.forget();
+        session.submit(next(number));
+        session.until_true([&] { return from.has_come(); }, deadline);
+        if (failure const* const why = session.failed()) return status(*why);
+        return {};
+    }
+    operations::command& taken(Session& session) noexcept {
+        return session.running().template get<operations::command>();
+    }
+    /// Its part of `start`: the weights of what it combines, to where it updates them.
+    status take_weights(Session& session, int root, time_point deadline) noexcept {
+        return broadcast(
+            session, root, [&](std::size_t b) { return session.weights_of_bucket(b); }, deadline);
+    }
+
+  private:
+    static constexpr std::uint8_t number =
+        Session::template number_of<operations::command>(); // the last in the list
+
+    void begin(Session& session, command const& what) noexcept {
+        if (session.serves() || !any()) return;
+        // Steps wait for their last bucket with elements: without one the last command may be on its way still.
+        if (session.released() < submitted_)
+            session.until(submitted_, deadline_in(session.default_timeout()));
+        write(what);
+        submitted_ = session.submit(next(number));
+    }
+
+    /// Broadcasts what lies at `place_of(b)` of each bucket b, by the plan's own shards: a server gets what it combines in a
+    /// step, and no more.
+    template <class PlaceOf>
+    static status broadcast(Session& session, int root, PlaceOf const& place_of,
+                            time_point deadline) noexcept {
+        plan const& of = session.plan();
+        constexpr std::uint8_t operation = Session::template number_of<operations::broadcast>();
+        std::uint64_t last = session.requested();
+        for (std::size_t b = 0; b < of.buckets.size(); ++b) {
+            bucket const& one = of.buckets[b];
+            if (one.elements == 0) continue;
+            std::uint64_t const label =
+                std::uint64_t{operation} << 56 | static_cast<std::uint64_t>(root + 1) << 33 | b;
+            execution e = execution_of(one, of.shards.data(), {.own = place_of(b)}, no_bucket,
+                                       fingerprint_of(one.elements, label));
+            e.operation = operation;
+            e.root = root;
+            e.name = "start";
+            last = session.submit(e);
+        }
+        return session.finish(last, deadline);
+    }
+
+    std::uint64_t submitted_ = 0; // executions up to the last command
+};
 
 } // namespace HERRING_NAMESPACE::detail
 

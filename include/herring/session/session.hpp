@@ -14,7 +14,6 @@
 #include "herring/engine/node_memory.hpp"
 #include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/broadcast.hpp"
-#include "herring/engine/operations/command.hpp"
 #include "herring/engine/operations/reduce.hpp"
 #include "herring/engine/operations/reduce_scatter.hpp"
 #include "herring/error.hpp"
@@ -25,7 +24,6 @@
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
 #include "herring/policy/reducible.hpp"
-#include "herring/session/commands.hpp"
 #include "herring/session/construction.hpp"
 #include "herring/session/cores.hpp"
 #include "herring/session/transport_needs.hpp"
@@ -140,12 +138,16 @@ requires(in_two_phases<Optimizer>) //
                              operations::return_weights<Element, Optimizer>>;
 };
 
+/// What a session with dedicated servers has beside: the calls that its workers tell them of. Of others nothing; that of these is in
+/// session/commands.hpp, which comes with herring/serve.hpp.
+template <class Session, bool Commands> class command_desk {};
+template <class Session> class command_desk<Session, true>;
+
 /// The same with commands, where the placement has dedicated servers.
 template <class Engine, bool Commands> struct with_commands { using type = Engine; };
 template <class Transport, class IntraNode, class Trace, class... Operations>
 struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true> {
     using type = engine<Transport, IntraNode, Trace, Operations..., operations::command>;
-    static constexpr std::size_t operations = sizeof...(Operations) + 1;
 };
 /// The same with the operation of votes, where the sync policy has them.
 template <class Engine, bool Votes> struct with_votes { using type = Engine; };
@@ -203,12 +205,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
             if constexpr (two_phases) running_->template get<hold_gradients>().use(*updated_);
             running_->template get<returning>().use(*updated_);
         }
-        if constexpr (commands) {
-            commands_.open({this->node().memory() + this->memory_.command_offset, needs.command_bytes},
-                           this->plan_.roles);
-            running_->template traffic_of<operations::command>().place(commands_.memory());
-            if (this->serves()) taken_commands().keep(commands_.memory(), engine_commands::operations);
-        }
+        if constexpr (commands) desk_.open(*this, needs.command_bytes);
         running_->open();
     }
 
@@ -270,45 +267,12 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         return end;
     }
 
-    // ---- with dedicated servers ---------------------------------------------------------------------------------------------
+    // ---- with dedicated servers -----------------------------------------------------------------------------------------
 
     static constexpr bool commands = Pack::placement::facts.dedicated_servers;
+    command_desk<session, commands>& desk() noexcept requires(commands) { return desk_; }
 
-    /// The optimizer's hyper values, which go with every command.
-    void set_values(std::span<std::byte const> values) noexcept requires(commands) {
-        commands_.set_values(values);
-    }
-    /// A worker: tells the servers, if there are any, which call it begins. Nothing is under way.
-    void begin_call(command const& what) noexcept requires(commands) {
-        if (this->serves() || !commands_.any()) return;
-        // Steps wait for their last bucket with elements: without one the last command may be on its way still.
-        if (this->released() < command_) driver_->until(command_, deadline_in(this->default_timeout()));
-        commands_.write(what);
-        command_ = submit(commands_.next(number_of<operations::command>()));
-    }
-    bool is_commanding() const noexcept requires(commands) { return commands_.any(); }
-    /// A server: returns when all workers have said which call is next, or the session has failed.
-    status await_call(time_point deadline) noexcept requires(commands) {
-        taken_commands().forget();
-        submit(commands_.next(number_of<operations::command>()));
-        driver_->until_true([this] { return taken_commands().has_come(); }, deadline);
-        if (failure const* const why = this->failed()) return status(*why);
-        return {};
-    }
-    operations::command& taken_commands() noexcept requires(commands) {
-        return running_->template get<operations::command>();
-    }
-    /// A worker, between calls, at its end: tells the servers that no call follows. Its local ranks need not be there.
-    ///
-    /// Blocks: until that is out, at most `longest_arrival`.
-    HERRING_SETUP void leave() noexcept requires(commands) {
-        if (this->serves() || !commands_.any() || this->local_rank() != 0) return;
-        driver_.reset(); // nobody else polls
-        commands_.write({.what = command::kind::leave});
-        commands_.send_last(running_->core(), clock::now() + longest_arrival);
-    }
-
-    // ---- executions ---------------------------------------------------------------------------------------------------------
+    // ---- executions -----------------------------------------------------------------------------------------------------
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
@@ -323,6 +287,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     void poll() noexcept { driver_->poll(); }
     /// Returns when `count` executions are released, or the session has failed.
     void until(std::uint64_t count, time_point deadline) noexcept { driver_->until(count, deadline); }
+    /// The same when `holds` does.
+    template <class Holds> void until_true(Holds const& holds, time_point deadline) noexcept {
+        driver_->until_true(holds, deadline);
+    }
     /// The same as a status; the end of a call's wait.
     status finish(std::uint64_t count, time_point deadline) noexcept {
         driver_->until(count, deadline);
@@ -336,6 +304,11 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         running_->fail(*why);
         return status(*why);
     }
+
+    /// The engine, between executions.
+    auto& running() noexcept { return *running_; }
+    /// Nobody polls the engine any more.
+    void stop_driver() noexcept { driver_.reset(); }
 
   private:
     using engine_commands = with_commands<
@@ -359,9 +332,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                           .keeps_weights = updates};
     // Of a command, with the hyper values of all groups.
     std::size_t command_bytes() const {
-        if constexpr (!commands) return 0;
         std::size_t values = 0;
-        if constexpr (updates) {
+        if constexpr (commands && updates) {
             values = optimizer_memory_type::values_bytes(this->tensors_, this->ranks_.rank());
             if (values > most_values_bytes)
                 throw error(errc::bad_argument, this->ranks_.rank(), -1, "construction",
@@ -369,7 +341,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                              " bytes, and a command to servers has at most ", most_values_bytes,
                              ": take fewer groups of tensors"});
         }
-        return command::bytes + values;
+        if constexpr (commands) return command_desk<session, true>::bytes + values;
+        return 0;
     }
     static constexpr std::size_t most_values_bytes = 2048; // a command fits the smallest slot
 
@@ -431,12 +404,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     [[no_unique_address]] trace_type trace_{};
     struct nothing {};
-    struct nothing_else {};
     [[no_unique_address]] std::conditional_t<updates, std::uint64_t, nothing> values_digest_{};
     [[no_unique_address]] std::conditional_t<updates, manual_lifetime<optimizer_memory_type>, nothing>
         updated_{};
-    [[no_unique_address]] std::conditional_t<commands, command_post, nothing_else> commands_{};
-    std::uint64_t command_ = 0; // executions up to the last command
+    [[no_unique_address]] command_desk<session, commands> desk_{};
     manual_lifetime<engine_type> running_;
     manual_lifetime<driver_type> driver_;
     manual_lifetime<reducer_entry> registration_; // the first to go: it refers to the engine

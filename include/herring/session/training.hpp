@@ -178,7 +178,7 @@ template <class Optimizer, class Memory> class training {
         if constexpr (has_commands<Session>) {
             for (std::size_t i = 0; i < groups_.size(); ++i) put_group(i, &values_[i * doubles_of_group]);
             values_.back() = loss_scale_;
-            session.set_values(std::as_bytes(std::span(values_)));
+            session.desk().set_values(std::as_bytes(std::span(values_)));
         }
     }
 

@@ -232,22 +232,17 @@ template <class Pack> class training_calls<Pack, true> {
     status spread(char const* operation, int root, std::byte* memory, time_point deadline) {
         using share = collective_program::share;
         auto& of = reducer();
-        std::uint8_t const broadcast = session<Pack>::template number_of<operations::broadcast>();
         if constexpr (session<Pack>::commands)
-            if (of.session_.is_commanding()) {
-                of.session_.begin_call({.what = command::kind::start, .root = root});
-                return broadcast_buckets(
-                    of.session_, broadcast, root,
-                    [&](std::size_t b) { return memory + of.plan().buckets[b].offset * sizeof(element); },
-                    deadline);
-            }
-        return of.parts_->collectives.run(of.session_,
-                                          {.operation = broadcast,
-                                           .name = operation,
-                                           .gives = share::root,
-                                           .takes = share::not_root,
-                                           .root = root},
-                                          memory, memory, of.plan().elements, deadline);
+            if (of.session_.desk().is_commanding())
+                return of.session_.desk().start(of.session_, root, memory, deadline);
+        return of.parts_->collectives.run(
+            of.session_,
+            {.operation = session<Pack>::template number_of<operations::broadcast>(),
+             .name = operation,
+             .gives = share::root,
+             .takes = share::not_root,
+             .root = root},
+            memory, memory, of.plan().elements, deadline);
     }
 
     basic_reducer<Pack>& reducer() noexcept { return static_cast<basic_reducer<Pack>&>(*this); }

@@ -5,7 +5,6 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
-#include "herring/engine/command.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/memory_map.hpp"
@@ -109,7 +108,7 @@ template <class Store, class Sharding> class collective {
     template <class Session>
     status run(Session& session, collective_program const& program, void const* in, void* out,
                std::size_t elements, time_point deadline) {
-        if constexpr (has_commands<Session>) session.begin_call(command_of(program, elements));
+        if constexpr (has_commands<Session>) session.desk().begin_collective(session, program, elements);
         if (elements == 0) return run_empty(session, program, deadline);
         begin(program, in, out, elements);
         return run(session, deadline);
@@ -283,17 +282,6 @@ template <class Store, class Sharding> class collective {
     range owned_by(int rank) const noexcept {
         int const worker = session_.map().worker(rank);
         return worker < 0 ? range{elements_, 0} : owned_range(elements_, worker, workers_);
-    }
-    static command command_of(collective_program const& program, std::size_t elements) noexcept {
-        command what{.what = command::kind::collective,
-                     .operation = program.operation,
-                     .gives = static_cast<std::uint8_t>(program.gives),
-                     .takes = static_cast<std::uint8_t>(program.takes),
-                     .twofold = program.is_twofold(),
-                     .root = program.root,
-                     .elements = elements};
-        what.set_name(program.name);
-        return what;
     }
 
     template <class Session> status run_pieces(Session& session, time_point deadline) {

@@ -78,7 +78,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
     template <class Session>
     void ready(Session& session, std::size_t i, pointer external, stream written_in) noexcept {
         if constexpr (has_commands<Session>)
-            if (!ledger_.under_way()) session.begin_call({});
+            if (!ledger_.under_way()) session.desk().begin_step(session);
         if (mark_ready(i, external, written_in)) bounce_.submit(session, *this);
         if (bounced_ && bounce_.full()) advance(session);
     }

@@ -4,11 +4,14 @@
 
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/placement/colocated.hpp"
+#include "herring/placement/dedicated.hpp"
 #include "herring/sharding/balanced.hpp"
 
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 using namespace herring;
@@ -181,4 +184,53 @@ TEST_CASE("owned: what is gathered takes dissemination by the size of a node's p
     CHECK(divided(2, 1025, false) == route::two_hop);
     CHECK(divided(1, 64, true) == route::one_hop); // parts differ from one receiver to the other
     CHECK(divided(1, 0, false) != route::dissemination);
+}
+
+TEST_CASE("owned: where workers do not serve, each range is cut for the servers in rotation, and belongs to "
+          "its owner") {
+    for (auto const& [ids, letters] :
+         std::vector<std::pair<std::vector<int>, std::string>>{{{0, 1}, "ws"},
+                                                               {{0, 1, 1, 2, 2}, "swwsw"},
+                                                               {{0, 0, 0, 1, 2, 3}, "wwwsss"},
+                                                               {{0, 1, 2, 3, 4, 5, 6}, "wwwwsss"}})
+        for (std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{100},
+                                     std::size_t{5000}, std::size_t{100'003}}) {
+            std::vector<role> roles;
+            for (char const c : letters) roles.push_back(c == 's' ? role::server : role::worker);
+            topology const map(ids, roles);
+            plan const of = make_plan<fusion::per_tensor, sharding::balanced, placement::dedicated>(
+                std::vector<std::size_t>{}, map, 4, 4,
+                {.chunk_bytes = 1024, .window_bytes = 4096, .one_hop_bytes = 64});
+            CHECK_FALSE(of.contributors_serve());
+            std::vector<range> owned;
+            for (int r = 0; r < map.size(); ++r)
+                owned.push_back(map.is_server(r) ? range{elements, 0}
+                                                 : owned_range(elements, map.worker(r), map.workers()));
+            bucket b;
+            std::vector<shard> shards;
+            detail::divide_owned(b, elements, owned, false, of, map, shards);
+            CHECK(b.path == route::two_hop);
+            CHECK(shards.size() <= detail::most_owned_shards(of, map));
+            std::vector<std::size_t> load(static_cast<std::size_t>(map.servers()));
+            std::size_t at = 0;
+            std::uint32_t chunks = 0;
+            for (shard const& s : shards) {
+                CHECK(s.offset == at);
+                at += s.elements;
+                CHECK(s.first_chunk == chunks);
+                chunks += s.chunks;
+                CHECK(s.chunk_elements * 4 <= 1024); // parts come, which lie in slots
+                load[s.server.place()] += s.elements;
+                int owner = 0;
+                while (owned[static_cast<std::size_t>(owner)].elements == 0 ||
+                       s.offset >= owned[static_cast<std::size_t>(owner)].end())
+                    ++owner;
+                CHECK(s.offset + s.elements <= owned[static_cast<std::size_t>(owner)].end());
+                CHECK(s.owner == map.local_rank(owner));
+            }
+            CHECK(at == elements);
+            CHECK(chunks == b.chunks);
+            auto const [least, most] = std::minmax_element(load.begin(), load.end());
+            CHECK(*most - *least <= 256 + 16 * shards.size()); // a chunk, and a line for each cut
+        }
 }

@@ -324,4 +324,8 @@ TEST_CASE("plan: in words") {
     std::string const text = to_string(p); // four buffers for the parts of five nodes
     CHECK(text.find("; 1 by dissemination; staging ") != std::string::npos);
     CHECK(text.find(", and 1280 for all, of which 4 x 320 for dissemination") != std::string::npos);
+    std::size_t const large[] = {3 * 4096};
+    plan const served = make_plan<fusion::per_tensor, sharding::balanced, fixed_roles<1>>(
+        large, topology::uniform(4, 1), 4, 4, {});
+    CHECK(to_string(served).find("servers combine") != std::string::npos);
 }

@@ -68,6 +68,38 @@ TEST_CASE("topology: names and numbers of the same nodes give the same topology"
     CHECK(topology::of_names(names) == topology(std::vector<int>{5, -1, 5, 100, -1}));
 }
 
+TEST_CASE("topology: a server is a node of its own, and workers are numbered without servers") {
+    std::vector<herring::role> roles;
+    for (char const c : std::string("wsswws"))
+        roles.push_back(c == 's' ? herring::role::server : herring::role::worker);
+    std::vector<int> const rates{0, 40, 0, 0, 0, 10};
+    topology const map({8, 8, 8, 8, 3, 3}, roles, rates);
+    CHECK(map.node_of == std::vector<int>{0, 1, 2, 0, 3, 4});
+    CHECK(map.workers() == 3);
+    CHECK(map.servers() == 3);
+    CHECK(map.largest_node() == 2);
+    int const workers[] = {0, -1, -1, 1, 2, -1};
+    for (int r = 0; r < map.size(); ++r) {
+        CHECK(map.worker(r) == workers[r]);
+        CHECK(map.is_server(r) == (workers[r] < 0));
+        CHECK(map.is_server_node(map.node(r)) == map.is_server(r));
+    }
+    CHECK(map.rate(1) == 40);
+    CHECK(map.rate(0) == 0);
+    consistent(map);
+    for (int r = 0; r < map.size(); ++r) CHECK(map.flat().is_server(r) == map.is_server(r));
+    CHECK(map.flat().workers() == 3);
+    CHECK(map.flat().rate(5) == 10);
+    CHECK_FALSE(map == topology({0, 1, 2, 0, 3, 4}));
+    std::vector<std::string> const names{"a", "a", "a", "a", "b", "b"};
+    CHECK(topology::of_names(names, roles, rates) == map);
+    // All workers, said or not, without a rate.
+    CHECK(topology({0, 1, 1}, {herring::role::worker, herring::role::worker, herring::role::worker},
+                   {0, 0, 0}) == topology({0, 1, 1}));
+    CHECK(topology({0, 1, 1}).worker(2) == 2);
+    CHECK(topology({0, 1, 1}).workers() == 3);
+}
+
 TEST_CASE("topology: uniform, flat and uneven ones are consistent at every size") {
     for (int nodes = 1; nodes <= 8; ++nodes) {
         for (int local = 1; local <= 8; ++local) {

@@ -330,18 +330,20 @@ class coordinator final : public control_endpoint<coordinator> {
 
     /// Everyone is here: tells all which rank is on which node and machine, and what it is for.
     HERRING_SETUP void welcome() {
+        roles_ = fixed_array<herring::role>(at(settings_.size));
         fixed_array<std::string> nodes(at(settings_.size)), boots(at(settings_.size));
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             nodes[r] = registration_.hellos()[r].node;
             boots[r] = registration_.hellos()[r].boot;
-            roles_.push_back(registration_.hellos()[r].role);
+            roles_[r] = registration_.hellos()[r].role;
             rates_.push_back(registration_.hellos()[r].rate);
         }
         job_ = random_bits();
-        node_ids_ = topology::of_names({nodes.data(), nodes.size()}, roles_).node_of;
+        node_ids_ = topology::of_names({nodes.data(), nodes.size()}, {roles_.data(), roles_.size()}).node_of;
         machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
-        byte_buffer const body =
-            wire::welcome{job_, settings_.times, node_ids_, machine_ids_, roles_, rates_}.write();
+        wire::welcome told{job_, settings_.times, node_ids_, machine_ids_, rates_, std::move(roles_)};
+        byte_buffer const body = told.write();
+        roles_ = std::move(told.roles);
         stage_ = stage::joined;
         for (connection* const place : connections_.places()) {
             if (place == nullptr) continue;

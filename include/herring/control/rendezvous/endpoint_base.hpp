@@ -112,7 +112,7 @@ class endpoint_base {
     HERRING_SETUP membership joined_membership() const {
         membership world;
         world.rank = settings_.rank;
-        world.map = topology(node_ids_, roles_, rates_);
+        world.map = topology(node_ids_, {roles_.data(), roles_.size()}, rates_);
         world.job = job_;
         world.key = secret_key(world_key_.bytes());
         world.has_secret = secrets_.any();
@@ -325,7 +325,7 @@ class endpoint_base {
     std::uint64_t job_ = 0;
     secret_key world_key_;
     std::vector<int> node_ids_, machine_ids_, rates_; // of a rank
-    std::vector<role> roles_;
+    fixed_array<role> roles_;
     std::string local_address_;
 
     std::atomic<std::uint32_t> probe_{0}; // number of the last probe

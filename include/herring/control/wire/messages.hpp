@@ -5,6 +5,7 @@
 
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/failure/deadlock.hpp"
 #include "herring/control/failure/wait_graph.hpp"
@@ -131,8 +132,8 @@ struct welcome {
     world_times times{};
     std::vector<int> nodes{},
         machines{}; // of a rank: numbers below that of ranks, in order of the first rank that has one
-    std::vector<role> roles{}; // of a rank; a server's node has no other rank
     std::vector<int> rates{};  // of a rank, in Mbit/s; 0: not declared
+    fixed_array<role> roles{}; // of a rank; a server's node has no other rank
 
     HERRING_SETUP byte_buffer write() const {
         byte_buffer out;
@@ -159,8 +160,8 @@ struct welcome {
         }
         nodes.clear();
         machines.clear();
-        roles.assign(ranks, role::worker);
-        rates.assign(ranks, 0);
+        rates.clear();
+        roles = fixed_array<role>(ranks);
         int next_node = 0, next_machine = 0;
         auto const take = [&](std::vector<int>& ids, int& next) {
             auto const id = in.number<std::uint32_t>();
@@ -172,7 +173,9 @@ struct welcome {
         for (std::size_t r = 0; r < ranks; ++r) {
             if (!take(nodes, next_node) || !take(machines, next_machine))
                 return "nodes that no rank 0 counts so";
-            if (!read_role(in, roles[r], rates[r])) return "a role or a rate that no rank has";
+            int rate = 0;
+            if (!read_role(in, roles[r], rate)) return "a role or a rate that no rank has";
+            rates.push_back(rate);
         }
         return in.done() ? nullptr : "a welcome to a world of another size";
     }

@@ -104,12 +104,9 @@ TEST_CASE("wire: a failure names ranks of the world, and its words can be shown"
 
 TEST_CASE(
     "wire: a welcome to the same world comes back; another, and ranks on nodes that nobody counts, do not") {
-    wire::welcome const told{7,
-                             resolve({}),
-                             {0, 0, 1},
-                             {0, 1, 1},
-                             {herring::role::worker, herring::role::worker, herring::role::server},
-                             {0, 0, 25'000}};
+    wire::welcome told{7,         resolve({}),    {0, 0, 1},
+                       {0, 1, 1}, {0, 0, 25'000}, herring::detail::fixed_array<herring::role>(3)};
+    told.roles[2] = herring::role::server;
     byte_buffer const bytes = told.write();
     wire::welcome read;
     REQUIRE(read.read(bytes, 3) == nullptr);
@@ -117,7 +114,7 @@ TEST_CASE(
     CHECK(read.times == told.times);
     CHECK(read.nodes == told.nodes);
     CHECK(read.machines == told.machines);
-    CHECK(read.roles == told.roles);
+    for (std::size_t r = 0; r < 3; ++r) CHECK(read.roles[r] == told.roles[r]);
     CHECK(read.rates == told.rates);
     byte_buffer unknown_role = told.write(), too_fast = told.write();
     unknown_role.data()[unknown_role.size() - 1] = std::byte{2};

@@ -1,0 +1,198 @@
+// herring: tests of serve.hpp: a server returns when all workers have left, and serves one reducer after another.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/serve.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/collectives/broadcast.hpp"
+#include "herring/herring.hpp"
+#include "herring/intra_node/shared_memory.hpp"
+#include "herring/launch.hpp"
+#include "herring/transport/inproc.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+
+using namespace herring;
+using transport::inproc;
+
+namespace {
+
+void require(bool holds, std::string const& what) {
+    if (!holds) throw std::runtime_error(what);
+}
+
+launch_options by(std::string const& ranks) {
+    launch_options options;
+    for (char const c : ranks) {
+        options.nodes.emplace_back(1, c == 's' ? 'a' : c);
+        options.roles.push_back(c == 's' ? role::server : role::worker);
+    }
+    return options;
+}
+template <class Function> int run(std::string const& ranks, Function const& function) {
+    return launch_threads(static_cast<int>(ranks.size()), function, by(ranks));
+}
+
+using served = reducer<float, inproc, placement::dedicated, update::sum>;
+layout const tensors{{"a", 1000}, {"none", 0}, {"b", 3}};
+
+template <class Reducer> void step(Reducer& reduce, world& w) {
+    for (std::size_t i = 0; i < reduce.size(); ++i) {
+        std::span<float> const t = reduce.tensor(i);
+        std::fill(t.begin(), t.end(), static_cast<float>(w.worker() + 1));
+        reduce.ready(i);
+    }
+    reduce.wait();
+    float const due = static_cast<float>(w.workers() * (w.workers() + 1) / 2);
+    for (std::size_t i = 0; i < reduce.size(); ++i)
+        for (float const x : reduce.tensor(i)) require(x == due, "a sum");
+}
+
+} // namespace
+
+TEST_CASE("serve: workers are numbered without servers, and servers are nodes of their own") {
+    CHECK(run("saasb", [](world& w) {
+              require(w.workers() == 3 && w.servers() == 2, "counts");
+              int const workers[] = {-1, 0, 1, -1, 2};
+              require(w.worker() == workers[w.rank()], "worker");
+              require((w.role() == role::server) == (w.worker() < 0), "role");
+              require(w.nodes() == 4, "nodes");
+              require(w.local_size() == (w.worker() == 0 || w.worker() == 1 ? 2 : 1), "ranks of the node");
+          }) == 0);
+}
+
+TEST_CASE("serve: it returns when the last worker has destroyed its reducer, whenever the others did") {
+    std::atomic<int> left{0}, returned{0};
+    CHECK(run("abcss", [&](world& w) {
+              if (w.role() == role::server) {
+                  serve<served>(w, tensors);
+                  require(left.load() == 3, "it returned before the last worker had left");
+                  returned.fetch_add(1);
+                  return;
+              }
+              {
+                  served reduce(w, tensors);
+                  step(reduce, w);
+                  // One after the other: nobody waits for anybody else's leaving.
+                  while (left.load() != w.worker()) std::this_thread::yield();
+                  require(returned.load() == 0, "a server returned too soon");
+                  left.fetch_add(1);
+              }
+          }) == 0);
+    CHECK(returned.load() == 2);
+}
+
+TEST_CASE("serve: the workers of a node leave one by one too") {
+    CHECK(run("aaabbss", [](world& w) {
+              using on_nodes =
+                  reducer<float, inproc, placement::dedicated, intra_node::shared_memory, update::sum>;
+              for (int again = 0; again < 3; ++again) {
+                  if (w.role() == role::server) {
+                      serve<on_nodes>(w, tensors);
+                  } else {
+                      on_nodes reduce(w, tensors);
+                      step(reduce, w);
+                      if (again == 2) require(reduce.all_reduce(1.0f) == 5.0f, "a value's sum");
+                  }
+              }
+          }) == 0);
+}
+
+TEST_CASE("serve: one reducer after another, of other types and layouts, and one that is not used") {
+    CHECK(run("sabs", [](world& w) {
+              using trainer = reducer<double, inproc, placement::optimal, optimizer::adamw, progress::thread>;
+              if (w.role() == role::server) {
+                  serve<served>(w, tensors);
+                  serve<served>(w, layout{});
+                  serve<trainer>(w, tensors);
+                  return;
+              }
+              { served unused(w, tensors); }
+              {
+                  served buffers(w);
+                  std::vector<float> all(70'000, 1.0f);
+                  buffers.all_reduce(all);
+                  require(all[0] == 2 && all[69'999] == 2, "a buffer's sum");
+                  buffers.all_reduce(std::span<float>());
+                  broadcast(buffers, std::span(all).first(0), 1);
+              }
+              trainer train(w, tensors);
+              train.start(
+                  2, [](std::size_t, std::span<double> into) { std::fill(into.begin(), into.end(), 2.0); });
+              for (int turn = 0; turn < 2; ++turn) {
+                  for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+                  train.wait();
+              }
+              require(train.weights(0)[0] == train.weights(0)[999], "weights alike");
+          }) == 0);
+}
+
+TEST_CASE("serve: two reducers at once have a server each, in threads of their own") {
+    CHECK(run("abs", [](world& w) {
+              if (w.role() == role::server) {
+                  // Constructed in one order by all; then each has its thread.
+                  detail::server<detail::serving<served::pack>::type> first(w, layout(tensors)),
+                      second(w, layout{});
+                  std::thread beside([&] { first.run().value(); });
+                  second.run().value();
+                  beside.join();
+                  return;
+              }
+              served first(w, tensors), second(w);
+              for (int turn = 0; turn < 3; ++turn) {
+                  step(first, w);
+                  require(second.all_reduce(1.0f) == 2.0f, "a value's sum");
+              }
+          }) == 0);
+}
+
+TEST_CASE("serve: a step of empty tensors, which has no buckets, and calls behind it") {
+    CHECK(run("abs", [](world& w) {
+              layout const empty{{"none", 0}};
+              if (w.role() == role::server) return serve<served>(w, empty);
+              served reduce(w, empty);
+              for (int turn = 0; turn < 20; ++turn) {
+                  reduce.ready(0);
+                  reduce.wait();
+              }
+              require(reduce.all_reduce(1.0f) == 2.0f, "a value's sum");
+          }) == 0);
+}
+
+TEST_CASE("serve: a server touches the pages of its part alone") {
+    auto const resident = [](std::byte const* from, std::size_t bytes) {
+        std::vector<unsigned char> pages(bytes / 4096);
+        auto* const at = const_cast<std::byte*>(from);
+        REQUIRE(::mincore(at, pages.size() * 4096, pages.data()) == 0);
+        return std::accumulate(pages.begin(), pages.end(), std::size_t{0},
+                               [](std::size_t sum, unsigned char page) { return sum + (page & 1u); });
+    };
+    constexpr std::size_t elements = 16u << 20; // 64 MiB
+    CHECK(run("assss", [&](world& w) {
+              using one_bucket =
+                  reducer<float, inproc, placement::dedicated, fusion::whole_model, update::sum>;
+              layout const large{{"large", elements}};
+              if (w.role() == role::server) {
+                  detail::server<detail::serving<one_bucket::pack>::type> here(w, layout(large));
+                  here.run().value();
+                  std::size_t const touched = resident(here.memory(), elements * sizeof(float));
+                  require(touched >= elements / 4096, "its part");
+                  require(touched <= elements / 4096 + 1024,
+                          "no more than its part, and a huge page at each end");
+                  return;
+              }
+              one_bucket reduce(w, large);
+              reduce.ready(0);
+              reduce.wait();
+          }) == 0);
+}
