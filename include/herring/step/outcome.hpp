@@ -14,7 +14,7 @@ enum class step : std::uint8_t {
     exchanged, ///< every tensor was reduced; with an optimizer, every weight updated
     partial,   ///< some tensors were
     local,     ///< none was: each rank has its own
-    skipped    ///< a gradient was not finite (`nonfinite::skip_step`): weights, state and the number of the step are as before
+    skipped ///< a gradient was not finite (`nonfinite::skip_step`): weights, state and the number of the step are as before
 };
 
 constexpr char const* to_string(step what) noexcept {
