@@ -9,6 +9,8 @@
 #include "herring/policy.hpp"
 #include "herring/transport/tcp_tuning.hpp"
 
+#include <cstdint>
+
 // The numbers of declared_name are those of HRG-P11 in policy/sentences.hpp.
 
 namespace HERRING_NAMESPACE::provider {
@@ -33,12 +35,17 @@ struct moments;
 struct sample_moments;
 } // namespace HERRING_NAMESPACE::update
 
+namespace HERRING_NAMESPACE {
+enum class nonfinite : std::uint8_t;
+} // namespace HERRING_NAMESPACE
 namespace HERRING_NAMESPACE::optimizer {
 struct sgd;
 struct momentum;
 struct nesterov;
 struct adamw;
 struct lamb;
+template <class Inner> struct clipped;
+template <class Inner, nonfinite What> struct on_nonfinite;
 } // namespace HERRING_NAMESPACE::optimizer
 
 namespace HERRING_NAMESPACE::gpu {
@@ -94,6 +101,9 @@ template <> inline constexpr int declared_name<optimizer::momentum> = 11;
 template <> inline constexpr int declared_name<optimizer::nesterov> = 12;
 template <> inline constexpr int declared_name<optimizer::adamw> = 13;
 template <> inline constexpr int declared_name<optimizer::lamb> = 14;
+template <class Inner> inline constexpr int declared_name<optimizer::clipped<Inner>> = 15;
+template <class Inner, nonfinite What>
+inline constexpr int declared_name<optimizer::on_nonfinite<Inner, What>> = 16;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

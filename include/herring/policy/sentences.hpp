@@ -90,6 +90,8 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(12, "optimizer::nesterov", "optimizer/nesterov.hpp");
     HERRING_HEADER(13, "optimizer::adamw", "optimizer/adamw.hpp");
     HERRING_HEADER(14, "optimizer::lamb", "optimizer/lamb.hpp");
+    HERRING_HEADER(15, "optimizer::clipped", "optimizer/clipped.hpp");
+    HERRING_HEADER(16, "optimizer::on_nonfinite", "optimizer/on_nonfinite.hpp");
 #undef HERRING_HEADER
 };
 
