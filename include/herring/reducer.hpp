@@ -228,7 +228,8 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         parts_->steps.advance(session_);
         if (failure const* const why = session_.failed()) throw error(*why);
     }
-    /// Whether `wait()` would return at once; moves what can be moved now, like `poll`.
+    /// Whether `wait()` would return at once or, with an optimizer in two phases, has only the second one left; moves what can be
+    /// moved now, like `poll`.
     ///
     /// Shape:  false as long as a tensor is not ready, and after `wait()`.
     /// Errors: as `wait`.
@@ -280,9 +281,13 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     }
     status end_step(stream read_in, time_point deadline) {
         detail::call const here(calls_, "wait");
-        status ended = parts_->steps.end(session_, read_in, deadline);
-        if constexpr (updates)
-            if (ended.ok()) ended = this->end_training_step(deadline);
+        status ended = [&] {
+            if constexpr (updates)
+                return parts_->steps.end(session_, read_in, deadline,
+                                         [&] { return this->end_training_step(deadline); });
+            else
+                return parts_->steps.end(session_, read_in, deadline);
+        }();
         session_.rethrow_of_handlers();
         return ended;
     }

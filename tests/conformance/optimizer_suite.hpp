@@ -5,7 +5,9 @@
 
 #include "conformance/suite.hpp"
 
+#include "herring/base/lane_math.hpp"
 #include "herring/herring.hpp"
+#include "herring/training.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -25,6 +27,29 @@ inline std::vector<std::vector<std::string>> const shapes_of_optimizers{
     {"a", "a"},      {"a", "b"},           {"a", "b", "c"},      {"a"}};
 /// Sizes that share buckets and lines, take a bucket each, are split, and are empty.
 inline std::vector<std::size_t> const sizes_of_optimizers{3, 65'569, 0, 17, 1, 900, 5121, 131'101, 512, 40};
+
+/// One of the user's: it branches, so it takes no vectors, and what it keeps is no mean.
+struct bounded_signs {
+    using axis = herring::axes::optimizer;
+    static constexpr char const* name = "bounded_signs";
+    static constexpr herring::optimizer_facts facts{.states = 3};
+    struct hyper {
+        double rate = 0.25, most = 1.5;
+    };
+    template <class Number> struct numbers { Number rate, most, turn; };
+    template <class Number> static numbers<Number> prepare(hyper const& values, std::uint64_t step) noexcept {
+        return {static_cast<Number>(values.rate), static_cast<Number>(values.most),
+                static_cast<Number>(step % 3)};
+    }
+    template <class Number>
+    static void step(Number& weight, Number gradient, Number* state, numbers<Number> const& with) noexcept {
+        if (gradient > 0) state[0] = state[0] + 1;
+        if (gradient < state[1]) state[1] = gradient;
+        state[2] = with.turn - state[2];
+        weight = weight - herring::lanes::product(with.rate, state[0] + state[1] + state[2]);
+        if (weight > with.most) weight = with.most;
+    }
+};
 
 /// The same on every rank: the update of all weights of a tensor by plain loops over single weights, from reduced gradients.
 template <class Optimizer, class Element> class own_update {

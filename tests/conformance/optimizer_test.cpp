@@ -7,11 +7,8 @@
 
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
-#include "herring/optimizer/clipped.hpp"
-#include "herring/optimizer/lamb.hpp"
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/nesterov.hpp"
-#include "herring/optimizer/on_nonfinite.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/progress/thread.hpp"
 #include "herring/transport/chaos.hpp"
@@ -33,67 +30,6 @@ using sockets = with_dear_messages<herring::transport::tcp>;
 using rough = herring::transport::chaos<
     threads, herring::transport::chaos_tuning{
                  .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25}>;
-
-/// One of the user's: it branches, so it takes no vectors, and what it keeps is no mean.
-struct bounded_signs {
-    using axis = herring::axes::optimizer;
-    static constexpr char const* name = "bounded_signs";
-    static constexpr herring::optimizer_facts facts{.states = 3};
-    struct hyper {
-        double rate = 0.25, most = 1.5;
-    };
-    template <class Number> struct numbers { Number rate, most, turn; };
-    template <class Number> static numbers<Number> prepare(hyper const& values, std::uint64_t step) noexcept {
-        return {static_cast<Number>(values.rate), static_cast<Number>(values.most),
-                static_cast<Number>(step % 3)};
-    }
-    template <class Number>
-    static void step(Number& weight, Number gradient, Number* state, numbers<Number> const& with) noexcept {
-        if (gradient > 0) state[0] = state[0] + 1;
-        if (gradient < state[1]) state[1] = gradient;
-        state[2] = with.turn - state[2];
-        weight = weight - herring::lanes::product(with.rate, state[0] + state[1] + state[2]);
-        if (weight > with.most) weight = with.most;
-    }
-};
-
-/// One of the user's that asks for norms: layer-wise rates (You et al., 2017), without momentum.
-struct layer_wise {
-    using axis = herring::axes::optimizer;
-    static constexpr char const* name = "layer_wise";
-    static constexpr herring::optimizer_facts facts{.tensor_norms = true};
-    struct hyper {
-        double rate = 0.1, trust = 0.01;
-    };
-    template <class Number> struct numbers { Number rate, trust; };
-    template <class Number> static numbers<Number> prepare(hyper const& values, std::uint64_t) noexcept {
-        return {static_cast<Number>(values.rate), static_cast<Number>(values.trust)};
-    }
-    template <class Number>
-    static Number direction(Number, Number gradient, Number*, numbers<Number> const&) noexcept {
-        return gradient;
-    }
-    template <class Number>
-    static numbers<Number> adapt(numbers<Number> with, herring::tensor_norms const& of) noexcept {
-        if (of.directions > 0) with.rate *= with.trust * static_cast<Number>(of.weights / of.directions);
-        return with;
-    }
-    template <class Number>
-    static void step(Number& weight, Number direction, Number*, numbers<Number> const& with) noexcept {
-        weight = weight - herring::lanes::product(with.rate, direction);
-    }
-};
-
-template <class Inner> using skipping = optimizer::on_nonfinite<Inner, herring::nonfinite::skip_step>;
-
-template <class Transport, class Element, class Optimizer, class... More>
-findings of_16_bits(settings const& how = {}, std::size_t shapes = 8) {
-    return optimizer_suite<
-        herring::reducer<Element, Transport, herring::fusion::whole_model, Optimizer, update::average,
-                         More...>,
-        herring::reducer<float, Transport, herring::fusion::whole_model, update::average, More...>>(how,
-                                                                                                    shapes);
-}
 
 template <class Transport, class Optimizer, class... More>
 findings as_own(settings const& how = {}, std::size_t shapes = 8) {
@@ -123,45 +59,13 @@ TEST_CASE("optimizer: doubles, sums, whole models in one bucket") {
                                herring::reducer<double, threads, shared, update::sum>>({}, few)) == "");
 }
 
-TEST_CASE("optimizer: clipped, in two phases, by every route") {
-    CHECK(text(as_own<threads, optimizer::clipped<optimizer::adamw>, shared>({}, few)) == "");
-    CHECK(text(as_own<threads, optimizer::clipped<bounded_signs>>({}, few)) == "");
-    CHECK(text(as_own<threads, optimizer::clipped<optimizer::sgd>, shared, herring::progress::thread>(
-              {}, 4)) == "");
-}
-
-TEST_CASE("optimizer: what asks for the norms of tensors, by every route") {
-    CHECK(text(as_own<threads, optimizer::lamb, shared>({}, few)) == "");
-    CHECK(text(as_own<threads, layer_wise>({}, few)) == "");
-    CHECK(text(optimizer_suite<
-               herring::reducer<double, threads, optimizer::clipped<optimizer::lamb>, shared, update::sum>,
-               herring::reducer<double, threads, shared, update::sum>>({}, few)) == "");
-}
-
-TEST_CASE("optimizer: steps that are skipped leave all as it was, by every route") {
-    CHECK(text(as_own<threads, skipping<optimizer::adamw>, shared>({}, few)) == "");
-    CHECK(text(as_own<threads, optimizer::clipped<skipping<optimizer::lamb>>>({}, few)) == "");
-}
-
-TEST_CASE("optimizer: gradients of 16 bits, by every route") {
-    using herring::bfloat16;
-    using herring::float16;
-    CHECK(text(of_16_bits<threads, bfloat16, optimizer::adamw, shared>({}, few)) == "");
-    CHECK(text(of_16_bits<threads, bfloat16, optimizer::clipped<optimizer::lamb>>({}, few)) == "");
-    CHECK(text(of_16_bits<threads, float16, skipping<optimizer::momentum>, shared>({}, few)) == "");
-    CHECK(text(of_16_bits<threads, float16, bounded_signs>({}, 4)) == "");
-}
-
 TEST_CASE("optimizer: between processes, over sockets and shared memory") {
     CHECK(text(as_own<sockets, optimizer::adamw, shared>(processes, few)) == "");
     CHECK(text(as_own<sockets, optimizer::sgd>(processes, 2)) == "");
-    CHECK(text(of_16_bits<sockets, herring::bfloat16, optimizer::clipped<skipping<optimizer::lamb>>, shared>(
-              processes, few)) == "");
 }
 
 TEST_CASE("optimizer: messages in any order, refused and late") {
     CHECK(text(as_own<rough, optimizer::adamw, shared>({}, 4)) == "");
-    CHECK(text(as_own<rough, optimizer::clipped<optimizer::lamb>, shared>({}, 4)) == "");
 }
 
 namespace optimizer_conformance {

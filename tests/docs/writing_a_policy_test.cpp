@@ -111,6 +111,34 @@ struct doubled {
 static_assert(herring::checked_policy<doubled>);
 // [end]
 
+// [snippet optimizer_with_norms]
+/// Rates by layer: a step of a tensor is a fraction of its weights' norm.
+struct lars {
+    using axis = herring::axes::optimizer;
+    static constexpr char const* name = "lars";
+    static constexpr herring::optimizer_facts facts{.takes_vectors = true, .tensor_norms = true};
+
+    struct hyper {
+        double rate = 0.001;
+    };
+    template <class Number> static Number prepare(hyper const& h, std::uint64_t /*step*/) noexcept {
+        return static_cast<Number>(h.rate);
+    }
+    template <class Lanes, class Number>
+    static Lanes direction(Lanes /*weight*/, Lanes gradient, Lanes* /*state*/, Number const&) noexcept {
+        return gradient;
+    }
+    template <class Number> static Number adapt(Number rate, herring::tensor_norms const& of) noexcept {
+        return of.directions > 0 ? static_cast<Number>(rate * (of.weights / of.directions)) : rate;
+    }
+    template <class Lanes, class Number>
+    static void step(Lanes& weight, Lanes direction, Lanes* /*state*/, Number const& rate) noexcept {
+        weight = weight - herring::lanes::product(direction, rate);
+    }
+};
+static_assert(herring::checked_policy<lars>);
+// [end]
+
 // [snippet update]
 /// Keeps the contribution that is furthest from zero; of two as far, the lower rank's.
 struct furthest {

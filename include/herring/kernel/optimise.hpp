@@ -46,7 +46,7 @@ template <class Finish, class Number> struct unscaled_by {
         return lanes::product(finish(total), inverse);
     }
 };
-template <class Number> struct multiplied_by {
+template <class Number> struct scaled_by {
     Number factor;
     template <class Lanes> HERRING_ALWAYS_INLINE Lanes operator()(Lanes value) const noexcept {
         return lanes::product(value, factor);
@@ -190,7 +190,7 @@ template <class Optimizer, class Element, class Prepared> struct direction_sink 
     using number = accumulator<Element>;
 
     optimizer_lanes<Optimizer, Element, Prepared> kept;
-    multiplied_by<number> factor;
+    scaled_by<number> factor;
     number* to;
 
     HERRING_ALWAYS_INLINE void put(std::size_t i, block<Element> const& total) const noexcept {
@@ -276,7 +276,7 @@ void optimise(accumulator<Element> const* gradients, optimised<Element> const& o
               accumulator<Element> factor, Prepared const& with) noexcept {
     using number = accumulator<Element>;
     using sink =
-        detail::optimising_sink<Optimizer, Element, detail::multiplied_by<number>, Prepared, /*Looks=*/false>;
+        detail::optimising_sink<Optimizer, Element, detail::scaled_by<number>, Prepared, /*Looks=*/false>;
     source const from{gradients, true};
     detail::pass<update::sum, Element, 1>(&from, 1, count, sink{{of, with}, {factor}, 0, nullptr});
 }

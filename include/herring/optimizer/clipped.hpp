@@ -28,7 +28,7 @@ namespace HERRING_NAMESPACE::optimizer {
 /// Cost:   two phases: weights travel when all gradients have been summed.
 /// Source: Pascanu et al., ICML 2013.
 template <class Inner> struct clipped : Inner {
-    static_assert(!Inner::facts.clips);
+    static_assert(!Inner::facts.clips, "herring::optimizer::clipped: this optimizer clips already");
     static constexpr char const* name = detail::decorated_name<detail::clipped_word, Inner>.data();
     static constexpr optimizer_facts facts = detail::with_clip(Inner::facts);
     struct hyper : Inner::hyper {

@@ -9,6 +9,8 @@
 #include "herring/policy.hpp"
 #include "herring/transport/tcp_tuning.hpp"
 
+#include <cstdint>
+
 // The numbers of declared_name are those of HRG-P11 in policy/sentences.hpp.
 
 namespace HERRING_NAMESPACE::provider {
@@ -38,12 +40,17 @@ struct dedicated;
 struct optimal;
 } // namespace HERRING_NAMESPACE::placement
 
+namespace HERRING_NAMESPACE {
+enum class nonfinite : std::uint8_t;
+} // namespace HERRING_NAMESPACE
 namespace HERRING_NAMESPACE::optimizer {
 struct sgd;
 struct momentum;
 struct nesterov;
 struct adamw;
 struct lamb;
+template <class Inner> struct clipped;
+template <class Inner, nonfinite What> struct on_nonfinite;
 } // namespace HERRING_NAMESPACE::optimizer
 
 namespace HERRING_NAMESPACE::gpu {
@@ -101,6 +108,9 @@ template <> inline constexpr int declared_name<optimizer::adamw> = 13;
 template <> inline constexpr int declared_name<optimizer::lamb> = 14;
 template <> inline constexpr int declared_name<placement::dedicated> = 15;
 template <> inline constexpr int declared_name<placement::optimal> = 16;
+template <class Inner> inline constexpr int declared_name<optimizer::clipped<Inner>> = 17;
+template <class Inner, nonfinite What>
+inline constexpr int declared_name<optimizer::on_nonfinite<Inner, What>> = 18;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

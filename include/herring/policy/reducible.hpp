@@ -172,7 +172,7 @@ template <class Pack> struct reducible {
                   "herring::intra_node::shared_memory, or leave the optimizer out");
     static_assert(
         !reduces || !updated::summed || !updated::numbers || !updated::on_host || updated::included,
-        "[HRG-M21] optimizer: a reducer with an optimizer of your own needs what updates weights; a common "
+        "[HRG-M23] optimizer: a reducer with an optimizer of your own needs what updates weights; a common "
         "slip is to include herring/herring.hpp alone; include <herring/training.hpp> too, before "
         "reducer<...> is named");
     static_assert(

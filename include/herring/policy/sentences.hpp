@@ -92,6 +92,8 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(14, "optimizer::lamb", "optimizer/lamb.hpp");
     HERRING_HEADER(15, "placement::dedicated", "serve.hpp");
     HERRING_HEADER(16, "placement::optimal", "serve.hpp");
+    HERRING_HEADER(17, "optimizer::clipped", "optimizer/clipped.hpp");
+    HERRING_HEADER(18, "optimizer::on_nonfinite", "optimizer/on_nonfinite.hpp");
 #undef HERRING_HEADER
 };
 

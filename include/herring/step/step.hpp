@@ -25,6 +25,11 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// Of a step that is over when its buckets are.
+struct nothing_left {
+    status operator()() const noexcept { return {}; }
+};
+
 /// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it lies, the bounce
 /// buffers when it is submitted.
 ///
@@ -96,8 +101,10 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
                (!bounced_ || !store_.any_lent() || bounce_.done() >= leaving_.pieces());
     }
 
-    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins.
-    template <class Session> status end(Session& session, stream read_in, time_point deadline) {
+    /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins. `rest()`, a status: what is
+    /// left to do when all buckets are back.
+    template <class Session, class Rest = nothing_left>
+    status end(Session& session, stream read_in, time_point deadline, Rest const& rest = {}) {
         if (failure const* const why = session.failed()) return status(*why);
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
@@ -108,6 +115,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
             trace_(trace_event::wait_begin, 0);
         if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, leaving_.pieces(), deadline);
         if (status ended = session.finish(end_, deadline); !ended.ok()) return ended;
+        if (status ended = rest(); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
         ledger_.begin_step();
         if constexpr (traces_details<Trace>)

@@ -52,6 +52,12 @@ std::size_t mark(herring::plan const& of, handled_chunks const& chunks, herring:
             }
         }
     }
+    std::size_t listed = 0;
+    chunks.for_each(of, [&](std::size_t bucket, std::size_t offset, std::size_t elements, std::size_t place) {
+        CHECK(place == chunks.place(of, bucket, offset));
+        listed += elements;
+    });
+    CHECK(listed == combined);
     return combined;
 }
 
