@@ -127,6 +127,7 @@ void hostile_member(fuzz::input& in) {
         }
         case 5:
             (void)p.frontend->try_sleep();
+            p.frontend->rung();
             break;
         default: {
             sink.polled = 0;

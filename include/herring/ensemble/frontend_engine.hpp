@@ -311,6 +311,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
             } else if (key == wait_set::wake_key) {
                 ready.woken();
             } else if (key < links.size() && links[key] != nullptr) {
+                links[key]->rung();
                 any |= poll_link(*links[key], now);
             }
         }

@@ -63,6 +63,8 @@ template <class Tcp, class Shared> class link {
     bool is_held() const noexcept { return held_ != 0; }
 
     int descriptor() const noexcept { return is_shared() ? shared_->descriptor() : tcp_->descriptor(); }
+    /// Its descriptor was found readable.
+    void rung() noexcept { is_shared() ? shared_->rung() : tcp_->rung(); }
     bool wants_write() const noexcept { return is_shared() ? shared_->wants_write() : tcp_->wants_write(); }
     bool try_sleep() noexcept { return is_shared() ? shared_->try_sleep() : tcp_->try_sleep(); }
     void awake() noexcept { is_shared() ? shared_->awake() : tcp_->awake(); }

@@ -28,7 +28,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// What both ends of a lane have: a ring to write, one to read, a bell, a flag each, and why the lane is broken.
 ///
 /// A message into a ring is published first; then the other end's flag is looked at, and the bell is rung where it sleeps. Bells
-/// are taken from the socket only after a sleep, a few at a time. As each bell belongs to one message, an end that rings more
+/// are taken off the socket only where it is known to be readable, a few at a time. As each bell belongs to one message, an end that rings more
 /// often than it publishes breaks the lane.
 class shared_lane {
   public:
@@ -54,10 +54,10 @@ class shared_lane {
 
     /// Calls `take(message)` for what has come, until it breaks the lane. False: broken.
     template <class Take> bool read(Take&& take) noexcept {
-        if (slept_) {
-            sleeper_.awake();
+        sleeper_.awake();
+        if (rung_) {
             heard_ += static_cast<std::uint64_t>(bell_.silence());
-            slept_ = false;
+            rung_ = false;
         }
         // No more than the other end can have under way: one that publishes without end is not read without end.
         for (std::uint64_t left = in_.cells(); left > 0 && !is_broken() && in_.has_message(); --left)
@@ -68,11 +68,10 @@ class shared_lane {
     }
 
     bool try_sleep() noexcept {
-        bool const sleeps =
-            sleeper_.try_sleep([this]() noexcept { return is_broken() || in_.has_message(); });
-        slept_ |= sleeps;
-        return sleeps;
+        return sleeper_.try_sleep([this]() noexcept { return is_broken() || in_.has_message(); });
     }
+    /// The descriptor is readable, or may be: the next `read` takes the bells off it.
+    void rung() noexcept { rung_ = true; }
     void awake() noexcept { sleeper_.awake(); }
 
   private:
@@ -81,7 +80,7 @@ class shared_lane {
     sleeper sleeper_;
     waker waker_;
     doorbell bell_;
-    bool slept_ = false;
+    bool rung_ = false;
     std::uint64_t heard_ = 0;
     char error_[128] = {};
 };
@@ -147,6 +146,8 @@ class shared_lane_frontend {
         return false;
     }
 
+    /// Its descriptor was found readable. Until `poll` has been called after it, it stays so.
+    void rung() noexcept { lane_.rung(); }
     /// Nothing: when the slot gets its next request, members that still read this one can tell.
     void detach(slot_index) noexcept {}
 
@@ -318,7 +319,11 @@ class shared_lane_member {
     bool wants_write() const noexcept { return false; }
     int descriptor() const noexcept { return lane_.descriptor(); }
     /// Before this end waits for `descriptor()`: asks the frontend to ring. False: there is something to poll.
-    bool try_sleep() noexcept { return lane_.try_sleep(); }
+    bool try_sleep() noexcept {
+        if (!lane_.try_sleep()) return false;
+        lane_.rung(); // then: whoever waits for it here tells nobody that it was
+        return true;
+    }
     /// After it: the frontend need not ring. So does `poll`.
     void awake() noexcept { lane_.awake(); }
     /// Why it is broken; empty: it is not.

@@ -157,6 +157,7 @@ class tcp_lane_frontend {
 
     bool wants_write() const noexcept { return lane_.out.queued() != 0; }
     int descriptor() const noexcept { return lane_.descriptor(); }
+    void rung() noexcept {}
     bool try_sleep() noexcept { return true; }
     void awake() noexcept {}
     /// Why it is broken; empty: it is not.

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -24,7 +25,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// One epoll set for the thread that drives, and around it a second one, which an event loop of the program's sleeps on: it is
 /// readable whenever the inner one is, and when there is something to fetch for the program.
 ///
-/// Threads: `wait`, `wake` and `show` from any; the rest under the frontend's lock. A change of the set holds for a `wait` that
+/// Threads: `wait` and `wake` from any; the rest under the frontend's lock. A change of the set holds for a `wait` that
 ///          is under way, too.
 class wait_set {
   public:
@@ -95,8 +96,12 @@ class wait_set {
     void woken() noexcept { lower(wake_.get()); }
 
     /// Makes the outer set readable, until `fetched`.
-    void show() noexcept { raise(shown_.get()); }
-    void fetched() noexcept { lower(shown_.get()); }
+    void show() noexcept {
+        if (!std::exchange(is_shown_, true)) raise(shown_.get());
+    }
+    void fetched() noexcept {
+        if (std::exchange(is_shown_, false)) lower(shown_.get());
+    }
 
   private:
     static bool control(int set, int how, int descriptor, std::uint32_t key, std::uint32_t what) noexcept {
@@ -116,6 +121,7 @@ class wait_set {
 
     detail::descriptor inner_, outer_, timer_, wake_, shown_;
     std::int64_t armed_ = no_time;
+    bool is_shown_ = false;
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -22,11 +22,13 @@ template <int Kind> struct lane {
     void release(ensembles::place_index) { ++*released_; }
     void keep(ensembles::place_index) {}
     int descriptor() const { return Kind; }
+    void rung() { ++rings; }
     bool wants_write() const { return false; }
     bool try_sleep() { return Kind == 2; }
     void awake() {}
     std::string_view error() const { return "broken"; }
     int* released_;
+    static inline int rings = 0;
 };
 using either = ensembles::link<lane<1>, lane<2>>;
 
@@ -44,6 +46,9 @@ TEST_CASE("ensemble link: goes to the lane that was opened") {
     CHECK(!shared.poll(sink));
     CHECK(!tcp.try_sleep());
     CHECK(shared.try_sleep());
+    shared.rung();
+    CHECK(lane<1>::rings == 0);
+    CHECK(lane<2>::rings == 1);
     CHECK(tcp.peer() == 3);
     CHECK(shared.incarnation() == 8);
     CHECK(shared.serial() == 2);

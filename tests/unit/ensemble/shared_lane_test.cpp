@@ -276,7 +276,10 @@ TEST_CASE("shared_lane: the bell is rung only for an end that says that it sleep
     CHECK(p.frontend->try_sleep());
     CHECK(p.send(at_member.all[0]));
     CHECK(readable(p.frontend->descriptor()));
-    CHECK(p.frontend->poll(at_frontend)); // which ends the sleep
+    CHECK(p.frontend->poll(at_frontend));      // which ends the sleep
+    CHECK(readable(p.frontend->descriptor())); // nobody has said that it is
+    p.frontend->rung();
+    CHECK(p.frontend->poll(at_frontend));
     CHECK_FALSE(readable(p.frontend->descriptor()));
     CHECK(p.send(at_member.all[1]));
     CHECK_FALSE(readable(p.frontend->descriptor()));
@@ -292,6 +295,7 @@ TEST_CASE("shared_lane: an end that is gone is found by the other, after all tha
     CHECK(p.send(at_member.all[0]));
     p.member.reset();
     CHECK(readable(p.frontend->descriptor()));
+    p.frontend->rung();
     CHECK_FALSE(p.frontend->poll(at_frontend));
     CHECK(p.frontend->error() == "it has closed its end of the shared memory");
     REQUIRE(at_frontend.all.size() == 1);
@@ -485,6 +489,7 @@ TEST_CASE("shared_lane: a member that is killed while it answers has answered wh
         CHECK(WIFSIGNALED(status));
         answers at_frontend;
         CHECK(readable(p.frontend->descriptor()));
+        p.frontend->rung();
         CHECK_FALSE(p.frontend->poll(at_frontend)); // it is gone
         CHECK(at_frontend.all.size() == (last >= 4 ? 1 : 0));
         for (auto const& each : at_frontend.all) {
@@ -508,6 +513,7 @@ TEST_CASE(
             ++id;
             for (std::uint32_t slot = 0; slot < 4; ++slot) p.ask(slot, id * 4 + slot, 100);
             if (p.frontend->try_sleep()) alive = readable(p.frontend->descriptor(), 60000);
+            p.frontend->rung();
             at_frontend.all.clear();
             alive = p.frontend->poll(at_frontend) && alive;
             for (auto const& each : at_frontend.all) {
@@ -619,6 +625,7 @@ TEST_CASE("shared_lane: one that rings without a message is dropped before long"
         for (int i = 0; i < 5; ++i) h.ring();
         if (!h.p.frontend->try_sleep()) break;
         CHECK(readable(h.p.frontend->descriptor()));
+        h.p.frontend->rung();
         good = h.p.frontend->poll(h.got);
     }
     CHECK(h.p.frontend->error() == "it rings its bell without a message");
