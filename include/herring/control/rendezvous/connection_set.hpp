@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
+#include "herring/control/data_sockets.hpp"
 #include "herring/control/rendezvous/connection.hpp"
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/control/wire/message_log.hpp"
