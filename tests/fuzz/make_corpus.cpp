@@ -7,6 +7,7 @@
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/engine/command.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "row_formats.hpp"
 #include "unit/trace/timelines.hpp"
@@ -95,8 +96,19 @@ void wire_corpus() {
     both("wait", 5, 3, wire::write_wait(std::chrono::milliseconds(1500)));
     both("missing", 6, 3, wire::waiting_for{2, "ranks 2, 3"}.write());
     both("welcome", 7, 2, wire::welcome{7, resolve({}), {0, 0, 1}, {0, 0, 0}}.write());
+    wire::welcome with_server{7,         resolve({}),    {0, 0, 1},
+                              {0, 0, 0}, {0, 0, 25'000}, fixed_array<herring::role>(3)};
+    with_server.roles[2] = herring::role::server;
+    both("welcome-server", 7, 2, with_server.write());
     write("wire", "welcome-far-node",
           joined({7, 2}, wire::welcome{7, resolve({}), {0, 2, 1}, {0, 0, 0}}.write()));
+    command call{.what = command::kind::collective, .operation = 3, .root = 1, .elements = 1000};
+    call.set_name("broadcast");
+    std::byte call_bytes[command::bytes];
+    call.write(call_bytes);
+    byte_buffer command_body;
+    command_body.append(call_bytes);
+    both("command", 12, 3, command_body);
     both("challenge", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true, false}.write());
     both("challenge-seals", 8, 2, wire::challenge{{std::byte{1}}, {std::byte{2}}, true, true}.write());
     both("admit", 9, 2, wire::admit{{std::byte{1}}, {std::byte{2}}}.write());

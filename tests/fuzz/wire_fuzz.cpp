@@ -9,6 +9,7 @@
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/limits.hpp"
 #include "herring/control/wire/messages.hpp"
+#include "herring/engine/command.hpp"
 #include "herring/plan/topology.hpp"
 
 #include <algorithm>
@@ -128,7 +129,24 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         wire::welcome read;
         if (read.read(body, ranks) != nullptr) break;
         require(read.write().size() == body.size(), "a welcome is as long as it was");
-        require(herring::topology(read.nodes).node_of == read.nodes, "nodes are numbered as everybody does");
+        require(herring::topology(read.nodes, {read.roles.data(), read.roles.size()}).node_of == read.nodes,
+                "nodes are numbered as everybody does");
+        break;
+    }
+    case 12: {
+        command read;
+        constexpr std::size_t operations = 6;
+        if (!read.read(body, operations, static_cast<int>(ranks))) break;
+        require(read.operation < operations && read.root >= -1 && read.root < static_cast<int>(ranks) &&
+                    read.elements <= most_elements,
+                "a command is of an operation, a rank and a size that there are");
+        std::byte again[command::bytes];
+        read.write(again);
+        require(std::strlen(read.text().text) < sizeof command::words::text, "its words have an end");
+        command twice;
+        require(twice.read(again, operations, static_cast<int>(ranks)) && twice.elements == read.elements &&
+                    twice.what == read.what,
+                "a command comes back as it was");
         break;
     }
     case 8: {

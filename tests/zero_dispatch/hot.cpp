@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 using flat = herring::reducer<float, herring::transport::inproc, herring::update::average, tracing>;
 using local = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
@@ -97,4 +98,18 @@ int main() {
         hot_trainer_wait(train);
         calls_of_committee<committee>{.moments = hot_local_moments}.run(world);
     });
+    herring::launch_options with_server;
+    with_server.roles = {herring::role::worker, herring::role::worker, herring::role::server};
+    auto const serves = [](herring::world& world) {
+        herring::layout const tensors{{"a", 1000}};
+        if (world.role() == herring::role::server) return herring::serve<served>(world, tensors);
+        served reduce(world, tensors);
+        hot_served_ready(reduce, 0);
+        hot_served_wait(reduce);
+        std::vector<float> all(1000, 1.0f), mine(reduce.owned(1000).elements);
+        std::span<float> const of_all(all), of_mine(mine);
+        hot_served_all_reduce(reduce, &of_all);
+        hot_served_collectives(reduce, &of_all, &of_mine);
+    };
+    herring::launch_threads(3, serves, with_server);
 }

@@ -14,6 +14,7 @@
 #include "herring/control/world_times.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
+#include "herring/plan/topology.hpp"
 #include "herring/role.hpp"
 
 #include <algorithm>
@@ -177,6 +178,8 @@ struct welcome {
             if (!read_role(in, roles[r], rate)) return "a role or a rate that no rank has";
             rates.push_back(rate);
         }
+        if (topology(nodes, {roles.data(), roles.size()}).node_of != nodes)
+            return "a server that shares a node";
         return in.done() ? nullptr : "a welcome to a world of another size";
     }
 };

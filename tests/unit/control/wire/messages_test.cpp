@@ -116,6 +116,12 @@ TEST_CASE(
     CHECK(read.machines == told.machines);
     for (std::size_t r = 0; r < 3; ++r) CHECK(read.roles[r] == told.roles[r]);
     CHECK(read.rates == told.rates);
+    for (std::size_t const shares : {0u, 1u}) { // a server on the node of a worker
+        wire::welcome wrong{7,         resolve({}), {0, 0, 1},
+                            {0, 1, 1}, {0, 0, 0},   herring::detail::fixed_array<herring::role>(3)};
+        wrong.roles[shares] = herring::role::server;
+        CHECK(read.read(wrong.write(), 3) != nullptr);
+    }
     byte_buffer unknown_role = told.write(), too_fast = told.write();
     unknown_role.data()[unknown_role.size() - 1] = std::byte{2};
     too_fast.data()[too_fast.size() - 2] = std::byte{0x7f};
