@@ -52,7 +52,7 @@ struct job {
 
 /// Two epochs of warm-up, then half a cosine.
 double learning_rate(double epoch, double epochs) {
-    return 1e-3 * std::min(1.0, epoch / 2) * 0.5 * (1 + std::cos(std::numbers::pi * epoch / epochs));
+    return 3e-3 * std::min(1.0, epoch / 2) * 0.5 * (1 + std::cos(std::numbers::pi * epoch / epochs));
 }
 
 void train(herring::world& world, job const& what) {
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     try {
-        long const epochs = argc == 4 ? std::strtol(argv[3], nullptr, 10) : 12;
+        long const epochs = argc == 4 ? std::strtol(argv[3], nullptr, 10) : 16;
         job what{training::split(training::load_digits(argv[1])),
                  std::string(argv[2]) + "/parameter_server",
                  static_cast<std::size_t>(std::clamp(epochs, 2l, 1000l)),

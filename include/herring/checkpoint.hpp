@@ -35,6 +35,11 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
         call const here(of.calls_, "save");
         check_started(of, "save");
+        if constexpr (session<Pack>::commands)
+            if (of.session_.desk().is_commanding()) {
+                of.session_.desk().begin_save(of.session_);
+                (void)folder_of_workers(of.session_.ranks(), folder);
+            }
         save_checkpoint(of.session_.ranks(), folder, checkpoint_kind_of<Pack>(of.session_),
                         {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
     }
@@ -43,12 +48,14 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         of.check_at_rest("load");
         auto& session = of.session_;
         world& ranks = session.ranks();
+        if constexpr (detail::session<Pack>::commands)
+            if (session.desk().is_commanding()) {
+                session.desk().begin_load(session);
+                (void)folder_of_workers(ranks, folder);
+            }
         private_memory state;
-        failure const so_far =
-            failure_of(ranks.rank(), "load", [&] { state = session.updated().like_kept(); });
-        loaded_checkpoint loaded = load_checkpoint(
-            ranks, folder, checkpoint_kind_of<Pack>(session), !owned(of).empty(), so_far,
-            whole_tensors(of.plan(), of.parts_->steps), ranges_kept(session, state.data(), false));
+        loaded_checkpoint loaded =
+            load_kept(session, folder, state, whole_tensors(of.plan(), of.parts_->steps));
         of.spread_tensors("load", loaded.keeper);
         of.training_.resume(session, session.node().memory(), state, loaded.values.groups,
                             loaded.values.steps);
@@ -56,7 +63,37 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         return std::move(loaded.user);
     }
 
+    // ---- of a server, told by a command ---------------------------------------------------------------------------------
+
+    template <class Session, class Training>
+    HERRING_SETUP static void save_served(Session& session, Training const& training) {
+        std::string const folder = folder_of_workers(session.ranks(), {});
+        save_checkpoint(session.ranks(), folder, checkpoint_kind_of<Pack>(session),
+                        {training.steps(), training.values_by_group()},
+                        ranges_kept(session, session.updated().kept(), true), {});
+    }
+    template <class Session, class Training>
+    HERRING_SETUP static void load_served(Session& session, Training& training) {
+        std::string const folder = folder_of_workers(session.ranks(), {});
+        private_memory state;
+        loaded_checkpoint const loaded = load_kept(session, folder, state, {});
+        session.desk().take_weights(session, loaded.keeper, deadline_in(never)).value();
+        training.resume(session, nullptr, state, loaded.values.groups, loaded.values.steps);
+        session.ranks().barrier();
+    }
+
   private:
+    // What this rank keeps of a checkpoint, into `state`, and on one worker all weights.
+    template <class Session>
+    HERRING_SETUP static loaded_checkpoint load_kept(Session& session, std::string const& folder,
+                                                     private_memory& state,
+                                                     std::vector<checkpoints::tensor_memory> const& weights) {
+        world& ranks = session.ranks();
+        failure const so_far =
+            failure_of(ranks.rank(), "load", [&] { state = session.updated().like_kept(); });
+        return load_checkpoint(ranks, folder, checkpoint_kind_of<Pack>(session), so_far, weights,
+                               ranges_kept(session, state.data(), false));
+    }
     static void check_started(reducer& of, char const* operation) {
         of.check_at_rest(operation);
         of.check_started(operation);

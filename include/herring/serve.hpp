@@ -98,6 +98,9 @@ template <class Pack> class server {
             return run_collective(next);
         case command::kind::start:
             return run_start(next.root);
+        case command::kind::save:
+        case command::kind::load:
+            return run_checkpoint(next.what);
         case command::kind::leave:
             break;
         }
@@ -151,6 +154,29 @@ template <class Pack> class server {
         } else {
             failure const why = failure::make(errc::protocol, session_.ranks().rank(), root, "serve",
                                               "it starts weights, and the reducer has no optimizer");
+            return session_.fail_with(&why);
+        }
+    }
+
+    // A checkpoint that fails does so on all ranks, which may go on.
+    status run_checkpoint(command::kind what) {
+        using checkpoint = checkpointing<basic_reducer<Pack>>;
+        if constexpr (updates && requires { sizeof(checkpoint); }) {
+            training_.take_values(session_, session_.desk().taken(session_).values());
+            try {
+                if (what == command::kind::save)
+                    checkpoint::save_served(session_, training_);
+                else
+                    checkpoint::load_served(session_, training_);
+            } catch (error const&) {
+                if (failure const* const why = session_.failed()) return status(*why);
+            }
+            return {};
+        } else {
+            failure const why = failure::make(
+                errc::protocol, session_.ranks().rank(), -1, "serve",
+                "the workers save or load a checkpoint, and this server's program does not include "
+                "<herring/checkpoint.hpp>");
             return session_.fail_with(&why);
         }
     }

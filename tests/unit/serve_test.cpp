@@ -8,6 +8,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
+#include "herring/optimizer/adamw.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ template <class Function> int run(std::string const& ranks, Function const& func
 using served = reducer<float, inproc, placement::dedicated, update::sum>;
 layout const tensors{{"a", 1000}, {"none", 0}, {"b", 3}};
 
-template <class Reducer> void step(Reducer& reduce, world& w) {
+template <class Reducer> void run_step(Reducer& reduce, world& w) {
     for (std::size_t i = 0; i < reduce.size(); ++i) {
         std::span<float> const t = reduce.tensor(i);
         std::fill(t.begin(), t.end(), static_cast<float>(w.worker() + 1));
@@ -82,7 +83,7 @@ TEST_CASE("serve: it returns when the last worker has destroyed its reducer, whe
               }
               {
                   served reduce(w, tensors);
-                  step(reduce, w);
+                  run_step(reduce, w);
                   // One after the other: nobody waits for anybody else's leaving.
                   while (left.load() != w.worker()) std::this_thread::yield();
                   require(returned.load() == 0, "a server returned too soon");
@@ -101,7 +102,7 @@ TEST_CASE("serve: the workers of a node leave one by one too") {
                       serve<on_nodes>(w, tensors);
                   } else {
                       on_nodes reduce(w, tensors);
-                      step(reduce, w);
+                      run_step(reduce, w);
                       if (again == 2) require(reduce.all_reduce(1.0f) == 5.0f, "a value's sum");
                   }
               }
@@ -150,7 +151,7 @@ TEST_CASE("serve: two reducers at once have a server each, in threads of their o
               }
               served first(w, tensors), second(w);
               for (int turn = 0; turn < 3; ++turn) {
-                  step(first, w);
+                  run_step(first, w);
                   require(second.all_reduce(1.0f) == 2.0f, "a value's sum");
               }
           }) == 0);

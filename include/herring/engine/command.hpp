@@ -14,13 +14,14 @@ namespace HERRING_NAMESPACE::detail {
 
 /// The call that all workers are in. A server does its part of it, and nothing that no worker asked for.
 ///
-/// Shape: 64 bytes, little-endian; what belongs to the reducer's type follows them (hyper values). A longer argument, as of a
-///        checkpoint, is `argument` bytes of a message of its own after the command.
+/// Shape: 64 bytes, little-endian; what belongs to the reducer's type follows them (hyper values).
 struct command {
     enum class kind : std::uint8_t {
         step = 1,   ///< the buckets of the plan
         collective, ///< a buffer of `elements` elements, outside the plan
         start,      ///< the weights, from `root`, by the buckets of the plan
+        save,       ///< a checkpoint, whose folder follows by the world
+        load,       ///< the same; then as `start`
         leave       ///< the reducer was destroyed between calls
     };
     static constexpr std::size_t bytes = 64;
@@ -34,7 +35,6 @@ struct command {
     std::int32_t root = -1;             ///< rank, if the call has one
     std::uint64_t elements = 0;         ///< of the buffer
     std::uint64_t number = 0;           ///< commands before this one
-    std::uint64_t argument = 0;         ///< bytes that follow as a message; 0: none
     std::array<char, most_name> name{}; ///< of the call, for errors; ends with a zero
 
     HERRING_SEPARABLE void set_name(char const* from) noexcept;

@@ -116,6 +116,12 @@ HERRING_SETUP inline std::vector<saved_tensor> saved_tensors(layout const& of) {
     return all;
 }
 
+HERRING_SETUP inline int lowest_worker(world const& ranks) {
+    int rank = 0;
+    while (ranks.topology().is_server(rank)) ++rank;
+    return rank;
+}
+
 /// Throws what a checkpoint has otherwise than the reducer that is to load it.
 HERRING_SETUP inline void check_fits(folder const& where, manifest const& found,
                                      checkpoint_kind const& kind) {
@@ -148,6 +154,12 @@ HERRING_SETUP inline void check_fits(folder const& where, manifest const& found,
 
 } // namespace checkpoints
 
+HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const& mine) {
+    gather_result const all = ranks.all_gather(std::as_bytes(std::span(mine)));
+    std::span<std::byte const> const text = all[static_cast<std::size_t>(checkpoints::lowest_worker(ranks))];
+    return {reinterpret_cast<char const*>(text.data()), text.size()};
+}
+
 HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
                                        training_values const& values,
                                        std::span<checkpoints::tensor_memory const> owned,
@@ -166,10 +178,10 @@ HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, ch
         return mine;
     });
     generation = wire::reader{prepared[static_cast<std::size_t>(keeper)]}.number<std::uint64_t>();
-    std::vector<std::byte> of_rank_0;
-    if (keeper != 0) {
-        of_rank_0 = all.shared(0, user);
-        user = of_rank_0;
+    std::vector<std::byte> of_lowest;
+    if (int const lowest = lowest_worker(ranks); keeper != lowest) {
+        of_lowest = all.shared(lowest, user);
+        user = of_lowest;
     }
     try {
         given_by_all const written = all.agreed([&] {
@@ -212,13 +224,12 @@ HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, ch
 }
 
 HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,
-                                                    checkpoint_kind const& kind, bool owns,
-                                                    failure const& so_far,
+                                                    checkpoint_kind const& kind, failure const& so_far,
                                                     std::span<checkpoints::tensor_memory const> weights,
                                                     std::span<checkpoints::tensor_memory const> state) {
     using namespace checkpoints;
     collective_call all(ranks, "load", kind);
-    int const keeper = all.keeper(owns);
+    int const keeper = all.keeper(ranks.worker() == 0);
     bool const keeps = ranks.rank() == keeper, reads_state = kind.shape.states > 0 && !state.empty();
     std::optional<folder> where;
     manifest found;

@@ -30,8 +30,7 @@ HERRING_SEPARABLE void command::write(std::span<std::byte, bytes> to) const noex
     put(&to[4], static_cast<std::uint32_t>(root));
     put(&to[8], elements);
     put(&to[16], number);
-    put(&to[24], argument);
-    to[32] = std::byte{twofold};
+    to[24] = std::byte{twofold};
     std::memcpy(&to[40], name.data(), name.size());
 }
 
@@ -45,10 +44,9 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
     root = static_cast<std::int32_t>(in.number<std::uint32_t>());
     elements = in.number<std::uint64_t>();
     number = in.number<std::uint64_t>();
-    argument = in.number<std::uint64_t>();
     auto const flag = in.number<std::uint8_t>();
     bool zero = true;
-    for (int i = 0; i < 7; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
+    for (int i = 0; i < 15; ++i) zero = in.number<std::uint8_t>() == 0 && zero;
     in.bytes(std::as_writable_bytes(std::span(name)));
     if (!in.done() || !zero || flag > 1 || name.back() != '\0') return false;
     wire::make_printable({name.data(), std::strlen(name.data())});
@@ -56,7 +54,7 @@ HERRING_SEPARABLE bool command::read(std::span<std::byte const> from, std::size_
     twofold = flag != 0;
     return kind_of >= static_cast<std::uint8_t>(kind::step) &&
            kind_of <= static_cast<std::uint8_t>(kind::leave) && operation < operations && gives <= 3 &&
-           takes <= 3 && root >= -1 && root < ranks && elements <= most_elements && argument == 0;
+           takes <= 3 && root >= -1 && root < ranks && elements <= most_elements;
 }
 
 HERRING_SEPARABLE command::words command::text() const noexcept {
@@ -77,6 +75,12 @@ HERRING_SEPARABLE command::words command::text() const noexcept {
         break;
     case kind::start:
         put_text("in start from rank %d", static_cast<int>(root));
+        break;
+    case kind::save:
+        put_text("%s", "in save");
+        break;
+    case kind::load:
+        put_text("%s", "in load");
         break;
     case kind::leave:
         put_text("%s", "gone: its reducer was destroyed");

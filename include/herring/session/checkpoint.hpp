@@ -34,8 +34,11 @@ struct training_values {
     std::vector<std::vector<double>> groups; ///< hyper values
 };
 
+/// With servers of their own, collective: the folder that the lowest worker names; `mine`: this rank's, if it is a worker.
+HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const& mine);
+
 /// Collective: `owned` of all ranks are, together, every element of the layout once. The keeper, which is the lowest rank that owns
-/// anything, prepares the folder and publishes; every owner writes a file. `user`: rank 0's are saved.
+/// anything, prepares the folder and publishes; every owner writes a file. `user`: those of the lowest worker are saved.
 ///
 /// Blocks: until the slowest owner has written its file, at most `default_timeout()` and a second for 16 MiB of the checkpoint.
 /// Errors: where a rank fails, all throw its failure, and the checkpoint that was there is in force; but where the disk refuses the
@@ -47,20 +50,19 @@ HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, ch
 
 struct loaded_checkpoint {
     training_values values;
-    std::vector<std::byte> user; ///< as rank 0 gave them to `save`
-    int keeper = 0;              ///< has the weights
+    std::vector<std::byte> user; ///< as they were given to `save`
+    int keeper = 0;              ///< the lowest worker: has the weights
 };
 
 /// Collective: reads the state that this rank needs, on every rank, and all weights on the keeper. Returns once all ranks have what
 /// they need, and every byte of the checkpoint was compared with its checksum.
 ///
-/// Shape:  `weights`, `state`: sorted; of the whole layout, and what the rank keeps. `owns`: as of `save_checkpoint`; `so_far`: how this
-///         rank's preparation went.
+/// Shape:  `weights`, `state`: sorted; of the whole layout, on workers, and what the rank keeps. `so_far`: how this rank's preparation
+///         went.
 /// Blocks: as `save_checkpoint`.
 /// Errors: where a rank fails, all throw its failure. The memory of `weights` and `state` is unspecified then.
 HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,
-                                                    checkpoint_kind const& kind, bool owns,
-                                                    failure const& so_far,
+                                                    checkpoint_kind const& kind, failure const& so_far,
                                                     std::span<checkpoints::tensor_memory const> weights,
                                                     std::span<checkpoints::tensor_memory const> state);
 

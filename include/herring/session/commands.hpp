@@ -135,9 +135,15 @@ template <class Session> class command_desk<Session, true> : command_post {
         what.set_name(program.name);
         begin(session, what);
     }
-    /// The weights of `root`, which lie at `memory` as the plan places tensors, to those of all workers.
-    status start(Session& session, int root, std::byte* memory, time_point deadline) noexcept {
+    void begin_start(Session& session, int root) noexcept {
         begin(session, {.what = command::kind::start, .root = root});
+    }
+    /// All ranks go on to meet in the world's collectives, so the command has come: nothing of the session's is under way afterwards.
+    void begin_save(Session& session) noexcept { begin_alone(session, {.what = command::kind::save}); }
+    void begin_load(Session& session) noexcept { begin_alone(session, {.what = command::kind::load}); }
+    /// The weights of `root`, which lie at `memory` as the plan places tensors, to those of all workers and to the servers that
+    /// update them.
+    status spread_weights(Session& session, int root, std::byte* memory, time_point deadline) noexcept {
         return broadcast(
             session, root,
             [&](std::size_t b) {
@@ -169,7 +175,7 @@ template <class Session> class command_desk<Session, true> : command_post {
     operations::command& taken(Session& session) noexcept {
         return session.running().template get<operations::command>();
     }
-    /// Its part of `start`: the weights of what it combines, to where it updates them.
+    /// Its part of `spread_weights`: the weights of what it combines, to where it updates them.
     status take_weights(Session& session, int root, time_point deadline) noexcept {
         return broadcast(
             session, root, [&](std::size_t b) { return session.weights_of_bucket(b); }, deadline);
@@ -182,10 +188,17 @@ template <class Session> class command_desk<Session, true> : command_post {
     void begin(Session& session, command const& what) noexcept {
         if (session.serves() || !any()) return;
         // Steps wait for their last bucket with elements: without one the last command may be on its way still.
-        if (session.released() < submitted_)
-            session.until(submitted_, deadline_in(session.default_timeout()));
+        await_taken(session);
         write(what);
         submitted_ = session.submit(next(number));
+    }
+    void begin_alone(Session& session, command const& what) noexcept {
+        begin(session, what);
+        await_taken(session);
+    }
+    void await_taken(Session& session) noexcept {
+        if (session.released() < submitted_)
+            session.until(submitted_, deadline_in(session.default_timeout()));
     }
 
     /// Broadcasts what lies at `place_of(b)` of each bucket b, by the plan's own shards: a server gets what it combines in a

@@ -80,6 +80,7 @@ template <class Pack> class training_calls<Pack, true> {
                 announce_and_rethrow(ranks, "start");
             }
         }
+        if constexpr (session<Pack>::commands) of.session_.desk().begin_start(of.session_, root);
         spread_tensors("start", root);
         training_.start(of.session_, memory);
         ranks.barrier(); // the node's copy is there before anyone reads it
@@ -234,7 +235,7 @@ template <class Pack> class training_calls<Pack, true> {
         auto& of = reducer();
         if constexpr (session<Pack>::commands)
             if (of.session_.desk().is_commanding())
-                return of.session_.desk().start(of.session_, root, memory, deadline);
+                return of.session_.desk().spread_weights(of.session_, root, memory, deadline);
         return of.parts_->collectives.run(
             of.session_,
             {.operation = session<Pack>::template number_of<operations::broadcast>(),

@@ -48,7 +48,8 @@ TEST_CASE("command: it comes back as it was") {
     CHECK(read.number == 1u << 20);
     CHECK(std::string(read.name.data()) == "all_gather");
     CHECK(written(read) == written(gather()));
-    for (auto const kind : {command::kind::step, command::kind::start, command::kind::leave})
+    for (auto const kind : {command::kind::step, command::kind::start, command::kind::save,
+                            command::kind::load, command::kind::leave})
         CHECK(read.read(written({.what = kind}), 1, 1));
 }
 
@@ -62,8 +63,8 @@ TEST_CASE("command: what no worker says is refused") {
     struct {
         std::size_t at;
         int value;
-    } const wrong[] = {{0, 0},  {0, 5},  {2, 4},  {3, 4},  {7, 0x80},
-                       {15, 1}, {24, 1}, {32, 2}, {33, 1}, {63, 'x'}};
+    } const wrong[] = {{0, 0},  {0, 7},  {2, 4},  {3, 4},  {7, 0x80}, {15, 1},
+                       {24, 2}, {25, 1}, {32, 1}, {39, 1}, {63, 'x'}};
     for (auto const& one : wrong) {
         CAPTURE(one.at);
         bytes other = sound;
