@@ -13,6 +13,7 @@
 #include "herring/optimizer/adamw.hpp"
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/sgd.hpp"
+#include "herring/serve.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
@@ -38,6 +39,11 @@ using large_chunks = trainer_of<herring::transport::inproc, optimizer::adamw>;
 using sockets = trainer_of<herring::transport::tcp, optimizer::adamw, shared>;
 using stateless = trainer_of<herring::transport::inproc, optimizer::sgd, shared>;
 
+using served =
+    trainer_of<herring::transport::inproc, optimizer::adamw, shared, herring::placement::dedicated>;
+using partly_served = trainer_of<herring::transport::inproc, optimizer::adamw, herring::placement::optimal>;
+
+/// Nodes by rank; a rank of node "server" is one.
 using nodes = std::vector<std::string>;
 /// Every route, and numbers of ranks that divide nothing.
 nodes const shapes[] = {{"a", "a", "a", "a"}, {"a", "b", "c", "d"}, {"a", "b", "b"},
@@ -59,8 +65,10 @@ float gradient(int rank, int ranks, std::size_t i, std::size_t at, int step) {
 }
 float first_weight(std::size_t i, std::size_t at) { return gradient(0, 1, i + 50, at, 77); }
 
-template <class Trainer> void start(Trainer& train) {
-    train.start(0, [](std::size_t i, std::span<float> into) {
+template <class Trainer> void start(Trainer& train, herring::world const& ranks) {
+    int root = 0;
+    while (ranks.topology().worker(root) != 0) ++root;
+    train.start(root, [](std::size_t i, std::span<float> into) {
         for (std::size_t at = 0; at < into.size(); ++at) into[at] = first_weight(i, at);
     });
 }
@@ -68,7 +76,7 @@ template <class Trainer> void run_step(Trainer& train, herring::world& ranks, in
     for (std::size_t i = 0; i < train.size(); ++i) {
         std::span<float> const into = train.tensor(i);
         for (std::size_t at = 0; at < into.size(); ++at)
-            into[at] = gradient(ranks.rank(), ranks.size(), i, at, step);
+            into[at] = gradient(ranks.worker(), ranks.workers(), i, at, step);
         train.ready(i);
     }
     train.wait();
@@ -118,16 +126,27 @@ std::vector<std::byte> user_bytes(std::size_t size) {
     return all;
 }
 
+/// A server serves, and returns true.
+template <class Trainer> bool serves(herring::world& ranks) {
+    if constexpr (Trainer::pack::placement::facts.dedicated_servers)
+        if (ranks.role() == herring::role::server) {
+            herring::serve<Trainer>(ranks, layout::of(sizes_of_optimizers));
+            return true;
+        }
+    return false;
+}
+
 /// Trains two steps, and saves.
 template <class Trainer>
 findings save(std::string const& folder, nodes const& shape, std::size_t user, settings const& how = {}) {
     own_weights<typename Trainer::pack::optimizer>(2); // before there are threads
     own_weights<typename Trainer::pack::optimizer>(4);
     return run_case("save on " + name_of(shape), static_cast<int>(shape.size()), shape, how, [&](auto& on) {
+        if (serves<Trainer>(on.ranks)) return;
         Trainer train(on.ranks, layout::of(sizes_of_optimizers));
-        start(train);
+        start(train, on.ranks);
         run_steps(train, on.ranks, 0, 2);
-        train.save(folder, user_bytes(on.rank() == 0 ? user : user + 1));
+        train.save(folder, user_bytes(on.ranks.worker() == 0 ? user : user + 1));
         on.expect(differs(train, own_weights<typename Trainer::pack::optimizer>(2)) == "",
                   "save changed weights");
     });
@@ -136,15 +155,15 @@ findings save(std::string const& folder, nodes const& shape, std::size_t user, s
 template <class Trainer>
 findings load(std::string const& folder, nodes const& shape, std::size_t user, settings const& how = {}) {
     return run_case("load on " + name_of(shape), static_cast<int>(shape.size()), shape, how, [&](auto& on) {
+        if (serves<Trainer>(on.ranks)) return;
         Trainer train(on.ranks, layout::of(sizes_of_optimizers));
-        on.expect(train.load(folder) == user_bytes(user), "the program's bytes are those of rank 0");
+        on.expect(train.load(folder) == user_bytes(user), "the program's bytes are those of worker 0");
         on.expect(train.hyper().rate == 0.1, "the hyper values are those that were saved");
         using optimizer = typename Trainer::pack::optimizer;
         on.expect(differs(train, own_weights<optimizer>(2)) == "", "weights after load");
         run_steps(train, on.ranks, 2, 4);
         std::string const found = differs(train, own_weights<optimizer>(4));
         on.expect(found == "", found + " two steps after load");
-        on.ranks.barrier();
     });
 }
 
@@ -186,6 +205,35 @@ TEST_CASE("checkpoint: to other routes and chunks, and between processes") {
     CHECK(herring::tests::files_of(folder.path()).size() == 5); // none of the other is left
 }
 
+TEST_CASE("checkpoint: from ranks that serve for themselves to servers of their own, and back") {
+    scratch_folder const folder;
+    REQUIRE(text(save<small_chunks>(folder.path(), {"a", "b", "c", "d"}, 100)) == "");
+    CHECK(text(load<served>(folder.path(), {"a", "b", "c", "d", "server", "server"}, 100)) == "");
+    REQUIRE(text(save<served>(folder.path(), {"server", "a", "a", "server", "b", "server"}, 200)) == "");
+    CHECK(text(load<served>(folder.path(), {"a", "server"}, 200)) == "");
+    CHECK(text(load<small_chunks>(folder.path(), {"a", "b", "b"}, 200)) == "");
+    CHECK(text(load<partly_served>(folder.path(), {"a", "server", "b"}, 200)) == "");
+    REQUIRE(text(save<partly_served>(folder.path(), {"server", "a", "b", "c"}, 300)) == "");
+    CHECK(text(load<served>(folder.path(), {"a", "a", "server", "server"}, 300)) == "");
+}
+
+TEST_CASE(
+    "checkpoint: with servers of their own, one that cannot be had leaves workers and servers as they were") {
+    scratch_folder const folder;
+    CHECK(text(run_case("no checkpoint", 4, {"a", "b", "server", "server"}, {}, [&](auto& on) {
+              if (serves<served>(on.ranks)) return;
+              served train(on.ranks, layout::of(sizes_of_optimizers));
+              start(train, on.ranks);
+              run_steps(train, on.ranks, 0, 2);
+              std::string const absent = thrown([&] { train.load(folder.path()); });
+              on.expect(has(absent, "there is no checkpoint"), "load said: " + absent);
+              std::string const nowhere = thrown([&] { train.save(folder.path() + "/absent"); });
+              on.expect(has(nowhere, "/absent"), "save said: " + nowhere);
+              run_steps(train, on.ranks, 2, 4);
+              on.expect(differs(train, own_weights<optimizer::adamw>(4)) == "", "two steps after that");
+          })) == "");
+}
+
 TEST_CASE("checkpoint: an optimizer without state, and the program's bytes in more than one message") {
     scratch_folder const folder;
     std::size_t const many = (std::size_t{16} << 20) + 77;
@@ -219,7 +267,7 @@ TEST_CASE("checkpoint: rank 0 owns nothing, and its bytes are saved; and nobody 
                     at_the_last train(on.ranks, layout{{"one", elements}});
                     bool const first = shape.size() == 3;
                     if (first) {
-                        start(train);
+                        start(train, on.ranks);
                         run_step(train, on.ranks, 0);
                         on.expect(train.state().empty() == (on.rank() != 2 || elements == 0), "who owns");
                         train.save(folder.path(), user_bytes(on.rank() == 0 ? 33 : 44));
@@ -242,7 +290,7 @@ TEST_CASE("checkpoint: state() has every element once, of weights and of each nu
         CHECK(text(run_case(
                   "state on " + name_of(shape), static_cast<int>(shape.size()), shape, {}, [&](auto& on) {
                       small_chunks train(on.ranks, layout::of(sizes_of_optimizers));
-                      start(train);
+                      start(train, on.ranks);
                       run_step(train, on.ranks, 0);
                       std::vector<herring::detail::checkpoints::tensor_range> mine;
                       for (auto const& one : train.state()) {
@@ -284,7 +332,7 @@ TEST_CASE("checkpoint: calls that come too soon, or in the middle of a step") {
               on.expect(has(thrown([&] { train.ready(0); }), "load"), "ready before start or load");
               on.expect(has(thrown([&] { train.save(folder.path()); }), "bad state"), "save before start");
               on.expect(has(thrown([&] { (void)train.state(); }), "bad state"), "state before start");
-              start(train);
+              start(train, on.ranks);
               train.ready(0);
               on.expect(has(thrown([&] { train.save(folder.path()); }), "a step is under way"),
                         "save in a step");
@@ -322,7 +370,7 @@ template <class With> findings bad_checkpoints(std::string const& folder, With c
     return run_case("bad checkpoints", 3, {"a", "a", "b"}, {}, [&](auto& on) {
         small_chunks train(on.ranks, small_layout), twin(on.ranks, small_layout);
         for (auto* const one : {&train, &twin}) {
-            start(*one);
+            start(*one, on.ranks);
             run_steps(*one, on.ranks, 0, 2);
         }
         auto const attempt = [&](herring::tests::files const& made, std::string const& words) {
@@ -349,7 +397,7 @@ template <class Trainer> herring::tests::files saved(layout const& tensors, node
     scratch_folder const folder;
     CHECK(text(run_case("saved", static_cast<int>(shape.size()), shape, {}, [&](auto& on) {
               Trainer train(on.ranks, tensors);
-              start(train);
+              start(train, on.ranks);
               run_steps(train, on.ranks, 0, steps);
               train.save(folder.path(), user_bytes(90));
           })) == "");
@@ -436,8 +484,8 @@ TEST_CASE(
     scratch_folder const folder, elsewhere;
     CHECK(text(run_case("failed saves", 3, {"a", "b", "b"}, {}, [&](auto& on) {
               small_chunks train(on.ranks, small_layout), twin(on.ranks, small_layout);
-              start(train);
-              start(twin);
+              start(train, on.ranks);
+              start(twin, on.ranks);
               run_steps(train, on.ranks, 0, 1);
               run_steps(twin, on.ranks, 0, 1);
               auto const refused = [&](std::string const& where, std::string const& words) {

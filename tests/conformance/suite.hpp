@@ -213,6 +213,8 @@ findings run_case(std::string const& name, int ranks, std::vector<std::string> n
     if (!how.only.empty() && how.only != name) return found;
     detail::board* const board = detail::board::make();
     launch_options options;
+    for (std::string const& node : nodes)
+        options.roles.push_back(node == "server" ? role::server : role::worker);
     options.nodes = std::move(nodes);
     auto const body = [&](world& w) {
         stage on(w, *board, how.patience);
