@@ -117,30 +117,33 @@ template <class Pack> class server {
         return ended;
     }
 
+    // In place it combines in memory of its own, as large as the buffer; what is bounced, in the slots.
     status run_collective(command const& asked) {
         std::size_t const elements = static_cast<std::size_t>(asked.elements),
                           second = twofold_begin(elements, plan()),
                           bytes = (asked.twofold ? second + elements : elements) * sizeof(element);
-        if (elements > 0 &&
-            session_.memory().path_of_buffer(elements * sizeof(element)) == memory_path::in_place &&
-            bytes > buffer_.bytes().size()) {
-            try {
-                buffer_ = private_memory(bytes, session_.ranks().rank());
-            } catch (error const& why) {
-                return session_.fail_with(&why.why());
+        std::byte* buffer = session_.node().memory(); // is not touched
+        std::byte* second_buffer = buffer;
+        if (session_.memory().path_of_buffer(elements * sizeof(element)) == memory_path::in_place) {
+            if (bytes > buffer_.bytes().size()) {
+                try {
+                    buffer_ = private_memory(bytes, session_.ranks().rank());
+                } catch (error const& why) {
+                    return session_.fail_with(&why.why());
+                }
             }
+            buffer = buffer_.data();
+            if (asked.twofold && elements > 0) second_buffer = buffer + second * sizeof(element);
         }
         name_ = asked.name;
-        std::byte* const buffer = buffer_.data();
-        return parts_->collectives.run(
-            session_,
-            {.operation = asked.operation,
-             .name = name_.data(),
-             .gives = static_cast<collective_program::share>(asked.gives),
-             .takes = static_cast<collective_program::share>(asked.takes),
-             .root = asked.root,
-             .second_out = asked.twofold ? buffer + second * sizeof(element) : nullptr},
-            buffer, buffer, elements, deadline_in(never));
+        return parts_->collectives.run(session_,
+                                       {.operation = asked.operation,
+                                        .name = name_.data(),
+                                        .gives = static_cast<collective_program::share>(asked.gives),
+                                        .takes = static_cast<collective_program::share>(asked.takes),
+                                        .root = asked.root,
+                                        .second_out = asked.twofold ? second_buffer : nullptr},
+                                       buffer, buffer, elements, deadline_in(never));
     }
 
     // Weights land where this server updates them.

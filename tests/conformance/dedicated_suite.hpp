@@ -162,7 +162,8 @@ struct all_calls {
         int turn = 0;
         for (std::size_t const n : {std::size_t{1}, std::size_t{0}, std::size_t{5}, std::size_t{513},
                                     std::size_t{65'569}, std::size_t{5121}, std::size_t{200'003}}) {
-            step(reduce, into, me, ++turn);
+            if (n * sizeof(T) > 1'250'000) continue;
+            if (++turn % 4 == 1) step(reduce, into, me, turn); // every second size
             std::vector<T> const in = filled(n, ++turn);
             std::vector<T> out(n);
             reduce.all_reduce(std::span<T const>(in), std::span<T>(out));

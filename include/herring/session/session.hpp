@@ -94,7 +94,8 @@ template <class Transport, class IntraNode> class session_links : public session
     HERRING_SETUP void connect_links(TransportArguments&&... arguments) {
         std::size_t const shown =
             Store::make_node(node_, ranks_, plan_, memory_, tensors_.size(), memory_type::parts_on_device);
-        make_staging(Store::on_device || IntraNode::facts.joins_ranks ? 0 : shown);
+        std::size_t const filled = serves() ? shown / plan_.roles.servers.size() : shown; // its part
+        make_staging(Store::on_device || IntraNode::facts.joins_ranks ? 0 : filled);
         transport_.emplace(ranks_, transport_needs_of(plan_, peers_, ranks_.default_timeout()),
                            std::forward<TransportArguments>(arguments)...);
         if constexpr (Transport::facts.registers_memory) {
