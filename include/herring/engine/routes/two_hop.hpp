@@ -228,7 +228,7 @@ template <class Core> class two_hop_route {
             shared_.require_peer(shared_.peers[to]);
             if constexpr (Core::is_traced)
                 shared_.trace.stalled(to, shared_.peers[to].rank, pushes.next(), shared_.ledger.at(cursor.at),
-                                  cursor.at);
+                                      cursor.at);
             return false;
         }
         std::uint64_t const number = cursor.at;
