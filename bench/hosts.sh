@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# herring: four hosts and a switch on this machine, made of network namespaces. Needs root.
+# herring: hosts and a switch on this machine, made of network namespaces. Needs root.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   hosts.sh up PREFIX HOSTS      namespaces PREFIX0, PREFIX1, … (10.77.0.1, .2, …) on a bridge in PREFIXsw
-#   hosts.sh shape PREFIX HOSTS   1 Gbit/s both ways on every link: tbf, burst 128 kB; a port of the switch queues at most 256 kB
+#   hosts.sh shape PREFIX HOSTS [RATE]   RATE [1gbit] both ways on every link: tbf, burst 128 kB; a port of the switch queues at most 256 kB
 #   hosts.sh drops PREFIX HOSTS   packets that the switch's ports dropped, one number
 #   hosts.sh down PREFIX HOSTS    ends what still runs in the namespaces and removes them
 #
 # The root namespace is left as it is: every link and address lies in namespaces made here.
 set -euo pipefail
-action=$1 prefix=$2 hosts=$3
+action=$1 prefix=$2 hosts=$3 rate=${4-1gbit}
 switch=${prefix}sw
 
 case $action in
@@ -29,8 +29,8 @@ up)
 shape)
     for ((h = 0; h < hosts; ++h)); do
         # A host waits for its own link (its queue never fills: TCP keeps little there); a switch drops.
-        ip netns exec "$prefix$h" tc qdisc replace dev eth0 root tbf rate 1gbit burst 128kb limit 16mb
-        ip netns exec "$switch" tc qdisc replace dev "port$h" root tbf rate 1gbit burst 128kb limit 256kb
+        ip netns exec "$prefix$h" tc qdisc replace dev eth0 root tbf rate "$rate" burst 128kb limit 16mb
+        ip netns exec "$switch" tc qdisc replace dev "port$h" root tbf rate "$rate" burst 128kb limit 256kb
     done
     ;;
 drops)
