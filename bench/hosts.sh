@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# herring: four hosts and a switch on this machine, made of network namespaces. Needs root.
+# herring: hosts and a switch on this machine, made of network namespaces. Needs root.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   hosts.sh up PREFIX HOSTS      namespaces PREFIX0, PREFIX1, … (10.77.0.1, .2, …) on a bridge in PREFIXsw

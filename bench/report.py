@@ -14,6 +14,8 @@ import sys
 STEAL = 0.03
 GOODPUT = 0.96  # of the rate: a frame of 1514 B, which tbf counts, carries 1448 B of TCP payload (0.956)
 RATE = 1e9 / 8  # bytes a second of a shaped link
+# Suites of n workers + k servers, at half that rate: bytes of the buffer that the busiest host sends, 2n(n−1) ÷ (n² + kn − 2k).
+OPTIMUM = {"servers-4+4": 1, "servers-2+2": 1, "servers-4+2": 1.2}
 KIB, MIB = 1 << 10, 1 << 20
 
 TITLES = {
@@ -23,6 +25,9 @@ TITLES = {
     "1gbit": "Four hosts, 1 Gbit/s links",
     **{f"{place}-{operation}": f"{words}, {where}" for place, where in (("shm", "shared memory, one node"), ("tcp", "TCP on loopback"), ("1gbit", "hosts with 1 Gbit/s links"))
        for operation, words in (("all_reduce", "All-reduce from the caller's memory"), ("reduce_scatter", "Reduce-scatter"), ("all_gather", "All-gather"), ("broadcast", "Broadcast"), ("all_moments", "Mean and deviation"))},
+    "servers-4+4": "4 workers and 4 servers, a host each, 500 Mbit/s links (Open MPI, Gloo and plain Herring: on the 4 workers' hosts alone; 4 machines were added for the servers)",
+    "servers-2+2": "2 workers and 2 servers, a host each, 500 Mbit/s links",
+    "servers-4+2": "4 workers and 2 servers, a host each, 500 Mbit/s links",
     "models": "Gradient tables, shared memory on one node",
     "models-tcp": "Gradient tables, TCP on loopback",
     "models-1gbit": "Gradient tables, four hosts, 1 Gbit/s links",
@@ -113,6 +118,8 @@ def bounds(lines, rows):
         if suite in ("shm", "models"):
             return memory.get((suite, ranks, size))
         wire = wire_share(suite, ranks) * size  # bytes a rank sends
+        if suite in OPTIMUM:
+            return OPTIMUM[suite] * size / (RATE / 2 * GOODPUT) * 1e6 if size >= MIB else None
         if "1gbit" in suite:
             return wire / (RATE * GOODPUT) * 1e6 if size >= MIB else None  # below, the burst of 128 kB counts
         link = links.get(suite.replace("models-", ""))
@@ -132,6 +139,10 @@ def target(row):
         return ("tcp", 1)
     if suite.endswith(("-reduce_scatter", "-all_gather")):
         return ("row", 1)
+    if suite in OPTIMUM:
+        if "dedicated" not in row["what"] and "optimal" not in row["what"] or size != 16 * MIB:
+            return None
+        return {"servers-4+4": ("ratio", 1.45), "servers-2+2": ("bound", 1 / 1.03), "servers-4+2": ("bound", 1 / 1.05)}[suite]
     if suite == "shm-broadcast":
         return ("mpi row", 2) if ranks == 4 and size == 16 * MIB else None
     if suite == "shm":
