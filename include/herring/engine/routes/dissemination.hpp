@@ -142,7 +142,8 @@ template <class Core> class dissemination_route {
             }
             part_made_ = false;
             std::span<std::byte const> const part = shared_.part(e, c, shared_.who.node, buffer(begun_));
-            if (part.data() != buffer(begun_)) std::memcpy(buffer(begun_), part.data(), part.size());
+            if (!part.empty() && part.data() != buffer(begun_))
+                std::memcpy(buffer(begun_), part.data(), part.size());
             at(begun_) = flight{beginning_.at, part.size(), 0, 0};
             ++begun_;
             ++progress;
