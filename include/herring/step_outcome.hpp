@@ -14,7 +14,7 @@ enum class step : std::uint8_t {
     exchanged, ///< all of the model is, or was, exchanged; with an optimizer, every weight is updated
     partial,   ///< some buckets of it
     local,     ///< none of it: each rank goes on by itself, or each node
-    skipped    ///< a gradient was not finite (`nonfinite::skip_step`): weights, state and the number of the step are as before
+    skipped ///< a gradient was not finite (`nonfinite::skip_step`): weights, state and the number of the step are as before
 };
 
 constexpr char const* to_string(step outcome) noexcept {

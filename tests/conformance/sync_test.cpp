@@ -6,8 +6,8 @@
 #include "doctest/doctest.h"
 
 #include "herring/intra_node/shared_memory.hpp"
-#include "herring/progress/thread.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/progress/thread.hpp"
 #include "herring/transport/chaos.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
