@@ -173,7 +173,7 @@ template <class Pack> class training_calls<Pack, true> {
     template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }
-    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of rank 0, in an existing folder
+    /// Saves weights, state, hyper values, the number of steps and bytes of the program's, those of the lowest worker, in an existing folder
     /// that all ranks see (docs/checkpoints.md). Collective, between steps. Whenever processes or machines stop, the checkpoint
     /// that was there is whole, or the new one is.
     ///
