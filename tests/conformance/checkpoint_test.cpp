@@ -234,6 +234,61 @@ TEST_CASE(
           })) == "");
 }
 
+TEST_CASE(
+    "checkpoint: elements of 16 bits go on from what was not rounded, and groups with values of their own") {
+    using rounded = herring::reducer<herring::bfloat16, herring::transport::inproc, optimizer::adamw, shared,
+                                     herring::update::average>;
+    layout const tensors{{"a", 5000, 1}, {"b", 70'000, 0}, {"c", 17, 2}};
+    auto const run = [](rounded& train, herring::world const& ranks, int from, int till) {
+        for (int step = from; step < till; ++step) {
+            for (std::size_t i = 0; i < train.size(); ++i) {
+                auto const into = train.tensor(i);
+                for (std::size_t at = 0; at < into.size(); ++at)
+                    into[at] = herring::bfloat16(gradient(ranks.rank(), ranks.size(), i, at, step));
+                train.ready(i);
+            }
+            train.wait();
+        }
+    };
+    auto const begin = [](rounded& train) {
+        train.start(0, [](std::size_t i, std::span<herring::bfloat16> into) {
+            for (std::size_t at = 0; at < into.size(); ++at)
+                into[at] = herring::bfloat16(first_weight(i, at));
+        });
+        train.set(1, {.rate = 0.02});
+        train.freeze(2);
+    };
+    scratch_folder const folder;
+    CHECK(text(run_case("16 bits", 3, {"a", "b", "b"}, {}, [&](auto& on) {
+              rounded whole(on.ranks, tensors);
+              begin(whole);
+              run(whole, on.ranks, 0, 4);
+              {
+                  rounded first(on.ranks, tensors);
+                  begin(first);
+                  run(first, on.ranks, 0, 2);
+                  first.save(folder.path());
+              }
+              rounded second(on.ranks, tensors);
+              (void)second.load(folder.path());
+              on.expect(second.hyper(1).rate == 0.02 && second.hyper(0).rate == 0.001 && second.frozen(2) &&
+                            !second.frozen(1),
+                        "values of groups");
+              run(second, on.ranks, 2, 4);
+              for (std::size_t i = 0; i < tensors.size(); ++i)
+                  on.expect(
+                      std::ranges::equal(std::as_bytes(whole.weights(i)), std::as_bytes(second.weights(i))),
+                      "tensor " + std::to_string(i) + " has other weights");
+              for (auto const& one : second.state())
+                  on.expect(one.array <= 2 && one.span.size() <= tensors[one.tensor].elements, "state");
+          })) == "");
+    CHECK(text(run_case("other groups", 1, {"a"}, {}, [&](auto& on) {
+              rounded train(on.ranks, {{"a", 5000, 1}, {"b", 70'000, 0}, {"c", 17, 0}});
+              std::string const other = thrown([&] { train.load(folder.path()); });
+              on.expect(has(other, "3 groups"), "load said: " + other);
+          })) == "");
+}
+
 TEST_CASE("checkpoint: an optimizer without state, and the program's bytes in more than one message") {
     scratch_folder const folder;
     std::size_t const many = (std::size_t{16} << 20) + 77;
