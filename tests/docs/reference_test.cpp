@@ -9,6 +9,7 @@
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
 #include <herring/launch.hpp>
+#include <herring/optimizer/adamw.hpp>
 #include <herring/transport/tcp.hpp>
 
 #include <algorithm>

@@ -93,7 +93,10 @@ template <class Reducer> void crossed(bool by_join, std::vector<std::string> con
               std::vector<float> y(1000, 1);
               told([&] {
                   if (w.rank() == 0) a.ready(0);
-                  w.rank() == 0 ? a.wait() : b.all_reduce(y);
+                  if (w.rank() == 0)
+                      a.wait();
+                  else
+                      b.all_reduce(y);
               });
           }) == 0);
     // A barrier, and a construction.

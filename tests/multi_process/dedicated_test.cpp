@@ -8,6 +8,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join.hpp"
+#include "herring/optimizer/adamw.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <algorithm>

@@ -72,7 +72,7 @@ template <class Reducer> void begin(Reducer& reduce) {
         reduce.ready(i);
     }
 }
-template <class Reducer> void step(Reducer& reduce, world& ranks) {
+template <class Reducer> void run_step(Reducer& reduce, world& ranks) {
     begin(reduce);
     reduce.wait();
     for (std::size_t i = 0; i < reduce.size(); ++i)
@@ -92,14 +92,14 @@ template <class Reducer> void moves(launch_options const& options) {
               [](world& ranks) {
                   auto first = std::make_unique<world>(std::move(ranks));
                   Reducer reduce(*first, tensors);
-                  step(reduce, *first);
+                  run_step(reduce, *first);
                   holder second(std::move(*first));
                   first.reset();
-                  for (int n = 0; n < 3; ++n) step(reduce, second.ranks);
+                  for (int n = 0; n < 3; ++n) run_step(reduce, second.ranks);
                   world third;
                   third = std::move(second.ranks);
                   second.ranks = world();
-                  step(reduce, third);
+                  run_step(reduce, third);
                   third.barrier();
               },
               options) == 0);
@@ -151,7 +151,7 @@ template <class Reducer> void outlives(launch_options const& options) {
               [](world& ranks) {
                   std::optional<world> own(std::move(ranks));
                   Reducer reduce(*own, tensors);
-                  step(reduce, *own);
+                  run_step(reduce, *own);
                   own.reset();
                   std::vector<float> some(10);
                   require_error(errc::bad_state, "its world has ended", [&] { reduce.ready(0); });
@@ -171,7 +171,7 @@ template <class Reducer> void outlives(launch_options const& options) {
               [](world& ranks) {
                   std::optional<world> own(std::move(ranks));
                   Reducer reduce(*own, tensors);
-                  step(reduce, *own);
+                  run_step(reduce, *own);
                   own->barrier(); // or a rank might be told in the step before
                   reduce.ready(0);
                   if (own->rank() == 1) {
@@ -199,7 +199,7 @@ template <class Reducer> void outlives(launch_options const& options) {
               2,
               [](world& ranks) {
                   Reducer reduce(ranks, tensors);
-                  step(reduce, ranks);
+                  run_step(reduce, ranks);
                   ranks = world();
                   require_error(errc::bad_state, "its world has ended", [&] { begin(reduce); });
               },
@@ -225,7 +225,7 @@ TEST_CASE("lifetime: a reducer that outlives its world, over the control connect
             options.address = "127.0.0.1:" + std::to_string(port);
             std::optional<world> own(join(options));
             auto const reduce = std::make_unique<by_tcp>(*own, tensors);
-            step(*reduce, *own);
+            run_step(*reduce, *own);
             own.reset();
             require_error(errc::bad_state, "its world has ended", [&] { reduce->wait(); });
             ++good;
@@ -250,7 +250,7 @@ template <class Reducer> void called_by_two_threads(launch_options const& option
                   for (int n = 0; n < 3; ++n) {
                       if (ranks.rank() == 1) {
                           std::this_thread::sleep_for(300ms); // the other one waits meanwhile
-                          step(reduce, ranks);
+                          run_step(reduce, ranks);
                           continue;
                       }
                       begin(reduce);
@@ -299,7 +299,7 @@ template <class Reducer> void handled(does what) {
                   for (int n = 0; n < 3; ++n) {
                       if (ranks.rank() == 1) {
                           std::this_thread::sleep_for(300ms);
-                          step(reduce, ranks);
+                          run_step(reduce, ranks);
                           continue;
                       }
                       begin(reduce);

@@ -34,7 +34,7 @@ struct bare : detail::session_base {
         plan_ = make_plan<fusion::per_tensor, sharding::balanced>(elements, topology_, 4, 4,
                                                                   {.chunk_bytes = 4096});
     }
-    void settle() { session_base::settle("float", {}, {}, no_local_bytes); }
+    void settle() { session_base::settle("float", {}, {}, no_local_bytes, false); }
     std::vector<int> const& peers() const { return peers_; }
     std::size_t staging() {
         make_staging(0);
