@@ -124,7 +124,7 @@ TEST_CASE("file_reader: parts of a model, cut in one way and read in another") {
     std::vector<std::uint32_t> weights(40'003), state(80'006), read_weights(40'003), read_state(80'006);
     std::iota(weights.begin(), weights.end(), 1u);
     std::iota(state.begin(), state.end(), 1'000'000u);
-    checkpoints::state_shape const shape{4, 2, 40'003 * 4};
+    checkpoints::state_shape const shape{4, 4, 2, 40'003 * 4};
     auto const piece = [&](std::size_t tensor, std::size_t offset, std::size_t elements, auto& of_weights,
                            auto& of_state) {
         std::size_t const at = tensor * 40'000 + offset;
