@@ -161,10 +161,17 @@ template <class Pack> class server {
         }
     }
 
+    // Whether weights are updated here, and the program includes what a checkpoint needs.
+    static constexpr bool has_checkpoints() noexcept {
+        if constexpr (updates) return requires {
+                sizeof(checkpointing<basic_reducer<Pack>>);
+            };
+        return false;
+    }
     // A checkpoint that fails does so on all ranks, which may go on.
     status run_checkpoint(command::kind what) {
-        using checkpoint = checkpointing<basic_reducer<Pack>>;
-        if constexpr (updates && requires { sizeof(checkpoint); }) {
+        if constexpr (has_checkpoints()) {
+            using checkpoint = checkpointing<basic_reducer<Pack>>;
             training_.take_values(session_, session_.desk().taken(session_).values());
             try {
                 if (what == command::kind::save)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/trace/perfetto.hpp"
 
-#include "timelines.hpp"
+#include "unit/trace/timelines.hpp"
 
 #include "doctest/doctest.h"
 
