@@ -53,7 +53,8 @@ template <class Sync> struct detail::lazy_reducer_header {};
 /// Result:   of a bucket that is due, the same bits on every rank, as of a reduction. Before the first exchange replicas are
 ///           what the program makes them: `start` makes them one.
 /// Memory:   weights lie where other reducers have their tensors; gradients in private memory.
-/// Threads, Lifetime: as `basic_reducer`, of which the collectives, too, are this one's.
+/// Threads:  as `basic_reducer`, of which the collectives, too, are this one's.
+/// Lifetime: as `basic_reducer`.
 /// Errors:   as `basic_reducer`; a call out of turn is `bad_state`, and leaves the step as it was. Where `due` of a policy differs
 ///           between ranks: `mismatch`, with the next exchange or vote.
 template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {

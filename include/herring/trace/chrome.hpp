@@ -115,7 +115,8 @@ HERRING_SETUP inline bool write_chrome(std::string const& path, std::span<timeli
 }
 /// Gathers the timelines of all ranks, and writes them on rank 0. Collective: `write_chrome(path, reduce.trace())`.
 ///
-/// Cost, Blocks: as `gather_timelines`.
+/// Cost:   as `gather_timelines`.
+/// Blocks: as `gather_timelines`.
 /// Errors: as `gather_timelines`; false on rank 0, and a line on stderr, where it cannot be written.
 HERRING_SETUP inline bool write_chrome(std::string const& path, detail::timeline_rings& of) {
     return detail::write_gathered(path, of, "write_chrome", [](std::span<timeline_data const> all) {

@@ -164,7 +164,8 @@ HERRING_SETUP inline bool write_perfetto(std::string const& path, std::span<time
 }
 /// Gathers the timelines of all ranks, and writes them on rank 0. Collective: `write_perfetto(path, reduce.trace())`.
 ///
-/// Cost, Blocks: as `gather_timelines`.
+/// Cost:   as `gather_timelines`.
+/// Blocks: as `gather_timelines`.
 /// Errors: as `gather_timelines`; false on rank 0, and a line on stderr, where it cannot be written.
 HERRING_SETUP inline bool write_perfetto(std::string const& path, detail::timeline_rings& of) {
     return detail::write_gathered(path, of, "write_perfetto", [](std::span<timeline_data const> all) {
