@@ -138,7 +138,7 @@ template <class Optimizer, class Memory> class training {
         plan const& of = session.plan();
         for (std::size_t b = 0; b < of.buckets.size(); ++b) {
             bucket const& one = of.buckets[b];
-            if (one.path == route::mailbox || session.local_rank() == 0)
+            if (one.elements > 0 && (one.path == route::mailbox || session.local_rank() == 0))
                 std::memcpy(session.weights_of_bucket(b), from + one.offset * of.element_bytes,
                             one.elements * of.element_bytes);
         }
