@@ -1,6 +1,7 @@
 // herring: reductions over a difficult transport give the same bits, and end in a named error when it breaks.
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/seeds.hpp"
+#include "conformance/small_transports.hpp"
 #include "conformance/suite.hpp"
 
 #include "doctest/doctest.h"
@@ -8,9 +9,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
-#include "herring/transport/chaos.hpp"
 #include "herring/transport/checked.hpp"
-#include "herring/transport/tcp.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,8 +24,12 @@
 
 using namespace herring;
 using conformance::dice;
+using conformance::fierce;
 using conformance::replay;
+using conformance::rough;
 using conformance::seeds;
+using conformance::small_inproc;
+using conformance::small_tcp;
 using conformance::times;
 using std::chrono::milliseconds;
 using transport::chaos;
@@ -35,27 +38,6 @@ using transport::chaos_tuning;
 
 namespace {
 
-// Small sizes, so that small tensors take every route, in many chunks.
-struct small_inproc : transport::inproc {
-    using inproc::inproc;
-    static constexpr char const* name = "small_inproc";
-    static constexpr transport_facts facts{.keeps_order = true,
-                                           .abandons = true,
-                                           .envelope_bytes = inproc::facts.envelope_bytes,
-                                           .tuning = {.chunk_bytes = 4096,
-                                                      .window_bytes = 12288,
-                                                      .one_hop_bytes = 2048,
-                                                      .one_hop_bytes_two_nodes = 9000}};
-};
-using small_tcp = transport::basic_tcp<transport::tcp_tuning{.chunk_bytes = 4096,
-                                                             .window_bytes = 12288,
-                                                             .loopback_chunk_bytes = 4096,
-                                                             .loopback_window_bytes = 12288,
-                                                             .one_hop_bytes = 2048,
-                                                             .one_hop_bytes_two_nodes = 9000}>;
-inline constexpr chaos_tuning fierce{
-    .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25};
-using rough = chaos<small_inproc, fierce>;
 // The same, and every twentieth message comes twice.
 inline constexpr chaos_tuning repeating{.not_now_per_1000 = 250,
                                         .delay_per_1000 = 500,

@@ -3,6 +3,7 @@
 #ifndef HERRING_TESTS_CONFORMANCE_COLLECTIVES_SUITE_HPP
 #define HERRING_TESTS_CONFORMANCE_COLLECTIVES_SUITE_HPP
 
+#include "conformance/small_chunks.hpp"
 #include "conformance/suite.hpp"
 
 #include "herring/collectives/all_gather.hpp"
@@ -63,9 +64,6 @@ namespace herring::conformance {
 /// pieces whose last one is tiny (of 3 ranks on a node, and of any), and so many that slots are used again.
 inline std::vector<std::size_t> const sizes_of_collectives{
     0, 1, 2, 3, 5, 17, 511, 512, 513, 1024, 1025, 2049, 5121, 65'523, 65'569, 8'191, 131'101, 300'007};
-/// Thresholds so low that small buffers take every route, in many chunks.
-inline constexpr exchange_tuning small_chunks{
-    .chunk_bytes = 4096, .window_bytes = 12'288, .one_hop_bytes = 2048, .one_hop_bytes_two_nodes = 9000};
 
 /// Ranks by their nodes; uneven ones, and such whose ranges alternate.
 inline std::vector<std::vector<std::string>> const shapes_of_collectives{

@@ -1,14 +1,12 @@
 // herring: reduce_scatter, all_gather and broadcast over every transport, shape, type and size; calls that differ are told.
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/collectives_suite.hpp"
+#include "conformance/small_transports.hpp"
 
 #include "doctest/doctest.h"
 
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/progress/thread.hpp"
-#include "herring/transport/chaos.hpp"
-#include "herring/transport/inproc.hpp"
-#include "herring/transport/tcp.hpp"
 #include "herring/update/average.hpp"
 #include "herring/update/max.hpp"
 #include "herring/update/sum.hpp"
@@ -24,25 +22,6 @@ using shared = herring::intra_node::shared_memory;
 
 namespace {
 
-struct small_inproc : transport::inproc {
-    using inproc::inproc;
-    static constexpr char const* name = "small_inproc";
-    static constexpr herring::transport_facts facts{.keeps_order = true,
-                                                    .abandons = true,
-                                                    .envelope_bytes = inproc::facts.envelope_bytes,
-                                                    .tuning = small_chunks};
-};
-using small_tcp = transport::basic_tcp<transport::tcp_tuning{
-    .chunk_bytes = small_chunks.chunk_bytes,
-    .window_bytes = small_chunks.window_bytes,
-    .loopback_chunk_bytes = small_chunks.chunk_bytes,
-    .loopback_window_bytes = small_chunks.window_bytes,
-    .one_hop_bytes = small_chunks.one_hop_bytes,
-    .one_hop_bytes_two_nodes = small_chunks.one_hop_bytes_two_nodes}>;
-using rough = transport::chaos<small_inproc, transport::chaos_tuning{.not_now_per_1000 = 250,
-                                                                     .delay_per_1000 = 500,
-                                                                     .hold_back_per_1000 = 400,
-                                                                     .longest = 25}>;
 settings const processes{.start = ranks_as::processes};
 constexpr std::size_t most_shapes = SANITIZED ? 4 : 8;
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules_suite.hpp"
 
+#include "conformance/small_transports.hpp"
+
 #include "herring/launch.hpp"
-#include "herring/transport/inproc.hpp"
 
 #include "doctest/doctest.h"
 #include "sanitizers.hpp"
@@ -11,21 +12,9 @@
 #include <span>
 
 using namespace rules;
+using herring::conformance::small_inproc;
 
 namespace {
-
-// Small sizes, so that small tensors take every route, in many chunks.
-struct small_inproc : transport::inproc {
-    using inproc::inproc;
-    static constexpr char const* name = "small_inproc";
-    static constexpr transport_facts facts{.keeps_order = true,
-                                           .abandons = true,
-                                           .envelope_bytes = inproc::facts.envelope_bytes,
-                                           .tuning = {.chunk_bytes = 4096,
-                                                      .window_bytes = 12288,
-                                                      .one_hop_bytes = 2048,
-                                                      .one_hop_bytes_two_nodes = 9000}};
-};
 
 // Under a sanitizer those that reach every route: what it looks for does not depend on who is on which node.
 constexpr std::size_t shapes_of_nodes = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 3 : 8;
