@@ -91,6 +91,12 @@ template <class Pack> class server {
 
   private:
     status run(command const& next) {
+        if (!session_.desk().is_given(next, session_.ranks().topology())) {
+            failure const why = failure::make(
+                errc::protocol, session_.ranks().rank(), -1, "serve",
+                "the workers give a command that none gives; see that every rank runs the same build");
+            return session_.fail_with(&why);
+        }
         switch (next.what) {
         case command::kind::step:
             return run_step();

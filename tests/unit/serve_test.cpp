@@ -72,6 +72,57 @@ TEST_CASE("serve: workers are numbered without servers, and servers are nodes of
           }) == 0);
 }
 
+TEST_CASE("serve: commands that no worker gives are told from those that they give") {
+    using session = detail::session<detail::pack_of<served>::type>;
+    using desk = detail::command_desk<session, true>;
+    using detail::command;
+    using share = detail::collective_program::share;
+    topology const map = topology::of_names(std::vector<std::string>{"a", "b", "s"},
+                                            std::vector{role::worker, role::worker, role::server});
+    auto const given = [&](command const& what) { return desk::is_given(what, map); };
+    auto const part = [](share of) { return static_cast<std::uint8_t>(of); };
+    command const spread{.what = command::kind::collective,
+                         .operation = session::number_of<operations::broadcast>(),
+                         .gives = part(share::root),
+                         .takes = part(share::not_root),
+                         .root = 1};
+    command const gather{.what = command::kind::collective,
+                         .operation = session::number_of<operations::all_gather>(),
+                         .gives = part(share::owned)};
+    CHECK(given({}));
+    CHECK(given({.what = command::kind::start, .root = 1}));
+    CHECK(given({.what = command::kind::collective}));
+    CHECK(given({.what = command::kind::leave}));
+    CHECK(given(spread));
+    CHECK(given(gather));
+
+    CHECK_FALSE(given({.what = command::kind::start}));
+    CHECK_FALSE(given({.what = command::kind::start, .root = 2})); // a server
+    command wrong = spread;
+    wrong.root = -1;
+    CHECK_FALSE(given(wrong));
+    wrong = spread;
+    wrong.gives = part(share::all);
+    CHECK_FALSE(given(wrong));
+    wrong = gather;
+    wrong.root = 0;
+    CHECK_FALSE(given(wrong));
+    wrong = gather;
+    wrong.takes = part(share::root);
+    CHECK_FALSE(given(wrong));
+    wrong = gather;
+    wrong.twofold = true;
+    CHECK_FALSE(given(wrong));
+    using training = detail::session<
+        detail::pack_of<reducer<float, inproc, placement::dedicated, optimizer::adamw>>::type>;
+    CHECK_FALSE(detail::command_desk<training, true>::is_given(
+        {.what = command::kind::collective,
+         .operation = training::number_of<operations::optimise<float, update::average, optimizer::adamw>>()},
+        map));
+    CHECK_FALSE(
+        given({.what = command::kind::collective, .operation = session::number_of<operations::command>()}));
+}
+
 TEST_CASE("serve: it returns when the last worker has destroyed its reducer, whenever the others did") {
     std::atomic<int> left{0}, returned{0};
     CHECK(run("abcss", [&](world& w) {

@@ -214,7 +214,8 @@ HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, ch
             ready.sections.push_back(
                 {std::string(user_section), write_bytes(*where, name_of(user_section), user)});
             publish(*where, ready);
-            (void)tidy(*where);
+            // It is in force, whatever is left of earlier ones.
+            (void)failure_of(ranks.rank(), "save", [&] { (void)tidy(*where); });
             return byte_buffer();
         });
     } catch (...) {
@@ -247,10 +248,16 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
     // One rank's, so that all read the same one, also while another world saves into the folder.
     std::string const text = keeps ? write_manifest(found) : std::string();
     std::vector<std::byte> const shown = all.shared(keeper, std::as_bytes(std::span(text)));
-    (void)read_manifest({reinterpret_cast<char const*>(shown.data()), shown.size()}, found);
+    char const* const damage =
+        read_manifest({reinterpret_cast<char const*>(shown.data()), shown.size()}, found);
 
     loaded_checkpoint loaded{{found.steps, found.groups}, {}, keeper};
     (void)all.agreed([&] {
+        if (damage != nullptr || found.groups.size() != kind.groups ||
+            std::any_of(found.groups.begin(), found.groups.end(),
+                        [&](auto const& values) { return values.size() != kind.group_values; }))
+            throw error(errc::protocol, ranks.rank(), keeper, "load",
+                        {"it sent a manifest that no rank writes; see that every rank runs the same build"});
         if (keeps || reads_state) {
             std::vector<std::uint64_t> elements;
             for (saved_tensor const& one : found.tensors) elements.push_back(one.elements);

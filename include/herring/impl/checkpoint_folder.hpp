@@ -69,7 +69,9 @@ HERRING_SEPARABLE void folder::remove(std::string const& name) const noexcept {
 }
 
 HERRING_SEPARABLE descriptor folder::open(std::string const& name) const {
-    descriptor file(::openat(self_.get(), name.c_str(), O_RDONLY | O_CLOEXEC));
+    descriptor file(
+        ::openat(self_.get(), name.c_str(),
+                 O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // a pipe: refused by its kind, not waited for
     if (file.get() < 0 && errno != ENOENT) fail_by_system("opened", name);
     return file;
 }

@@ -40,6 +40,7 @@ struct optimal {
     static constexpr solution solve(topology const& map) {
         solution best;
         read_rates(map, best);
+        if (best.workers.empty()) return best; // is refused by who asks
         std::vector<double> const rates = best.workers;
         auto const nodes = static_cast<double>(rates.size());
         // Whatever it serves, a node of workers sends all of its gradients; one alone sends nothing.

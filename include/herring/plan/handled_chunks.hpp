@@ -36,7 +36,7 @@ class handled_chunks {
     }
 
     /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the plan.
-    template <class With> void for_each(plan const& of, With const& with) const noexcept {
+    template <class With> void for_each(plan const& of, With const& with) const {
         for (std::size_t b = 0; b < of.buckets.size(); ++b) {
             bucket const& in = of.buckets[b];
             if (in.path == route::mailbox) {

@@ -172,6 +172,27 @@ template <class Session> class command_desk<Session, true> : command_post {
         if (failure const* const why = session.failed()) return status(*why);
         return {};
     }
+    /// Whether workers of this type give it, in a world of these ranks: more than `command::read` can know.
+    static constexpr bool is_given(command const& asked, topology const& map) noexcept {
+        using share = collective_program::share;
+        auto const is_at_root = [](std::uint8_t part) {
+            return part == static_cast<std::uint8_t>(share::root) ||
+                   part == static_cast<std::uint8_t>(share::not_root);
+        };
+        if (asked.root >= 0 && map.is_server(asked.root)) return false;
+        if (asked.what == command::kind::start) return asked.root >= 0;
+        if (asked.what != command::kind::collective) return true;
+        bool const spreads = asked.operation == Session::template number_of<operations::broadcast>();
+        bool const plain =
+            asked.operation == execution{}.operation ||
+            asked.operation == Session::template number_of<typename Session::reduce_scatter>() ||
+            asked.operation == Session::template number_of<operations::all_gather>();
+        bool twofold = false;
+        if constexpr (gives_deviations<typename Session::combines>)
+            twofold = asked.operation == Session::template number_of<typename Session::moments>();
+        return (spreads || plain || twofold) && asked.twofold == twofold && spreads == (asked.root >= 0) &&
+               spreads == is_at_root(asked.gives) && spreads == is_at_root(asked.takes);
+    }
     operations::command& taken(Session& session) noexcept {
         return session.running().template get<operations::command>();
     }

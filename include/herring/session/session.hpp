@@ -229,8 +229,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     template <class Operation> static constexpr std::uint8_t number_of() noexcept {
         return engine_type::template number_of<Operation>();
     }
-    using reduce_scatter = operations::reduce_scatter<element, typename rule<typename Pack::update>::type>;
-    using moments = operations::moments<element, typename rule<typename Pack::update>::type>;
+    using combines = typename rule<typename Pack::update>::type;
+    using reduce_scatter = operations::reduce_scatter<element, combines>;
+    using moments = operations::moments<element, combines>;
 
     // ---- with an optimizer ----------------------------------------------------------------------------------------------
 
@@ -318,7 +319,6 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                             ranks_vote<typename Pack::sync>()>::type,
         Pack::placement::facts.dedicated_servers>;
     using engine_type = typename engine_commands::type;
-    using combines = typename rule<typename Pack::update>::type;
     using hold_gradients = operations::hold_gradients<element, combines, optimizer>;
     // What brings weights back.
     using returning = std::conditional_t<two_phases, operations::return_weights<element, optimizer>,

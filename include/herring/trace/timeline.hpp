@@ -210,8 +210,7 @@ class timeline_rings {
         }
         std::atomic_thread_fence(std::memory_order_acquire);
         std::uint64_t const now = std::atomic_ref(*r.shown_head).load(std::memory_order_relaxed);
-        // Those up to now − slots are overwritten, the last of them perhaps in part.
-        std::uint64_t const gone = now < slots_ ? 0 : std::min(now + 1 - slots_ - (head - kept), kept);
+        std::uint64_t const gone = timeline_ring_place{head, slots_}.overwritten(now);
         found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(gone));
         return found;
     }

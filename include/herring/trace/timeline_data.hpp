@@ -123,16 +123,15 @@ HERRING_SETUP inline std::int64_t reading_of(timeline_header const& h, tick_line
     return static_cast<std::int64_t>(std::min(ticks * line.ns_a_tick(), 1e15));
 }
 
+/// `now`: records that the ring had when all of the image had been read.
 HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_header const& h, int which,
-                                    tick_line const& line, timeline_data& into) {
+                                    std::uint64_t now, tick_line const& line, timeline_data& into) {
     timeline_ring_place const ring = h.rings[which];
     std::size_t const at = timeline_places::of(h).rings[which];
-    std::uint64_t const kept = std::min(ring.head, ring.slots);
-    // The slot behind the last record may be half of the next one.
-    std::uint64_t const torn = h.settled == 0 && kept == ring.slots && kept > 0 ? 1 : 0;
-    into.lost += ring.head - kept + torn;
+    std::uint64_t const first = ring.head - ring.kept() + (h.settled == 0 ? ring.overwritten(now) : 0);
+    into.lost += first;
     std::uint64_t gone_back = 0, before = 0;
-    for (std::uint64_t i = ring.head - kept + torn; i != ring.head; ++i) {
+    for (std::uint64_t i = first; i != ring.head; ++i) {
         timeline_entry e;
         std::memcpy(&e, image.data() + at + static_cast<std::size_t>(i % ring.slots) * sizeof e, sizeof e);
         std::int64_t const ns = line.ns(e.ticks + gone_back);
@@ -152,37 +151,31 @@ HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_h
     }
 }
 
-} // namespace detail
-
-/// Reads an image: the recorder's file, or what a rank sent.
-///
-/// Cost:    memory for as many records as there are bytes for.
-/// Errors:  `bad_argument`: it is none, of another format or byte order, or cut.
-HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> image) {
-    using detail::timeline_header;
+/// `later`: the header's rings, as they were when all of the image had been read; nullptr: nobody wrote meanwhile.
+HERRING_SETUP inline timeline_data read_image(std::span<std::byte const> image,
+                                              timeline_ring_place const* later) {
     timeline_header h;
     if (image.size() < sizeof h)
-        detail::refuse_timeline(
+        refuse_timeline(
             {"of ", image.size(), " bytes: no timeline, or cut; its header alone has ", sizeof h});
     std::memcpy(&h, image.data(), sizeof h);
     if (std::memcmp(h.magic, timeline_header::expected_magic, sizeof h.magic) != 0)
-        detail::refuse_timeline({"it does not begin as a timeline does"});
+        refuse_timeline({"it does not begin as a timeline does"});
     if (h.order != timeline_header::expected_order)
-        detail::refuse_timeline({"it was written on a machine with another order of bytes; read it there"});
+        refuse_timeline({"it was written on a machine with another order of bytes; read it there"});
     if (h.format != timeline_header::expected_format)
-        detail::refuse_timeline({"it has format ", h.format, ", and this program reads ",
-                                 timeline_header::expected_format,
-                                 "; use the bench/inspect of the version that wrote it"});
+        refuse_timeline({"it has format ", h.format, ", and this program reads ",
+                         timeline_header::expected_format,
+                         "; use the bench/inspect of the version that wrote it"});
     // Each count against what is there, before any sum of them.
     std::size_t const most = image.size();
     bool const fits = h.ranks > 0 && h.rank >= 0 && static_cast<std::uint32_t>(h.rank) < h.ranks &&
                       h.ranks <= most / 4 && h.buckets <= most / 8 && h.names_bytes <= most &&
-                      h.tensors <= h.names_bytes && detail::is_time(h.first.ns) &&
-                      h.rings[0].slots <= most / sizeof(detail::timeline_entry) &&
-                      h.rings[1].slots <= most / sizeof(detail::timeline_entry);
-    detail::timeline_places const at = fits ? detail::timeline_places::of(h) : detail::timeline_places{};
-    if (!fits || at.end > most)
-        detail::refuse_timeline({"of ", most, " bytes: it is cut, or its header is damaged"});
+                      h.tensors <= h.names_bytes && is_time(h.first.ns) &&
+                      h.rings[0].slots <= most / sizeof(timeline_entry) &&
+                      h.rings[1].slots <= most / sizeof(timeline_entry);
+    timeline_places const at = fits ? timeline_places::of(h) : timeline_places{};
+    if (!fits || at.end > most) refuse_timeline({"of ", most, " bytes: it is cut, or its header is damaged"});
 
     timeline_data data;
     data.rank = h.rank;
@@ -191,16 +184,15 @@ HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> imag
     data.digest = h.digest;
     data.reducer = h.reducer;
     data.pid = h.pid;
-    data.version = detail::text_in(h.version);
-    data.host = detail::text_in(h.host);
+    data.version = text_in(h.version);
+    data.host = text_in(h.host);
     data.host_id = h.host_id;
     data.uses_tsc = h.uses_tsc != 0;
     data.failed = h.now == timeline_header::state::failed;
     data.ended = data.failed || h.now == timeline_header::state::ended;
     data.begin_ns = h.first.ns;
     for (int i = 0; i < 2; ++i)
-        if (detail::is_time(h.fixes[i].at_ns) && detail::is_time(h.fixes[i].offset_ns) &&
-            detail::is_time(h.fixes[i].bound_ns))
+        if (is_time(h.fixes[i].at_ns) && is_time(h.fixes[i].offset_ns) && is_time(h.fixes[i].bound_ns))
             data.fixes[i] = h.fixes[i];
     data.node_of.resize(h.ranks);
     std::memcpy(data.node_of.data(), image.data() + at.nodes, h.ranks * sizeof(int));
@@ -209,15 +201,26 @@ HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> imag
         std::memcpy(data.bucket_bytes.data(), image.data() + at.buckets, h.buckets * sizeof(std::uint64_t));
     std::span<char const> names(reinterpret_cast<char const*>(image.data()) + at.names, h.names_bytes);
     for (std::uint32_t i = 0; i < h.tensors; ++i) {
-        data.tensor_names.push_back(detail::text_in(names));
+        data.tensor_names.push_back(text_in(names));
         names = names.subspan(std::min(data.tensor_names.back().size() + 1, names.size()));
     }
-    detail::tick_line const line = detail::line_of(h, data.clock_jumped);
-    data.reading_ns = detail::reading_of(h, line);
-    for (int which = 0; which < 2; ++which) detail::read_ring(image, h, which, line, data);
+    tick_line const line = line_of(h, data.clock_jumped);
+    data.reading_ns = reading_of(h, line);
+    for (int which = 0; which < 2; ++which)
+        read_ring(image, h, which, (later == nullptr ? h.rings : later)[which].head, line, data);
     std::stable_sort(data.records.begin(), data.records.end(),
                      [](timeline_record const& a, timeline_record const& b) { return a.ns < b.ns; });
     return data;
+}
+
+} // namespace detail
+
+/// Reads an image that nobody writes: the recorder's file, or what a rank sent.
+///
+/// Cost:    memory for as many records as there are bytes for.
+/// Errors:  `bad_argument`: it is none, of another format or byte order, or cut.
+HERRING_SETUP inline timeline_data read_timeline(std::span<std::byte const> image) {
+    return detail::read_image(image, nullptr);
 }
 
 } // namespace HERRING_NAMESPACE

@@ -37,6 +37,17 @@ struct clock_fix {
 struct timeline_ring_place {
     std::uint64_t head;  ///< written by the ring's one thread, behind the record
     std::uint64_t slots; ///< a power of two, or, of a copy, the number of records
+
+    /// Records that are here.
+    constexpr std::uint64_t kept() const noexcept { return head < slots ? head : slots; }
+    /// How many of them, the oldest, a reader may not have, who read them before `now` records were written: those that newer ones
+    /// replaced, and the one that may be half of the next.
+    constexpr std::uint64_t overwritten(std::uint64_t now) const noexcept {
+        if (now < head) now = head;
+        if (now < slots || slots == 0) return 0;
+        std::uint64_t const gone = now - slots - (head - kept()) + 1;
+        return gone < kept() ? gone : kept();
+    }
 };
 
 /// The front of the image. All numbers as this machine has them; `order` tells another byte order.

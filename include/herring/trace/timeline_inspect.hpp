@@ -47,8 +47,10 @@ HERRING_SETUP inline timeline_data read_timeline_file(std::string const& path) {
         if (got <= 0) break; // it became shorter
         have += static_cast<std::size_t>(got);
     }
+    detail::timeline_header later; // what was written while it was read
+    bool const has_later = ::pread(file.get(), &later, sizeof later, 0) == static_cast<ssize_t>(sizeof later);
     try {
-        return read_timeline(std::span(bytes).first(have));
+        return detail::read_image(std::span(bytes).first(have), has_later ? later.rings : nullptr);
     } catch (error const& why) {
         detail::refuse_timeline({path, ": ", why.why().text});
     }

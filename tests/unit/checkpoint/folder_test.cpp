@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 namespace folder_test {
 
 namespace checkpoints = herring::detail::checkpoints;
@@ -80,6 +82,14 @@ TEST_CASE("folder: beside a manifest that cannot be read nothing is removed") {
         has(refused(errc::corrupted, [&] { (void)checkpoints::find_manifest(where); }), "herring.manifest"));
     CHECK(checkpoints::tidy(where) == 4);
     CHECK(where.files().size() == 1);
+}
+
+TEST_CASE("folder: a pipe in the place of a file is refused, and not waited for") {
+    scratch_folder const scratch;
+    folder const where(scratch.path(), 0, "load");
+    REQUIRE(::mkfifo((scratch.path() + "/" + manifest::name).c_str(), 0600) == 0);
+    CHECK(has(refused(errc::corrupted, [&] { (void)checkpoints::find_manifest(where); }),
+              "it is no plain file"));
 }
 
 TEST_CASE("folder: errors name the file, the folder and the reason") {

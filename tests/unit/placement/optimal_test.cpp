@@ -60,6 +60,12 @@ TEST_CASE("optimal: with equal rates the time is BytePS's, from colocated's to M
     CHECK(optimal::solve(cluster(8, 0)).time == doctest::Approx(2.0 * 7 / 8));
 }
 
+TEST_CASE("optimal: where nobody works, nobody has a share") {
+    auto const best = optimal::solve(cluster(0, 2));
+    CHECK(best.time == 0);
+    CHECK(best.workers.empty());
+}
+
 TEST_CASE("optimal: shares are BytePS's") {
     for (int n = 3; n <= 16; ++n)
         for (int k = 1; k < n; ++k) {

@@ -52,6 +52,21 @@ TEST_CASE("timeline data: a ring that went round has its newest records, and the
     CHECK(read_timeline(written.bytes()).lost == 6);
 }
 
+TEST_CASE(
+    "timeline data: records that were replaced while they were read are left out, not put in their places") {
+    image written(4);
+    for (std::uint64_t i = 0; i < 10; ++i) written.record(1000 + i, trace_event::tensor_ready);
+    auto const head = written.head;
+    for (std::uint64_t i = 10; i < 12; ++i) written.record(9000 + i, trace_event::tensor_ready);
+    auto const later = written.head;
+    written.head = head; // it was read before the records were
+    timeline_data const data = herring::detail::read_image(written.bytes(), later.rings);
+    REQUIRE(data.records.size() == 1);
+    CHECK(data.records[0].ns == 1'000'009);
+    CHECK(data.lost == 9);
+    CHECK(data.backwards == 0);
+}
+
 TEST_CASE("timeline data: a clock that goes back, and one that jumps") {
     image written;
     written.record(9000, trace_event::tensor_ready).record(3000, trace_event::tensor_ready);

@@ -277,6 +277,9 @@ class coordinator final : public control_endpoint<coordinator> {
         connection const* const place = connections_.places()[said.rank];
         if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
             return on_unidentified(from);
+        // Where too much was said to carry on, neither end is heard by coming again and again: each finds the other's silence.
+        bool const carries_on = connections_.with(*place).log.has_all();
+        if (failed() && !carries_on) return on_unidentified(from);
         if (clock::now() - connections_.with(*place).resumed < resume_step(settings_.times.detector))
             return on_unidentified(from);
         std::optional<handshake> proven;
@@ -296,7 +299,7 @@ class coordinator final : public control_endpoint<coordinator> {
         from.rank = place->rank;
         from.attempt = said.attempt;
         from.until = clock::now() + pending_time;
-        vouch(from.rank, clock::now());
+        if (carries_on) vouch(from.rank, clock::now());
         wire::admit told;
         admit(from, told, proven);
     }

@@ -193,7 +193,7 @@ class endpoint_base {
                 continue;
             }
             try {
-                if (stage_ == stage::joined) connections_.send(c, message_kind::leave, 0, {});
+                if (stage_ == stage::joined && c.rank >= 0) connections_.send(c, message_kind::leave, 0, {});
             } catch (...) {
                 // No memory for a goodbye: the others will say that this rank was lost.
             }

@@ -458,6 +458,24 @@ TEST_CASE("rendezvous: who said hello and does not wait for the welcome loses it
     leaves.join();
 }
 
+TEST_CASE("rendezvous: who was refused, and stays, does not hear the goodbye, and rank 0 ends all the same") {
+    listener hub;
+    std::optional<world> rank_0;
+    std::jthread first([&] { rank_0.emplace(join(0, 2, hub, forgiving)); });
+    puppet rank_1, stranger;
+    rank_1.join(1, 2, hub);
+    first.join();
+    using rendezvous::message_kind;
+    stranger.connect(hub.at);
+    REQUIRE(stranger.greet(control_peer::hello_of(1, 3)).front.type == message_kind::refuse);
+    std::jthread leaves([&] { rank_0.reset(); });
+    rank_1.await(message_kind::leave);
+    ::close(std::exchange(rank_1.socket, -1));
+    CHECK_FALSE(stranger.hear());
+    stranger.close();
+    leaves.join();
+}
+
 TEST_CASE("rendezvous: a goodbye, a failure or junk before the welcome ends no world") {
     listener hub;
     std::optional<world> rank_0;

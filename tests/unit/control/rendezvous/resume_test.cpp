@@ -311,6 +311,34 @@ struct scene {
     }
 };
 
+TEST_CASE("resume: where too much was said to carry on, the rank is lost after its silence, however often it "
+          "comes again") {
+    conversation c(protection::none, milliseconds(2'000));
+    REQUIRE(c.talk(1) == "");
+    c.between().silence_first(false, 100'000);
+    std::vector<std::byte> const mine(800'000); // the result is more than a log keeps
+    std::array<errc, 2> ended{};
+    auto const from = herring::clock::now();
+    auto const call = [&](std::size_t rank) {
+        try {
+            (void)c.rank(rank).all_gather(mine, plenty);
+        } catch (herring::error const& why) {
+            ended[rank] = why.code();
+        }
+        if (rank == 0)
+            while (c.rank(0).failed() == nullptr && herring::clock::now() < from + plenty)
+                std::this_thread::sleep_for(milliseconds(10));
+    };
+    std::thread other([&] { call(1); });
+    call(0);
+    REQUIRE(c.rank(0).failed() != nullptr);
+    CHECK(c.rank(0).failed()->what == errc::peer_lost);
+    other.join();
+    CHECK(herring::clock::now() - from < plenty / 2); // both
+    CHECK(ended[1] == errc::peer_lost);
+    CHECK(c.between().connections() > 1);
+}
+
 TEST_CASE("resume: who has not made the handshake of a rank does not get its place, whatever it knows") {
     for (bool const has_secret : {true, false}) {
         CAPTURE(has_secret);
