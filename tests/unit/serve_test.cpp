@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/collectives/all_moments.hpp"
 #include "herring/collectives/broadcast.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
@@ -113,6 +114,14 @@ TEST_CASE("serve: commands that no worker gives are told from those that they gi
     wrong = gather;
     wrong.twofold = true;
     CHECK_FALSE(given(wrong));
+    using two =
+        detail::session<detail::pack_of<reducer<float, inproc, placement::dedicated, update::moments>>::type>;
+    command moments{.what = command::kind::collective, .operation = two::number_of<two::moments>()};
+    CHECK(detail::command_desk<two, true>::is_given(moments, map)); // of no elements
+    moments.elements = 1;
+    CHECK_FALSE(detail::command_desk<two, true>::is_given(moments, map));
+    moments.twofold = true;
+    CHECK(detail::command_desk<two, true>::is_given(moments, map));
     using training = detail::session<
         detail::pack_of<reducer<float, inproc, placement::dedicated, optimizer::adamw>>::type>;
     CHECK_FALSE(detail::command_desk<training, true>::is_given(

@@ -16,6 +16,7 @@
 #include "herring/plan/plan.hpp"
 #include "herring/plan/roles.hpp"
 #include "herring/session/session.hpp"
+#include "herring/step/collective.hpp"
 #include "herring/step/piece.hpp"
 
 #include <cstddef>
@@ -190,7 +191,9 @@ template <class Session> class command_desk<Session, true> : command_post {
         bool twofold = false;
         if constexpr (gives_deviations<typename Session::combines>)
             twofold = asked.operation == Session::template number_of<typename Session::moments>();
-        return (spreads || plain || twofold) && asked.twofold == twofold && spreads == (asked.root >= 0) &&
+        // No elements have no second results, at a place or at none.
+        bool const fits = asked.twofold == twofold || (twofold && asked.elements == 0);
+        return (spreads || plain || twofold) && fits && spreads == (asked.root >= 0) &&
                spreads == is_at_root(asked.gives) && spreads == is_at_root(asked.takes);
     }
     operations::command& taken(Session& session) noexcept {
