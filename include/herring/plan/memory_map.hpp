@@ -47,6 +47,7 @@ struct memory_traits {
     bool keeps_weights = false;    ///< an optimizer: weights lie beside the tensors
     std::size_t command_bytes =
         0; ///< dedicated servers: of what a worker tells them before each call; 0: there are none
+    std::size_t norms_bytes = 0; ///< of the norms that a step exchanges with dedicated servers; 0: none
 };
 
 /// Whether large buckets are split. They are where they pass several stages in turn (bounce slot, device, host). The network
@@ -77,6 +78,7 @@ struct memory_map {
     std::size_t local_offset = 0;    ///< in the region: memory of the engine that local ranks read
     std::size_t weights_offset = 0;  ///< in the region, of an optimizer's weights; 0: it has none
     std::size_t command_offset = 0;  ///< in the region, of what a worker tells servers
+    std::size_t norms_offset = 0;    ///< in the region, of the norms of a step
     std::size_t region_bytes = 0;    ///< host memory that the node shares
     std::size_t staging_bytes = 0;   ///< host memory for messages
     std::size_t executions = 0;      ///< upper bound on outstanding executions
@@ -141,7 +143,8 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     // This rank may have released up to `bounce_slots` executions that another rank of the node has not read yet.
     map.executions_kept = map.executions + map.bounce_slots;
     if (traits.command_bytes > 0) {
-        ++map.executions; // the command itself
+        ++map.executions;                             // the command itself
+        if (traits.norms_bytes > 0) ++map.executions; // sums of norms, on their way with the second phase
         // A worker may be a step ahead of a server that has done its part of a step and not looked at the rest.
         map.executions_kept = 2 * map.executions + map.bounce_slots;
     }
@@ -177,6 +180,10 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     if (traits.command_bytes > 0) {
         map.command_offset = map.region_bytes;
         map.region_bytes += detail::round_up(traits.command_bytes, 64);
+    }
+    if (traits.norms_bytes > 0) {
+        map.norms_offset = map.region_bytes;
+        map.region_bytes += detail::round_up(traits.norms_bytes, 64);
     }
     if (traits.keeps_weights) {
         map.weights_offset = detail::round_up(map.region_bytes, 4096);

@@ -58,12 +58,10 @@ template <class Pack, class Optimizer> struct optimizable {
     static constexpr bool included = requires {
         sizeof(operations::optimise<float, update::sum, Optimizer>);
     };
-    static constexpr bool placed = !in_two_phases<Optimizer> || !Pack::placement::facts.dedicated_servers;
-    static constexpr bool value = summed && numbers && on_host && included && placed;
+    static constexpr bool value = summed && numbers && on_host && included;
 };
 template <class Pack> struct optimizable<Pack, optimizer::none> {
-    static constexpr bool summed = true, numbers = true, on_host = true, included = true, placed = true,
-                          value = true;
+    static constexpr bool summed = true, numbers = true, on_host = true, included = true, value = true;
 };
 
 template <class Sync> struct lazy_reducer_header; // herring/lazy_reducer.hpp defines it
@@ -175,11 +173,6 @@ template <class Pack> struct reducible {
         "[HRG-M23] optimizer: a reducer with an optimizer of your own needs what updates weights; a common "
         "slip is to include herring/herring.hpp alone; include <herring/training.hpp> too, before "
         "reducer<...> is named");
-    static_assert(
-        !reduces || !updated::included || updated::placed,
-        "[HRG-M22] optimizer: one that clips, adapts to norms or skips steps exchanges norms between "
-        "those who sum, and servers of their own do not yet; a common slip is clipped<...> with "
-        "placement::dedicated; name placement::colocated, or an optimizer of one phase");
     static_assert(known, "[HRG-M20] placement: servers of their own have no device, and this intra_node "
                          "policy keeps tensors on "
                          "devices; a common slip is to add placement::dedicated to a pack for devices; name "

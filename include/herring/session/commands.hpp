@@ -11,10 +11,12 @@
 #include "herring/engine/messages.hpp"
 #include "herring/engine/operations/broadcast.hpp"
 #include "herring/engine/operations/command.hpp"
+#include "herring/engine/operations/norms.hpp"
 #include "herring/engine/routes/two_hop.hpp"
 #include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/plan/roles.hpp"
+#include "herring/session/norm_tables.hpp"
 #include "herring/session/session.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step/piece.hpp"
@@ -162,6 +164,22 @@ template <class Session> class command_desk<Session, true> : command_post {
         send_last(session.running().core(), clock::now() + longest_arrival);
     }
 
+    // ---- of both, in a step of two phases -------------------------------------------------------------------------------
+
+    norm_tables& norms() noexcept { return norms_; }
+    norm_tables const& norms() const noexcept { return norms_; }
+    /// The ranks' rows of `count` numbers are written; afterwards their sums are known. A worker's may be on their way to servers still.
+    ///
+    /// Cost: an empty message to each server and a row back; then the sums to each, ahead of what follows.
+    status exchange_norms(Session& session, std::size_t count, time_point deadline) noexcept {
+        constexpr std::uint8_t operation = Session::template number_of<operations::norms>();
+        status const ended = session.finish(session.submit(norms_.gather(operation, count)), deadline);
+        if (!ended.ok()) return ended;
+        if (!session.serves()) norms_.add_up(count);
+        std::uint64_t const told = session.submit(norms_.tell(operation, count));
+        return session.serves() ? session.finish(told, deadline) : ended;
+    }
+
     // ---- of a server ----------------------------------------------------------------------------------------------------
 
     /// Returns when all workers have said which call is next, or the session has failed.
@@ -249,6 +267,7 @@ template <class Session> class command_desk<Session, true> : command_post {
     }
 
     std::uint64_t submitted_ = 0; // executions up to the last command
+    norm_tables norms_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

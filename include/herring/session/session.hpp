@@ -50,7 +50,8 @@ template <class Reducer> struct checkpointing; // herring/checkpoint.hpp
 namespace HERRING_NAMESPACE::operations {
 template <class Element, class Update, class Optimizer> class hold_gradients;
 template <class Element, class Optimizer> class return_weights;
-class vote; // defined where its reducer is: herring/lazy_reducer.hpp
+class norms; // with dedicated servers: session/commands.hpp includes it
+class vote;  // defined where its reducer is: herring/lazy_reducer.hpp
 } // namespace HERRING_NAMESPACE::operations
 
 namespace HERRING_NAMESPACE::detail {
@@ -144,11 +145,15 @@ requires(in_two_phases<Optimizer>) //
 template <class Session, bool Commands> class command_desk {};
 template <class Session> class command_desk<Session, true>;
 
-/// The same with commands, where the placement has dedicated servers.
-template <class Engine, bool Commands> struct with_commands { using type = Engine; };
+/// The same with commands, where the placement has dedicated servers, and with norms, where they have to be exchanged with these.
+template <class Engine, bool Commands, bool Norms> struct with_commands { using type = Engine; };
 template <class Transport, class IntraNode, class Trace, class... Operations>
-struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true> {
+struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true, false> {
     using type = engine<Transport, IntraNode, Trace, Operations..., operations::command>;
+};
+template <class Transport, class IntraNode, class Trace, class... Operations>
+struct with_commands<engine<Transport, IntraNode, Trace, Operations...>, true, true> {
+    using type = engine<Transport, IntraNode, Trace, Operations..., operations::norms, operations::command>;
 };
 /// The same with the operation of votes, where the sync policy has them.
 template <class Engine, bool Votes> struct with_votes { using type = Engine; };
@@ -189,6 +194,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         this->plan_ = build_plan();
         memory_traits needs = traits;
         needs.command_bytes = command_bytes();
+        needs.norms_bytes = norms_bytes();
         this->settle(herring::element<element>::name, policy_facts<Pack>::all, needs,
                      engine_type::local_bytes, trace_attaches<trace_type>);
         this->template connect_links<store>(std::forward<TransportArguments>(arguments)...);
@@ -207,6 +213,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
             running_->template get<returning>().use(*updated_);
         }
         if constexpr (commands) desk_.open(*this, needs.command_bytes);
+        if constexpr (commands && two_phases)
+            desk_.norms().open({this->node().memory() + this->memory_.norms_offset, needs.norms_bytes},
+                               this->plan_, this->topology_, this->ranks_.rank(), norm_numbers());
         running_->open();
     }
 
@@ -252,6 +261,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     void make_update(execution& e) const noexcept requires(updates) {
         e.operation = number_of<std::conditional_t<two_phases, hold_gradients, returning>>();
         e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
+    }
+    /// Numbers of each rank that a step exchanges between its phases, at most.
+    std::size_t norm_numbers() const noexcept requires(two_phases) {
+        return optimizer_memory_type::norm_numbers(this->plan_.tensors.size());
     }
     /// Submits the second phase of all buckets; returns how many executions are submitted with it.
     std::uint64_t submit_returns() noexcept requires(two_phases) {
@@ -317,7 +330,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         typename with_votes<typename engine_of<transport_type, intra_node_type, trace_type, element,
                                                typename rule<typename Pack::update>::type, optimizer>::type,
                             ranks_vote<typename Pack::sync>()>::type,
-        Pack::placement::facts.dedicated_servers>;
+        Pack::placement::facts.dedicated_servers, two_phases>;
     using engine_type = typename engine_commands::type;
     using hold_gradients = operations::hold_gradients<element, combines, optimizer>;
     // What brings weights back.
@@ -346,6 +359,13 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         return 0;
     }
     static constexpr std::size_t most_values_bytes = 2048; // a command fits the smallest slot
+    // Of the norms that go by way of the workers. The plan is there.
+    std::size_t norms_bytes() const {
+        if constexpr (commands && two_phases)
+            return std::remove_cvref_t<decltype(desk_.norms())>::bytes(this->plan_.roles, this->topology_,
+                                                                       norm_numbers());
+        return 0;
+    }
 
     // This rank's copy of the weights, of which what goes by mailbox is in use; and the node's. As the plan places tensors.
     std::byte* own_weights() noexcept requires(updates) {

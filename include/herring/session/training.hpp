@@ -45,7 +45,8 @@ template <class Optimizer, class Memory> class training {
     template <class Session> HERRING_SETUP void begin(Session& session) {
         groups_.resize(session.updated().groups());
         auto const ranks = static_cast<std::size_t>(session.ranks().size());
-        if constexpr (two_phases) exchanged_.resize(ranks * numbers_of(session));
+        if constexpr (two_phases)
+            if (!has_tables(session)) exchanged_.resize(ranks * session.norm_numbers());
         if constexpr (has_commands<Session>) values_.resize(1 + groups_.size() * doubles_of_group);
         prepare(session);
     }
@@ -119,6 +120,8 @@ template <class Optimizer, class Memory> class training {
             outcome_ = herring::step::exchanged;
             if (Optimizer::facts.on_nonfinite == nonfinite::skip_step && !(norm_ - norm_ == 0)) {
                 outcome_ = herring::step::skipped;
+                if constexpr (has_commands<Session>) // servers have been told, too
+                    return session.finish(session.requested(), deadline);
                 return {};
             }
             scale_gradients(session);
@@ -128,7 +131,7 @@ template <class Optimizer, class Memory> class training {
             if (status ended = session.finish(session.submit_returns(), deadline); !ended.ok()) return ended;
         }
         ++steps_;
-        prepare(session);
+        if (!session.serves()) prepare(session); // a server does when it knows the next step's values
         return {};
     }
 
@@ -157,10 +160,6 @@ template <class Optimizer, class Memory> class training {
         started_ = true;
         prepare(session);
     }
-    template <class Session> static std::size_t numbers_of(Session& session) noexcept {
-        return Optimizer::facts.tensor_norms ? std::max(2 * session.plan().tensors.size(), std::size_t{1})
-                                             : 1;
-    }
     template <class Session> void prepare(Session& session) noexcept {
         auto& memory = session.updated();
         digest sum(0x6879'7065'72u);
@@ -183,10 +182,22 @@ template <class Optimizer, class Memory> class training {
         }
     }
 
-    // Adds up `count` numbers of every rank, in the order of ranks, to the first ones of exchanged_: this rank's lie in its place.
+    // Whether norms go by tables of the session's, as some servers are nodes of their own.
+    template <class Session> static bool has_tables(Session& session) noexcept {
+        if constexpr (has_commands<Session>) return session.desk().norms().any();
+        return false;
+    }
+
+    // Adds up `count` numbers of every rank, in the order of ranks, to `sums_`: this rank's lie in its place.
     template <class Session, class Collectives>
     status add_up(Session& session, Collectives& collectives, std::size_t count, time_point deadline) {
         using share = collective_program::share;
+        if constexpr (has_commands<Session>)
+            if (has_tables(session)) {
+                status ended = session.desk().exchange_norms(session, count, deadline);
+                sums_ = session.desk().norms().sums(count);
+                return ended;
+            }
         auto const ranks = static_cast<std::size_t>(session.ranks().size());
         status ended =
             collectives.run(session,
@@ -199,17 +210,22 @@ template <class Optimizer, class Memory> class training {
         if (!ended.ok()) return ended;
         for (std::size_t r = 1; r < ranks; ++r)
             for (std::size_t i = 0; i < count; ++i) exchanged_[i] += exchanged_[r * count + i];
+        sums_ = std::span(exchanged_).first(count);
         return {};
     }
+    // Empty: this rank combines nothing, and has no place.
     template <class Session> std::span<double> mine(Session& session, std::size_t count) noexcept {
+        if constexpr (has_commands<Session>)
+            if (has_tables(session)) return session.desk().norms().own(count);
         return std::span(exchanged_).subspan(static_cast<std::size_t>(session.ranks().rank()) * count, count);
     }
 
     template <class Session, class Collectives>
     status find_norm(Session& session, Collectives& collectives, time_point deadline) {
-        mine(session, 1)[0] = session.updated().take_squares();
+        double const squares = session.updated().take_squares();
+        if (std::span<double> const here = mine(session, 1); !here.empty()) here[0] = squares;
         status ended = add_up(session, collectives, 1, deadline);
-        if (ended.ok()) norm_ = lanes::sqrt(exchanged_[0]);
+        if (ended.ok()) norm_ = lanes::sqrt(sums_[0]);
         return ended;
     }
     template <class Session> void scale_gradients(Session& session) noexcept {
@@ -221,13 +237,13 @@ template <class Optimizer, class Memory> class training {
     }
     template <class Session, class Collectives>
     status find_tensor_norms(Session& session, Collectives& collectives, time_point deadline) {
-        std::size_t const count = numbers_of(session);
+        std::size_t const count = session.norm_numbers();
         session.updated().direct(mine(session, count));
         status ended = add_up(session, collectives, count, deadline);
         if (!ended.ok()) return ended;
         std::span<tensor_norms> const norms = session.updated().norms();
         for (std::size_t i = 0; i < norms.size(); ++i)
-            norms[i] = {lanes::sqrt(exchanged_[2 * i]), lanes::sqrt(exchanged_[2 * i + 1])};
+            norms[i] = {lanes::sqrt(sums_[2 * i]), lanes::sqrt(sums_[2 * i + 1])};
         return {};
     }
 
@@ -238,6 +254,7 @@ template <class Optimizer, class Memory> class training {
     herring::step outcome_ = herring::step::exchanged;
     double norm_ = 0;               // of the last step in two phases
     std::vector<double> exchanged_; // room for the numbers of all ranks
+    std::span<double const> sums_;  // of the last exchange
     std::vector<double> values_;    // with dedicated servers: what commands carry
 };
 

@@ -169,6 +169,11 @@ template <class Element, class Optimizer> class optimizer_memory {
 
     // ---- two phases: what is known when all gradients are summed ------------------------------------------------------
 
+    /// Numbers of each rank that a step exchanges, at most.
+    static constexpr std::size_t norm_numbers(std::size_t tensors) noexcept requires(two_phases) {
+        return Optimizer::facts.tensor_norms ? std::max(2 * tensors, std::size_t{1}) : 1;
+    }
+
     /// The gradients of a chunk lie in their place.
     void add_squares(std::size_t bucket, std::size_t offset, std::size_t elements, std::size_t place) noexcept
         requires(two_phases) {
