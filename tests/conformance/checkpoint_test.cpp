@@ -11,6 +11,7 @@
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/optimizer/clipped.hpp"
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/serve.hpp"
@@ -18,6 +19,7 @@
 #include "herring/transport/tcp.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -41,6 +43,8 @@ using stateless = trainer_of<herring::transport::inproc, optimizer::sgd, shared>
 
 using served =
     trainer_of<herring::transport::inproc, optimizer::adamw, shared, herring::placement::dedicated>;
+template <class... More>
+using clipped = trainer_of<herring::transport::inproc, optimizer::clipped<optimizer::adamw>, shared, More...>;
 using partly_served = trainer_of<herring::transport::inproc, optimizer::adamw, herring::placement::optimal>;
 
 /// Nodes by rank; a rank of node "server" is one.
@@ -93,6 +97,21 @@ template <class Trainer> void run_steps(Trainer& train, herring::world& ranks, i
     }
 }
 
+/// What gradients of a step are clipped by. The sum of their squares is exact.
+template <class Optimizer> float factor_of(int step) {
+    if constexpr (Optimizer::facts.clips) {
+        double squares = 0;
+        for (std::size_t i = 0; i < sizes_of_optimizers.size(); ++i)
+            for (std::size_t at = 0; at < sizes_of_optimizers[i]; ++at) {
+                double const one = gradient(0, 1, i, at, step);
+                squares += one * one;
+            }
+        double const norm = std::sqrt(squares), most = typename Optimizer::hyper{}.clip;
+        if (norm > most) return static_cast<float>(most / norm);
+    }
+    return 1;
+}
+
 /// One's own weights after each step, of a training that never stopped.
 template <class Optimizer> std::vector<std::vector<float>> const& own_weights(int steps) {
     static std::map<int, std::vector<std::vector<float>>> known;
@@ -106,7 +125,7 @@ template <class Optimizer> std::vector<std::vector<float>> const& own_weights(in
         for (int step = 0; step < steps; ++step) {
             if (step == 1) values.rate = 0.1;
             for (std::size_t at = 0; at < mean.size(); ++at) mean[at] = gradient(0, 1, i, at, step);
-            own.step(mean, values, static_cast<std::uint64_t>(step) + 1, 1, 1, {});
+            own.step(mean, values, static_cast<std::uint64_t>(step) + 1, 1, factor_of<Optimizer>(step), {});
         }
         all.push_back(own.weights());
     }
@@ -215,6 +234,21 @@ TEST_CASE("checkpoint: from ranks that serve for themselves to servers of their 
     CHECK(text(load<partly_served>(folder.path(), {"a", "server", "b"}, 200)) == "");
     REQUIRE(text(save<partly_served>(folder.path(), {"server", "a", "b", "c"}, 300)) == "");
     CHECK(text(load<served>(folder.path(), {"a", "a", "server", "server"}, 300)) == "");
+}
+
+TEST_CASE(
+    "checkpoint: in two phases, from ranks that serve for themselves to servers of their own, and back") {
+    using clipped_served = clipped<herring::placement::dedicated>;
+    using clipped_partly_served = clipped<herring::placement::optimal>;
+    scratch_folder const folder;
+    REQUIRE(text(save<clipped<>>(folder.path(), {"a", "b", "a"}, 100)) == "");
+    CHECK(text(load<clipped_served>(folder.path(), {"a", "b", "server", "c", "server"}, 100)) == "");
+    REQUIRE(text(save<clipped_served>(folder.path(), {"server", "a", "a", "server", "b"}, 200)) == "");
+    CHECK(text(load<clipped_served>(folder.path(), {"a", "server"}, 200)) == "");
+    CHECK(text(load<clipped_partly_served>(folder.path(), {"a", "server", "b", "a"}, 200)) == "");
+    REQUIRE(text(save<clipped_partly_served>(folder.path(), {"server", "a", "b", "c"}, 300)) == "");
+    CHECK(text(load<clipped_served>(folder.path(), {"a", "a", "server", "server"}, 300)) == "");
+    CHECK(text(load<clipped<>>(folder.path(), {"a", "b", "b"}, 300)) == "");
 }
 
 TEST_CASE(

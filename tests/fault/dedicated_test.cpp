@@ -3,11 +3,13 @@
 #include "scene.hpp"
 
 #include "herring/optimizer/adamw.hpp"
+#include "herring/optimizer/clipped.hpp"
 #include "herring/optimizer/momentum.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/placement/dedicated.hpp"
 #include "herring/serve.hpp"
 
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -111,6 +113,103 @@ TEST_CASE("dedicated: a server that is killed is named") {
 TEST_CASE("dedicated: a worker that is killed is named") {
     is_killed<served_on_nodes>("wwws", 1, start::launch);
     is_killed<served>("sws", 1, start::join);
+}
+
+namespace {
+/// An optimizer in two phases, of which one rank dies in step 2: between the phases, or in the second one.
+struct dying {
+    using axis = herring::axes::optimizer;
+    static constexpr char const* name = "dying";
+    static constexpr herring::optimizer_facts facts{.tensor_norms = true};
+    static inline board* dies = nullptr; // of this process, if it is the one
+    static inline bool between = false;
+    struct hyper {
+        double rate = 0.5;
+    };
+    struct numbers {
+        float rate;
+        bool last;
+    };
+    template <class Number> static numbers prepare(hyper const& values, std::uint64_t step) noexcept {
+        return {static_cast<float>(values.rate), step == 2};
+    }
+    template <class Number>
+    static Number direction(Number, Number gradient, Number*, numbers const& with) noexcept {
+        if (between && with.last && dies != nullptr) dies->die();
+        return gradient;
+    }
+    static numbers adapt(numbers const& with, herring::tensor_norms const&) noexcept { return with; }
+    template <class Number>
+    static void step(Number& weight, Number direction, Number*, numbers const& with) noexcept {
+        if (!between && with.last && dies != nullptr) dies->die();
+        weight = weight - direction * with.rate;
+    }
+};
+} // namespace
+
+TEST_CASE("dedicated: a server that dies between the two phases of a step, or in the second, is named") {
+    using trainer_of_two = flat_of<herring::placement::dedicated, herring::optimizer::clipped<dying>>;
+    for (bool const between : {true, false})
+        for (std::string const ranks : {"wwss", "sws"}) {
+            int const victim = ranks == "wwss" ? 3 : 0;
+            setup const s = scene_of(ranks, between ? "between the phases" : "in the second phase");
+            report const seen = play(s, [&](world& w, board& b) {
+                dying::between = between;
+                if (w.rank() == victim) dying::dies = &b;
+                if (w.role() == role::server) return herring::serve<trainer_of_two>(w, small);
+                trainer_of_two train(w, small);
+                train.start(static_cast<int>(ranks.find('w')), [](std::size_t, std::span<float> into) {
+                    std::fill(into.begin(), into.end(), 1.0f);
+                });
+                for (int number = 0; number < 2; ++number) {
+                    for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+                    train.wait();
+                }
+                throw std::runtime_error("the step of a dead server ended");
+            });
+            check_named(s, seen, victim, {errc::peer_lost});
+        }
+}
+
+TEST_CASE("dedicated: a worker that is killed between the two phases is named, to the servers too") {
+    using trainer_of_two =
+        flat_of<herring::placement::dedicated, herring::optimizer::clipped<herring::optimizer::adamw>>;
+    setup const s = scene_of("wsw", "the last gradient is not ready");
+    report const seen = play(s, [&](world& w, board& b) {
+        if (w.role() == role::server) return herring::serve<trainer_of_two>(w, small);
+        trainer_of_two train(w, small);
+        train.start(0, [](std::size_t, std::span<float> into) { std::fill(into.begin(), into.end(), 1.0f); });
+        for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+        if (w.rank() == 2) {
+            while (!train.done()) ::sched_yield(); // all gradients are summed, and it never asks for the norm
+            b.die();
+        }
+        train.wait();
+        throw std::runtime_error("the step of a dead worker ended");
+    });
+    check_named(s, seen, 2, {errc::peer_lost});
+}
+
+TEST_CASE("dedicated: a gradient that is not finite is named by the server that has summed it") {
+    using trainer_of_two =
+        flat_of<herring::placement::dedicated, herring::optimizer::clipped<herring::optimizer::adamw>>;
+    setup const s = scene_of("wsws", "not finite");
+    report const seen = play(s, [&](world& w, board&) {
+        if (w.role() == role::server) return herring::serve<trainer_of_two>(w, small);
+        trainer_of_two train(w, small);
+        train.start(0, [](std::size_t, std::span<float> into) { std::fill(into.begin(), into.end(), 1.0f); });
+        if (w.rank() == 2) train.tensor(2)[39'999] = std::numeric_limits<float>::infinity();
+        for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+        train.wait();
+    });
+    INFO(seen.text());
+    for (report::one const& one : seen.ranks) {
+        CHECK(one.how == state::error);
+        CHECK(one.why.what == errc::bad_argument);
+        CHECK(std::string(one.why.text)
+                  .find("the gradient of tensor 2 ('c') is not finite, at element 39999") !=
+              std::string::npos);
+    }
 }
 
 TEST_CASE("dedicated: a worker that never comes is named at the others' deadline, and the server ends too") {

@@ -10,11 +10,16 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/optimizer/clipped.hpp"
+#include "herring/optimizer/on_nonfinite.hpp"
+#include "herring/optimizer/sgd.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -195,6 +200,86 @@ TEST_CASE("serve: one reducer after another, of other types and layouts, and one
                   train.wait();
               }
               require(train.weights(0)[0] == train.weights(0)[999], "weights alike");
+          }) == 0);
+}
+
+namespace {
+/// Counts how often this thread prepares.
+struct counting {
+    using axis = axes::optimizer;
+    static constexpr char const* name = "counting";
+    static constexpr optimizer_facts facts{};
+    static inline thread_local int prepared = 0;
+    struct hyper {
+        double rate = 1;
+    };
+    template <class Number> static Number prepare(hyper const& values, std::uint64_t) noexcept {
+        ++prepared;
+        return static_cast<Number>(values.rate);
+    }
+    template <class Number>
+    static void step(Number& weight, Number gradient, Number*, Number const& rate) noexcept {
+        weight = weight - rate * gradient;
+    }
+};
+constexpr auto ones = [](std::size_t, std::span<float> into) { std::fill(into.begin(), into.end(), 1.0f); };
+
+template <class Optimizer> void check_prepared_once_a_step() {
+    using trainer = reducer<float, inproc, placement::dedicated, Optimizer>;
+    CHECK(run("abss", [](world& w) {
+              counting::prepared = 0;
+              constexpr int steps = 5;
+              if (w.role() == role::server) {
+                  serve<trainer>(w, tensors);
+                  // Once at the construction, once at the start.
+                  require(counting::prepared == 2 + steps, std::to_string(counting::prepared) + " times");
+                  return;
+              }
+              trainer train(w, tensors);
+              train.start(0, ones);
+              int const before = counting::prepared;
+              for (int turn = 0; turn < steps; ++turn) {
+                  for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+                  train.wait();
+              }
+              require(counting::prepared == before + steps, "a worker prepares once a step too");
+          }) == 0);
+}
+} // namespace
+
+TEST_CASE("serve: a server prepares the optimizer's numbers once a step") {
+    check_prepared_once_a_step<counting>();
+    check_prepared_once_a_step<optimizer::clipped<counting>>();
+}
+
+TEST_CASE(
+    "serve: a reducer in two phases may go right behind a step that was skipped, or one of empty tensors") {
+    using trainer = reducer<float, inproc, placement::dedicated,
+                            optimizer::on_nonfinite<optimizer::sgd, nonfinite::skip_step>>;
+    CHECK(run("abss", [](world& w) {
+              layout const empty{{"none", 0}};
+              if (w.role() == role::server) {
+                  serve<trainer>(w, tensors);
+                  serve<trainer>(w, empty);
+                  return;
+              }
+              {
+                  trainer train(w, tensors);
+                  train.start(1, ones);
+                  std::fill(train.tensor(0).begin(), train.tensor(0).end(),
+                            w.worker() == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0f);
+                  for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+                  require(train.wait() == step::skipped, "it is skipped");
+                  require(train.gradient_norm() != train.gradient_norm(), "its norm is no number");
+                  require(train.weights(0)[999] == 1.0f, "no weight is touched");
+              }
+              trainer train(w, empty);
+              train.start(0, ones);
+              for (int turn = 0; turn < 20; ++turn) {
+                  train.ready(0);
+                  require(train.wait() == step::exchanged, "it is exchanged");
+                  require(train.gradient_norm() == 0, "the norm of nothing");
+              }
           }) == 0);
 }
 

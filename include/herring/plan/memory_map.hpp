@@ -143,8 +143,9 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     // This rank may have released up to `bounce_slots` executions that another rank of the node has not read yet.
     map.executions_kept = map.executions + map.bounce_slots;
     if (traits.command_bytes > 0) {
-        ++map.executions;                             // the command itself
-        if (traits.norms_bytes > 0) ++map.executions; // sums of norms, on their way with the second phase
+        ++map.executions; // the command itself
+        // And the sums of norms, on their way with the second phase.
+        if (traits.norms_bytes > 0) ++map.executions;
         // A worker may be a step ahead of a server that has done its part of a step and not looked at the rest.
         map.executions_kept = 2 * map.executions + map.bounce_slots;
     }

@@ -10,6 +10,7 @@
 #include "herring/plan/plan.hpp"
 #include "herring/plan/roles.hpp"
 #include "herring/plan/topology.hpp"
+#include "herring/trace/trace.hpp"
 
 #include <cstddef>
 #include <cstdint>

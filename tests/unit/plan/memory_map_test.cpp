@@ -107,6 +107,20 @@ TEST_CASE("memory_map: a region holds tensors, bounce slots and what local ranks
             }
 }
 
+TEST_CASE("memory_map: commands and norms lie behind what local ranks look at, and add executions") {
+    memory_map const plain = of(topology::uniform(3, 1), {}),
+                     commands = of(topology::uniform(3, 1), {.command_bytes = 80}),
+                     norms = of(topology::uniform(3, 1), {.command_bytes = 80, .norms_bytes = 24});
+    CHECK(commands.command_offset == plain.region_bytes);
+    CHECK(commands.region_bytes == plain.region_bytes + 128);
+    CHECK(norms.command_offset == commands.command_offset);
+    CHECK(norms.norms_offset == commands.region_bytes);
+    CHECK(norms.region_bytes == commands.region_bytes + 64);
+    CHECK(commands.executions == plain.executions + 1);
+    CHECK(norms.executions == plain.executions + 2);
+    CHECK(norms.executions_kept == 2 * norms.executions + 4);
+}
+
 TEST_CASE("memory_map: progress changes no region: the ranks of a node have theirs at the same places") {
     memory_map const mine = of(topology::uniform(1, 2), {});
     memory_map const others = of(topology::uniform(1, 2), {.background = true});

@@ -1,0 +1,101 @@
+// herring: tests of engine/operations/norms.hpp: rows come to all, sums to servers, and who adds up otherwise is named.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/engine/operations/norms.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/placement/dedicated.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/sharding/balanced.hpp"
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+using namespace herring;
+
+namespace {
+
+using numbers = std::array<double, 2>;
+std::byte const* bytes_of(numbers const& of) { return reinterpret_cast<std::byte const*>(of.data()); }
+
+/// Rank 1 is the server of workers 0, 2 and 3, each a node. Elements have 4 bytes, so a number is two of them.
+struct server {
+    topology map{{0, 1, 2, 3}, {role::worker, role::server, role::worker, role::worker}};
+    plan of = make_plan<fusion::per_tensor, sharding::balanced, placement::dedicated>(
+        std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 4096, .window_bytes = 8192});
+    std::vector<int> peers{0, 2, 3};
+    failure announced{};
+    detail::engine_state state{
+        {&announced, [](void* to, failure const& why) noexcept { *static_cast<failure*>(to) = why; }},
+        1,
+        map,
+        of,
+        peers,
+        4};
+    detail::norms_traffic traffic{state};
+    operations::norms operation{state, traffic};
+    numbers kept{-1, -1};
+    execution e{.own = reinterpret_cast<std::byte*>(kept.data()), .elements = 4};
+    chunk const all{.offset = 0, .elements = 4};
+
+    void take(numbers const& a, numbers const& b, numbers const& c) {
+        node_part const parts[] = {{0, bytes_of(a)}, {2, bytes_of(b)}, {3, bytes_of(c)}};
+        operation.combine(e, all, parts_view{std::span(parts).first(1), std::span(parts).last(2)});
+    }
+};
+
+} // namespace
+
+TEST_CASE("operations::norms: a server takes the sums that all workers have") {
+    server here;
+    here.take({3, 0.1}, {3, 0.1}, {3, 0.1});
+    CHECK(here.kept == numbers{3, 0.1});
+    CHECK(here.announced.what == errc::ok);
+    constexpr double infinity = std::numeric_limits<double>::infinity(),
+                     nan = std::numeric_limits<double>::quiet_NaN();
+    here.take({infinity, nan}, {infinity, -nan}, {infinity, nan}); // no numbers of other bits are alike
+    CHECK(here.announced.what == errc::ok);
+    CHECK(here.kept[0] == infinity);
+    CHECK(here.kept[1] != here.kept[1]);
+}
+
+TEST_CASE("operations::norms: a worker that has added up other numbers is named") {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (numbers const& other :
+         {numbers{3, 0.25}, numbers{3, std::numeric_limits<double>::quiet_NaN()}, numbers{infinity, 0.5}}) {
+        server here;
+        here.take({3, 0.5}, {3, 0.5}, other);
+        CHECK(here.announced.what == errc::mismatch);
+        CHECK(here.announced.reporter == 1);
+        CHECK(here.announced.peer == 3);
+        CHECK(std::string(here.announced.text)
+                  .find("other norms of the gradients than rank 0, from the same numbers") !=
+              std::string::npos);
+        CHECK(here.kept == numbers{-1, -1});
+    }
+}
+
+TEST_CASE("operations::norms: of a row the result has the numbers, of the sums the part") {
+    server here;
+    chunk const row{.offset = 2, .elements = 2, .owner = 0};
+    CHECK(here.traffic.part_bytes(here.e, row, 0, 1) == 0);
+    CHECK(here.traffic.part(here.e, row, 1, nullptr).empty());
+    CHECK(here.traffic.result_bytes(here.e, row, 0) == sizeof(double));
+    CHECK(here.traffic.result(here.e, row).data() == reinterpret_cast<std::byte*>(&here.kept[1]));
+    CHECK(here.traffic.landing(here.e, row) == reinterpret_cast<std::byte*>(&here.kept[1]));
+    here.operation.combine(here.e, row, {}); // it is there
+    CHECK(here.kept == numbers{-1, -1});
+
+    CHECK(here.traffic.part_bytes(here.e, here.all, 0, 1) == 2 * sizeof(double));
+    CHECK(here.traffic.part(here.e, here.all, 1, nullptr).data() ==
+          reinterpret_cast<std::byte*>(here.kept.data()));
+    CHECK(here.traffic.result_bytes(here.e, here.all, 0) == 0);
+    CHECK(here.traffic.result(here.e, here.all).empty());
+    CHECK(here.traffic.landing(here.e, here.all) == nullptr);
+    static_assert(operation<operations::norms>);
+}
