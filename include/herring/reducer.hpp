@@ -131,7 +131,8 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         else
             calls_.announce_misuse();
         if constexpr (session::commands)
-            if (session_.failed() == nullptr) session_.desk().leave(session_);
+            if (session_.failed() == nullptr && session_.ranks().failed() == nullptr)
+                session_.desk().leave(session_); // not of a world that has ended: servers end with its error
     }
 
     /// Number of tensors.
