@@ -244,7 +244,8 @@ template <class Pack> struct pack_of<basic_reducer<Pack>> { using type = Pack; }
 /// has destroyed its reducer. Collective with the workers' `Reducer(world, layout)`, with the same type and layout; for a rank whose
 /// role is `server`. What follows the options goes to the transport's constructor.
 ///
-/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their pushes.
+/// Cost:    a step: one command of 64 bytes (and the hyper values) from each node of workers, then their pushes. With an optimizer in
+///          two phases also a row of norms to each node of workers, and their sums back.
 /// Memory:  1/S of the tensors' pages, with an optimizer 1/S of the weights and the state, on S servers; staging for each worker.
 /// Blocks:  until all workers have left. Without a deadline: a worker that waits for a server has one, and a rank that dies is found.
 /// Threads: the calling one; one core a server.

@@ -50,6 +50,22 @@ TEST_CASE("dedicated in two phases: clipped, and steps that are skipped") {
                           herring::progress::thread>({}, 4)) == "");
 }
 
+TEST_CASE("dedicated in two phases: workers that share nodes and serve too, beside servers and without") {
+    for (std::string const ranks : {"aabscc", "bsaabcas", "sabcdd", "aab"})
+        for (auto const& found :
+             {same_with_servers<steps_of_two_phases<true>,
+                                herring::reducer<float, herring::update::sum, small_inproc, shared,
+                                                 skipping<exact_by_norms>>,
+                                herring::reducer<float, optimal, herring::update::sum, small_inproc, shared,
+                                                 skipping<exact_by_norms>>>({ranks}),
+              same_with_servers<
+                  steps_of_two_phases<false>,
+                  herring::reducer<float, herring::update::sum, small_tcp, shared, optimizer::lamb>,
+                  herring::reducer<float, optimal, herring::update::sum, small_tcp, shared, optimizer::lamb>>(
+                  {ranks}, processes)})
+            CHECK(text(found) == "");
+}
+
 TEST_CASE("dedicated in two phases: norms of tensors") {
     CHECK(text(as_without<true, dedicated, float, small_inproc, shared, exact_by_norms>()) == "");
     CHECK(

@@ -153,7 +153,7 @@ template <class Pack> class training_calls<Pack, true> {
     /// was skipped; before it was clipped.
     ///
     /// Bits: alike on all ranks. Squares are added in double: of a chunk, of the chunks that a rank combines in a bucket, of
-    ///       buckets, of ranks; so they depend on the number of ranks.
+    ///       buckets, of ranks; so they depend on the number of ranks that combine: with servers of their own on that of servers.
     double gradient_norm() const noexcept requires(training_type::two_phases) {
         return training_.gradient_norm();
     }
