@@ -171,7 +171,7 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
     bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
         byte_buffer mine;
-        if (keeps || owns) begun.where.emplace(path, ranks.rank(), operation);
+        if (keeps || owns) begun.where.emplace(path, ranks.rank(), "save");
         if (keeps) wire::append<std::uint64_t>(mine, tidy(*begun.where) + 1);
         return mine;
     });

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/error.hpp"
 #include "herring/session/checkpoint.hpp"
 #include "herring/session/saved_in_gaps.hpp"
 #include "herring/world.hpp"
@@ -41,7 +42,8 @@ HERRING_SEPARABLE void saved_in_gaps::finish(world& ranks, checkpoint_kind const
             of.begun_.reset();
         }
     } const afterwards{*this};
-    end_save(*begun_, ranks, "finish", kind, part_.how(), owns_ ? &part_.entry() : nullptr);
+    bool const wrote = owns_ && part_.how().what == errc::ok;
+    end_save(*begun_, ranks, "finish", kind, part_.how(), wrote ? &part_.entry() : nullptr);
 }
 
 } // namespace HERRING_NAMESPACE::detail
