@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <sched.h>
+
 namespace HERRING_NAMESPACE::detail {
 
 /// One place in a step where a thread waits. `Clock`: steady_clock, or a test's.
@@ -48,6 +50,7 @@ template <class Clock> class gap_worker {
                 now = after;
                 if (!worked) break;
                 used += took;
+                ::sched_yield(); // the thread that moves the bytes may have come to be on this core
             }
         bool const came = rest();
         // Of a late quantum it is not known when within it the gap ended.
