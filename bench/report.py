@@ -383,6 +383,7 @@ def main():
         result.update(tables(lines, facts_text, steal))
         result["training"] = [line for line in lines if line["what"] == "training"]
         result["timeline"] = [line for line in lines if line["suite"] == "timeline"]
+        result["gaps"] = [line for line in lines if line["suite"] == "gaps"]
         os.makedirs(os.path.dirname(os.path.abspath(json_path)), exist_ok=True)
         with open(json_path, "w") as file:
             json.dump(result, file, indent=1)

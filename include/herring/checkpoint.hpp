@@ -63,6 +63,34 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         return std::move(loaded.user);
     }
 
+    // ---- in gaps: herring/gap_checkpoint.hpp ----------------------------------------------------------------------------
+
+    template <class Saved>
+    HERRING_SETUP static void begin(reducer& of, Saved& saved, std::string const& folder,
+                                    std::span<std::byte const> bytes) {
+        call const here(of.calls_, "begin");
+        check_started(of, "begin");
+        if (saved.under_way())
+            of.calls_.throw_misuse(errc::bad_state, "begin",
+                                   {"a checkpoint is being written; call finish() on all ranks first"});
+        saved.begin(of.session_.ranks(), folder, checkpoint_kind_of<Pack>(of.session_),
+                    {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
+    }
+    template <class Saved> HERRING_SETUP static void finish(reducer& of, Saved& saved) {
+        call const here(of.calls_, "finish");
+        of.check_at_rest("finish");
+        if (!saved.under_way())
+            of.calls_.throw_misuse(errc::bad_state, "finish",
+                                   {"no checkpoint is being written; call begin(folder) on all ranks first"});
+        saved.finish(of.session_.ranks(), checkpoint_kind_of<Pack>(of.session_));
+    }
+    static std::size_t owned_bytes(reducer& of) {
+        std::size_t elements = 0;
+        for (checkpoints::tensor_memory const& one : owned(of)) elements += one.elements;
+        return elements * checkpoint_kind_of<Pack>(of.session_).shape.element_bytes();
+    }
+    static int rank_of(reducer& of) noexcept { return of.session_.ranks().rank(); }
+
     // ---- of a server, told by a command ---------------------------------------------------------------------------------
 
     template <class Session, class Training>

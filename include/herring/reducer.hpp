@@ -62,6 +62,22 @@ template <class Store, class Trace, class Sharding, class Buckets = every_bucket
     collective<Store, Sharding> collectives;
 };
 
+/// herring/in_gaps.hpp: the way of that header into a reducer.
+template <class Reducer> struct gaps_of;
+/// What `in_gaps` returns after a sentence of the compiler's.
+struct inert_gaps {
+    template <class... Anything> herring::step wait(Anything&&...) const noexcept {
+        return herring::step::exchanged;
+    }
+};
+template <bool Included> struct gaps_included {
+    static constexpr bool value = Included;
+    static_assert(
+        Included,
+        "[HRG-C07] in_gaps: needs its header; a common slip is to include herring.hpp alone, which leaves it "
+        "out; include <herring/in_gaps.hpp>");
+};
+
 struct door; // herring/collectives/: the way of a collective's header into a reducer
 } // namespace detail
 
@@ -249,6 +265,23 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     /// What this rank owns of it.
     range owned(std::size_t elements) const noexcept { return owned(elements, session_.ranks().worker()); }
 
+    /// Does quanta of `task` in the gaps of steps that are ended by `wait()` of what it returns, in place of that of the reducer: where
+    /// this thread would only wait, and the gap is predicted to be longer (`herring/in_gaps.hpp`, docs/gaps.md).
+    ///
+    /// Cost:     nothing for who does not call it; else two looks at the clock a quantum.
+    /// Threads:  the task runs on the calling thread; the pack has to name progress::thread ([HRG-G03]).
+    /// Lifetime: of what is returned: not longer than the reducer and the task.
+    /// Errors:   `unsupported` where ranks share cores: a gap is another rank's core there.
+    template <class Task, class Self = basic_reducer> [[nodiscard]] auto in_gaps(Task& task) {
+        constexpr bool included = requires { sizeof(detail::gaps_of<Self>); };
+        if constexpr (included) {
+            return detail::gaps_of<Self>::open(static_cast<Self&>(*this), task);
+        } else {
+            (void)holds<detail::gaps_included<false>>;
+            return detail::inert_gaps();
+        }
+    }
+
     /// The plan that this reducer runs; print it, or look up what a step costs.
     herring::plan const& plan() const noexcept { return session_.plan(); }
     herring::counters counters() const noexcept { return session_.counters(); }
@@ -259,6 +292,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
   private:
     friend struct detail::door;
     template <class Reducer> friend struct detail::checkpointing;
+    template <class Reducer> friend struct detail::gaps_of;
     friend class detail::all_reduce_calls<Pack>;
     friend class detail::training_calls<Pack>;
     friend class basic_lazy_reducer<Pack>;
@@ -280,14 +314,15 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         parts_->steps.check_ready(i, at, elements, written_in);
         parts_->steps.ready(session_, i, at, written_in);
     }
-    status end_step(stream read_in, time_point deadline) {
+    template <class Wait = detail::plain_wait>
+    status end_step(stream read_in, time_point deadline, Wait const& wait = {}) {
         detail::call const here(calls_, "wait");
         status ended = [&] {
             if constexpr (updates)
-                return parts_->steps.end(session_, read_in, deadline,
-                                         [&] { return this->end_training_step(deadline); });
+                return parts_->steps.end(
+                    session_, read_in, deadline, [&] { return this->end_training_step(deadline); }, wait);
             else
-                return parts_->steps.end(session_, read_in, deadline);
+                return parts_->steps.end(session_, read_in, deadline, detail::nothing_left(), wait);
         }();
         session_.rethrow_of_handlers();
         return ended;

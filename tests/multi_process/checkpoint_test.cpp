@@ -2,6 +2,7 @@
 // disks and of folders that nobody may write: there is always one whole checkpoint, and it is the old one or the new one.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/checkpoint.hpp"
+#include "herring/gap_checkpoint.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
 #include "herring/optimizer/adamw.hpp"
@@ -153,7 +154,16 @@ std::vector<float> const& known_weights(std::size_t steps) {
 std::vector<std::byte> bytes_for(int steps) {
     return std::vector<std::byte>(static_cast<std::size_t>(100 + steps), static_cast<std::byte>(steps));
 }
-void save(trainer& train, std::string const& folder, int steps) { train.save(folder, bytes_for(steps)); }
+/// At once, or in pieces.
+enum class how { at_once, in_pieces };
+void save(trainer& train, std::string const& folder, int steps, how written = how::at_once) {
+    if (written == how::at_once) return train.save(folder, bytes_for(steps));
+    herring::gap_checkpoint pieces(train);
+    pieces.begin(folder, bytes_for(steps));
+    while (pieces.next()) {
+    }
+    pieces.finish();
+}
 
 /// The steps of the checkpoint that is there, which is whole; −1: there is none, or one that is not.
 int steps_of(std::string const& folder) {
@@ -215,8 +225,12 @@ TEST_CASE(
     void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(memory != MAP_FAILED);
     auto* const told = ::new (memory) std::atomic<int>(0);
+    struct {
+        bool in_half;
+        how written;
+    } const ways[] = {{false, how::at_once}, {true, how::at_once}, {true, how::in_pieces}};
     for (int const victim : {0, 2})
-        for (bool const in_half : {false, true}) {
+        for (auto const& way : ways) {
             int before = 1, status = -1;
             for (int k = 0; status != 0; ++k) {
                 REQUIRE(k < 100);
@@ -229,13 +243,16 @@ TEST_CASE(
                         run_step(train, 1);
                         if (w.rank() == victim) {
                             calls.left = k;
-                            calls.in_half = in_half;
+                            calls.in_half = way.in_half;
                             calls.counted = true;
                         }
                         try {
-                            save(train, folder.path(), 2);
+                            save(train, folder.path(), 2, way.written);
                         } catch (herring::error const& why) {
-                            *told += why.peer() == victim && why.operation() == std::string("save");
+                            std::string const call = why.operation();
+                            *told += why.peer() == victim &&
+                                     (way.written == how::at_once ? call == "save"
+                                                                  : call == "begin" || call == "finish");
                             return 1;
                         }
                         return 0;
@@ -328,7 +345,7 @@ class disk {
 };
 
 /// The calls of one save of two ranks, in their order.
-std::vector<file_call> calls_of_a_save(std::string const& folder, int steps) {
+std::vector<file_call> calls_of_a_save(std::string const& folder, int steps, how written = how::at_once) {
     calls.log.clear();
     herring::launch_threads(
         2,
@@ -339,7 +356,7 @@ std::vector<file_call> calls_of_a_save(std::string const& folder, int steps) {
             w.barrier();
             if (w.rank() == 0) calls.logged = true;
             w.barrier();
-            save(train, folder, steps + 1);
+            save(train, folder, steps + 1, written);
             return 0;
         },
         apart(2));
@@ -372,6 +389,10 @@ TEST_CASE("checkpoint: a machine that loses power at any call has a whole checkp
     REQUIRE(herring::launch_threads(
                 2, [&](world& w) { return resume_and_save(w, folder.path(), 0); }, apart(2)) == 0);
     files const first = herring::tests::files_of(folder.path());
+    std::vector<file_call> const pieces = calls_of_a_save(folder.path(), 1, how::in_pieces);
+    REQUIRE(pieces.size() > 15);
+    lose_power(disk(first), pieces, folder.path(), 1);
+    herring::tests::put_files(folder.path(), first);
     std::vector<file_call> const done = calls_of_a_save(folder.path(), 1);
     REQUIRE(done.size() > 15);
     lose_power(disk(first), done, folder.path(), 1);

@@ -27,7 +27,13 @@ class file_writer {
     HERRING_SEPARABLE file_writer(folder const& where, std::string name);
 
     HERRING_SEPARABLE void append(std::span<std::byte const> bytes);
-    /// Writes the table, and returns when all of it is durable, but for its name.
+    /// Writes the table: all is written, and may not be durable yet.
+    HERRING_SEPARABLE void seal(std::vector<tensor_range> ranges);
+    /// Returns when all of it is durable, but for its name. From any thread.
+    void sync() const { where_.sync(file_, entry_.name); }
+    /// Once it is sealed.
+    file_entry const& entry() const noexcept { return entry_; }
+    /// Both.
     HERRING_SEPARABLE file_entry finish(std::vector<tensor_range> ranges);
 
   private:

@@ -160,68 +160,90 @@ HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const&
     return {reinterpret_cast<char const*>(text.data()), text.size()};
 }
 
-HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
-                                       training_values const& values,
-                                       std::span<checkpoints::tensor_memory const> owned,
-                                       std::span<std::byte const> user) {
+HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
+                                  std::string const& path, checkpoint_kind const& kind,
+                                  training_values const& values, bool owns, std::span<std::byte const> user) {
     using namespace checkpoints;
-    collective_call all(ranks, "save", kind);
-    int const keeper = all.keeper(!owned.empty());
-    bool const keeps = ranks.rank() == keeper;
-    std::optional<folder> where;
-    std::uint64_t generation = 0;
-    auto const name_of = [&](std::string_view what) { return file_name(values.steps, generation, what); };
+    begun.values = values;
+    begun.user = user;
+    collective_call all(ranks, operation, kind);
+    begun.keeper = all.keeper(owns);
+    bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
         byte_buffer mine;
-        if (keeps || !owned.empty()) where.emplace(path, ranks.rank(), "save");
-        if (keeps) wire::append<std::uint64_t>(mine, tidy(*where) + 1);
+        if (keeps || owns) begun.where.emplace(path, ranks.rank(), "save");
+        if (keeps) wire::append<std::uint64_t>(mine, tidy(*begun.where) + 1);
         return mine;
     });
-    generation = wire::reader{prepared[static_cast<std::size_t>(keeper)]}.number<std::uint64_t>();
-    std::vector<std::byte> of_lowest;
-    if (int const lowest = lowest_worker(ranks); keeper != lowest) {
-        of_lowest = all.shared(lowest, user);
-        user = of_lowest;
+    begun.generation = wire::reader{prepared[static_cast<std::size_t>(begun.keeper)]}.number<std::uint64_t>();
+    if (int const lowest = lowest_worker(ranks); begun.keeper != lowest) {
+        begun.of_lowest = all.shared(lowest, user);
+        begun.user = begun.of_lowest;
     }
+}
+
+HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
+                                checkpoint_kind const& kind, failure const& how,
+                                checkpoints::file_entry const* part) {
+    using namespace checkpoints;
+    collective_call all(ranks, operation, kind);
+    bool const keeps = ranks.rank() == begun.keeper;
     try {
         given_by_all const written = all.agreed([&] {
-            if (owned.empty()) return byte_buffer();
-            return write_entry(write_part(*where, name_of(std::to_string(ranks.rank())), owned, kind.shape));
+            status(how).value();
+            return part == nullptr ? byte_buffer() : write_entry(*part);
         });
         (void)all.agreed([&] {
             if (!keeps) return byte_buffer();
-            manifest ready{.generation = generation,
-                           .steps = values.steps,
+            folder const& where = *begun.where;
+            manifest ready{.generation = begun.generation,
+                           .steps = begun.values.steps,
                            .element = std::string(kind.element),
                            .optimizer = std::string(kind.optimizer),
                            .states = kind.shape.states,
-                           .groups = values.groups,
+                           .groups = begun.values.groups,
                            .tensors = saved_tensors(kind.tensors)};
             for (std::size_t r = 0; r < written.size(); ++r) {
                 wire::reader in{written[r]};
                 if (in.rest.empty()) continue;
-                file_entry part{.name = name_of(std::to_string(r))};
-                part.data_bytes = in.number<std::uint64_t>();
-                part.table_bytes = in.number<std::uint64_t>();
-                part.table_crc = in.number<std::uint32_t>();
-                descriptor const seen = where->open(part.name);
-                if (seen.get() < 0 || where->size(seen, part.name) != part.data_bytes + part.table_bytes)
-                    where->fail(errc::bad_argument, part.name,
-                                {"rank ", r, " has written it, and rank ", ranks.rank(),
-                                 " does not see it: all ranks have to save into one folder that they share"});
-                ready.parts.push_back(std::move(part));
+                file_entry one{.name = begun.name_of(std::to_string(r))};
+                one.data_bytes = in.number<std::uint64_t>();
+                one.table_bytes = in.number<std::uint64_t>();
+                one.table_crc = in.number<std::uint32_t>();
+                descriptor const seen = where.open(one.name);
+                if (seen.get() < 0 || where.size(seen, one.name) != one.data_bytes + one.table_bytes)
+                    where.fail(errc::bad_argument, one.name,
+                               {"rank ", r, " has written it, and rank ", ranks.rank(),
+                                " does not see it: all ranks have to save into one folder that they share"});
+                ready.parts.push_back(std::move(one));
             }
             ready.sections.push_back(
-                {std::string(user_section), write_bytes(*where, name_of(user_section), user)});
-            publish(*where, ready);
+                {std::string(user_section), write_bytes(where, begun.name_of(user_section), begun.user)});
+            publish(where, ready);
             // It is in force, whatever is left of earlier ones.
-            (void)failure_of(ranks.rank(), "save", [&] { (void)tidy(*where); });
+            (void)failure_of(ranks.rank(), operation, [&] { (void)tidy(where); });
             return byte_buffer();
         });
     } catch (...) {
-        if (keeps) (void)failure_of(ranks.rank(), "save", [&] { (void)tidy(*where, generation); });
+        if (keeps)
+            (void)failure_of(ranks.rank(), operation, [&] { (void)tidy(*begun.where, begun.generation); });
         throw;
     }
+}
+
+HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
+                                       training_values const& values,
+                                       std::span<checkpoints::tensor_memory const> owned,
+                                       std::span<std::byte const> user) {
+    begun_save begun;
+    begin_save(begun, ranks, "save", path, kind, values, !owned.empty(), user);
+    checkpoints::file_entry part;
+    failure const how = failure_of(ranks.rank(), "save", [&] {
+        if (!owned.empty())
+            part = checkpoints::write_part(*begun.where, begun.name_of(std::to_string(ranks.rank())), owned,
+                                           kind.shape);
+    });
+    end_save(begun, ranks, "save", kind, how, owned.empty() ? nullptr : &part);
 }
 
 HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,

@@ -43,15 +43,25 @@ HERRING_SETUP inline void file_writer::write_block() {
     crc_ = 0;
 }
 
-HERRING_SEPARABLE file_entry file_writer::finish(std::vector<tensor_range> ranges) {
+HERRING_SEPARABLE void file_writer::seal(std::vector<tensor_range> ranges) {
     if (filled_ > 0) write_block();
     table_.ranges = std::move(ranges);
     byte_buffer const bytes = write_table(table_);
     where_.write(file_, entry_.name, bytes);
-    where_.sync(file_, entry_.name);
     entry_.table_bytes = bytes.size();
     entry_.table_crc = crc32c(bytes);
+}
+
+HERRING_SEPARABLE file_entry file_writer::finish(std::vector<tensor_range> ranges) {
+    seal(std::move(ranges));
+    sync();
     return std::move(entry_);
+}
+
+HERRING_SETUP inline std::vector<tensor_range> ranges_of(std::span<tensor_memory const> all) {
+    std::vector<tensor_range> table;
+    for (tensor_memory const& one : all) table.push_back({one.tensor, one.offset, one.elements});
+    return table;
 }
 
 HERRING_SEPARABLE file_entry write_part(folder const& where, std::string name,
@@ -60,9 +70,7 @@ HERRING_SEPARABLE file_entry write_part(folder const& where, std::string name,
     for (std::size_t array = 0; array < shape.arrays(); ++array)
         for (tensor_memory const& one : ranges)
             file.append({shape.place(one, array), one.elements * shape.bytes_of(array)});
-    std::vector<tensor_range> table;
-    for (tensor_memory const& one : ranges) table.push_back({one.tensor, one.offset, one.elements});
-    return file.finish(std::move(table));
+    return file.finish(ranges_of(ranges));
 }
 
 HERRING_SEPARABLE file_entry write_bytes(folder const& where, std::string name,

@@ -76,7 +76,13 @@ HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads) {
         if (!all[r].read(told[r]))
             throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
                         "it is in another collective; let every rank make the same calls in the same order");
-    return {oversubscribed(mine, all), any_oversubscribed(all)};
+    core_sharing found{oversubscribed(mine, all), any_oversubscribed(all)};
+    found.as_one_thread = found.mine;
+    if (threads > 1 && found.mine) {
+        for (cores_of_rank& one : all) one.threads = 1;
+        found.as_one_thread = oversubscribed(cores_of_rank::here(1), all);
+    }
+    return found;
 }
 
 } // namespace HERRING_NAMESPACE::detail

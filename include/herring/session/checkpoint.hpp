@@ -4,6 +4,8 @@
 #define HERRING_SESSION_CHECKPOINT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/checkpoint/folder.hpp"
+#include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
@@ -11,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +50,31 @@ HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, ch
                                        training_values const& values,
                                        std::span<checkpoints::tensor_memory const> owned,
                                        std::span<std::byte const> user);
+
+/// The same in three steps, of which the first and the last are collective; between them every owner writes its file.
+///
+/// Lifetime: stays where it is: writers refer to its folder.
+struct begun_save {
+    std::optional<checkpoints::folder> where; ///< of the keeper and of owners
+    int keeper = 0;
+    std::uint64_t generation = 0;
+    training_values values;
+    std::span<std::byte const> user;  ///< on the keeper
+    std::vector<std::byte> of_lowest; ///< where that is another rank than the one that gave them
+
+    std::string name_of(std::string_view what) const {
+        return checkpoints::file_name(values.steps, generation, what);
+    }
+};
+/// Prepares the folder. `user`: has to stay until `end_save`.
+HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
+                                  std::string const& path, checkpoint_kind const& kind,
+                                  training_values const& values, bool owns, std::span<std::byte const> user);
+/// Publishes. `how`: whether this rank has written its part, which is `part`; null: it owns nothing. Where it throws, the keeper has
+/// removed what was written.
+HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
+                                checkpoint_kind const& kind, failure const& how,
+                                checkpoints::file_entry const* part);
 
 struct loaded_checkpoint {
     training_values values;

@@ -37,8 +37,9 @@ struct cores_of_rank {
 
 /// Ranks that may have to share a core.
 struct core_sharing {
-    bool mine = false; ///< this rank
-    bool any = false;  ///< the same on every rank
+    bool mine = false;          ///< this rank
+    bool any = false;           ///< the same on every rank
+    bool as_one_thread = false; ///< this rank, were each rank one thread
 };
 
 /// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the

@@ -61,6 +61,7 @@ template <class Transport, class IntraNode> class session_links : public session
   public:
     Transport& transport() noexcept { return *transport_; }
     IntraNode& node() noexcept { return *node_; }
+    core_sharing const& cores() const noexcept { return cores_; }
 
     /// Throws what a handler of the program's threw while it ran inside of a wait.
     void rethrow_of_handlers() {

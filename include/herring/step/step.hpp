@@ -30,6 +30,14 @@ struct nothing_left {
     status operator()() const noexcept { return {}; }
 };
 
+/// How the thread that ends a step waits for `count` executions.
+struct plain_wait {
+    template <class Session>
+    status operator()(Session& session, std::uint64_t count, time_point deadline) const noexcept {
+        return session.finish(count, deadline);
+    }
+};
+
 /// The steps of a reducer, one after the other: the ledger says what may leave, the tensor store where it lies, the bounce
 /// buffers when it is submitted.
 ///
@@ -102,9 +110,10 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
     }
 
     /// Returns when every tensor holds its result, for whoever reads it in `read_in`; a new step begins. `rest()`, a status: what is
-    /// left to do when all buckets are back.
-    template <class Session, class Rest = nothing_left>
-    status end(Session& session, stream read_in, time_point deadline, Rest const& rest = {}) {
+    /// left to do when all buckets are back. `wait(session, count, deadline)`, a status: what a `plain_wait` does.
+    template <class Session, class Rest = nothing_left, class Wait = plain_wait>
+    status end(Session& session, stream read_in, time_point deadline, Rest const& rest = {},
+               Wait const& wait = {}) {
         if (failure const* const why = session.failed()) return status(*why);
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
@@ -114,7 +123,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         else
             trace_(trace_event::wait_begin, 0);
         if (bounced_ && store_.any_lent()) bounce_.drain(session, *this, leaving_.pieces(), deadline);
-        if (status ended = session.finish(end_, deadline); !ended.ok()) return ended;
+        if (status ended = wait(session, end_, deadline); !ended.ok()) return ended;
         if (status ended = rest(); !ended.ok()) return ended;
         store_.scatter(read_in, end_);
         ledger_.begin_step();

@@ -1,0 +1,93 @@
+// herring: one file of a checkpoint that is written piece by piece, from a copy of the weights and the state.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_CHECKPOINT_SNAPSHOT_PART_HPP
+#define HERRING_CHECKPOINT_SNAPSHOT_PART_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/private_memory.hpp"
+#include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/file_writer.hpp"
+#include "herring/checkpoint/folder.hpp"
+#include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/error.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pthread.h>
+
+namespace HERRING_NAMESPACE::detail::checkpoints {
+
+/// `take` copies; each `next` writes one block; what brings the file to the disk takes as long as the disk does, in a thread that
+/// only waits for it. The file has the bytes of `write_part`.
+///
+/// Memory:  the copy, kept for the next one; a block.
+/// Threads: one at a time.
+/// Errors:  kept in `how`; `next` does nothing from then on.
+class snapshot_part {
+  public:
+    explicit snapshot_part(int rank) noexcept : rank_(rank) {}
+    snapshot_part(snapshot_part const&) = delete;
+    snapshot_part& operator=(snapshot_part const&) = delete;
+    ~snapshot_part() { join(); }
+
+    /// Gets the memory for a copy of so many bytes.
+    ///
+    /// Errors: `no_resources`.
+    HERRING_SEPARABLE void reserve(std::size_t bytes);
+    /// Copies the ranges. Nothing is being written.
+    HERRING_SEPARABLE void take(std::span<tensor_memory const> ranges, state_shape const& shape);
+    /// Creates the file for the copy.
+    ///
+    /// Lifetime: refers to the folder, until it is written.
+    HERRING_SEPARABLE void open(folder const& where, std::string name) noexcept;
+
+    /// Writes a block. False: there is nothing to do, or nothing now.
+    HERRING_SEPARABLE bool next() noexcept;
+    /// Does all that is left, and waits for the disk.
+    HERRING_SEPARABLE void finish() noexcept;
+    /// Closes the file. Nothing is being written.
+    void close() noexcept { file_.reset(); }
+    /// Whether all of it is durable, or it has failed.
+    bool done() const noexcept {
+        return doing_ == stage::nothing ||
+               (doing_ == stage::syncing && synced_.load(std::memory_order_acquire));
+    }
+    /// Ok, or why it could not be written.
+    failure const& how() const noexcept { return how_; }
+    /// Once it is done.
+    file_entry const& entry() const noexcept { return file_->entry(); }
+
+  private:
+    enum class stage : std::uint8_t { nothing, writing, sealing, syncing };
+
+    template <class Step> void attempt(stage then, Step const& step) noexcept;
+    void sync() noexcept;
+    HERRING_SEPARABLE void join() noexcept;
+
+    int rank_;
+    private_memory memory_;
+    std::span<std::byte const> left_; // of the copy
+    std::vector<tensor_range> ranges_;
+    std::optional<file_writer> file_;
+    stage doing_ = stage::nothing;
+    failure how_{};
+    bool has_thread_ = false;
+    pthread_t thread_{};
+    failure synced_how_{}; // of the thread, before synced_
+    std::atomic<bool> synced_{false};
+};
+
+} // namespace HERRING_NAMESPACE::detail::checkpoints
+
+#ifndef HERRING_SEPARATE
+#include "herring/impl/checkpoint_snapshot.hpp"
+#endif
+
+#endif // HERRING_CHECKPOINT_SNAPSHOT_PART_HPP

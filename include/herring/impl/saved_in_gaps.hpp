@@ -1,0 +1,51 @@
+// herring: begins and ends a checkpoint that is written in gaps, together with all ranks.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_IMPL_SAVED_IN_GAPS_HPP
+#define HERRING_IMPL_SAVED_IN_GAPS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/error.hpp"
+#include "herring/session/checkpoint.hpp"
+#include "herring/session/saved_in_gaps.hpp"
+#include "herring/world.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace HERRING_NAMESPACE::detail {
+
+HERRING_SEPARABLE void saved_in_gaps::begin(world& ranks, std::string const& path,
+                                            checkpoint_kind const& kind, training_values const& values,
+                                            std::span<checkpoints::tensor_memory const> owned,
+                                            std::span<std::byte const> user) {
+    owns_ = !owned.empty();
+    user_.assign(user.begin(), user.end());
+    try {
+        begin_save(begun_.emplace(), ranks, "begin", path, kind, values, owns_, user_);
+    } catch (...) {
+        begun_.reset();
+        throw;
+    }
+    if (!owns_) return;
+    part_.take(owned, kind.shape); // has its memory
+    part_.open(*begun_->where, begun_->name_of(std::to_string(ranks.rank())));
+}
+
+HERRING_SEPARABLE void saved_in_gaps::finish(world& ranks, checkpoint_kind const& kind) {
+    part_.finish();
+    struct ended {
+        saved_in_gaps& of;
+        ~ended() {
+            of.part_.close();
+            of.begun_.reset();
+        }
+    } const afterwards{*this};
+    bool const wrote = owns_ && part_.how().what == errc::ok;
+    end_save(*begun_, ranks, "finish", kind, part_.how(), wrote ? &part_.entry() : nullptr);
+}
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_IMPL_SAVED_IN_GAPS_HPP
