@@ -188,7 +188,7 @@ class load {
                         ++good;
                         if (a.contributors().count() < k || !is_right(a, n)) ++wrong;
                     } else if (a.outcome() == outcome::failed) {
-                        ++failed;
+                        if (failed++ == 0) first_failure_ = whys_of(a, front.size(), begin);
                         ::poll(nullptr, 0, 1); // where too few are here it fails at once
                     }
                     ++ended;
@@ -217,9 +217,21 @@ class load {
         return ended;
     }
 
+    /// After `end`: why each member was missing in the first request that failed, and after how long.
+    std::string const& first_failure() const { return first_failure_; }
+
     std::atomic<int> good{0}, failed{0}, wrong{0}, overdue{0}, ended{0};
 
   private:
+    static std::string whys_of(voters::answer const& a, std::size_t members, herring::time_point begin) {
+        std::string words;
+        for (std::size_t m = 0; m < members; ++m)
+            words += std::string(names[m]) + ": " + to_string(a.why(m)) + ", ";
+        return words + "after " +
+               std::to_string(std::chrono::duration<double>(herring::clock::now() - begin).count()) + " s";
+    }
+
+    std::string first_failure_;
     std::atomic<bool> stop_{false};
     std::atomic<std::uint64_t> numbers_{0};
     std::vector<std::thread> all_;

@@ -156,9 +156,10 @@ TEST_CASE(
             int const wanted = all.good.load() + 3;
             CHECK(comes_true([&] { return all.good.load() >= wanted; })); // all four are back
         }
+        asked = most.end_well() + all.end_well();
+        INFO("the first that failed: ", most.first_failure());
         CHECK(most.failed == 0);
         CHECK(all.failed > 0);
-        asked = most.end_well() + all.end_well();
     }
     CHECK(ended(front) - before == static_cast<std::uint64_t>(asked));
     REQUIRE(await_all(front, 4));

@@ -104,7 +104,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         r.weighted = !how.weights.empty();
         std::copy(how.weights.begin(), how.weights.end(), slots.weights(b.slot).begin());
         std::span<peer_index const> const peers = table.asked(b.slot);
-        if (!peers.empty()) {
+        if (!what.expect && !table.is_decided(b.slot)) { // also if all wait for credits
             std::span<std::byte> const bytes = requests.slot(b.slot).first(input.size());
             if (!input.empty()) std::memcpy(bytes.data(), input.data(), input.size());
             r.bytes = bytes;
@@ -122,6 +122,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
             slots[at].hedged = true;
             send(to, at);
         }
+        while (table.next_ask(at, to)) send(to, at);
         while (table.next_decided(at)) decided(at);
         give_back_returned();
         std::size_t member = 0;

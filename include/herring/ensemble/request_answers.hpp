@@ -60,6 +60,7 @@ class request_answers {
             ++roster_[m].counts.stale;
             return a;
         }
+        p.full = false; // there may be room now
         a.slot = pool_.find(id);
         if (a.slot != no_slot && m < pool_[a.slot].members) {
             a.asked = &pool_.member(a.slot, m);

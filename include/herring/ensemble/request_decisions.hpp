@@ -52,6 +52,7 @@ class request_decisions {
         s.counted_slow += m.slow ? 1 : 0;
         judge(row.member, true);
         if (s.counted == s.k) {
+            dismiss_waiting(at);
             s.until = now + quorum_.grace_ns(now - s.entered);
             reschedule(at);
         }
@@ -65,6 +66,38 @@ class request_decisions {
         --s.open;
         s.open_slow -= m.slow ? 1 : 0;
         settle(at, now);
+    }
+    /// An open member could not be sent the request: it is asked when there is room, unless k others have come.
+    void unsent(slot_index at, std::size_t m, std::int64_t now) noexcept {
+        request_slot& s = pool_[at];
+        asked_member& each = pool_.member(at, m);
+        if (s.counted >= s.k) return gone(at, each, miss::no_credit, now);
+        --roster_[m].counts.asked;
+        --s.open;
+        s.open_slow -= each.slow ? 1 : 0;
+        bool const slow = each.slow;
+        each = {};
+        each.is = asked_member::state::waiting;
+        each.why = miss::no_credit;
+        each.slow = slow;
+        ++s.waiting;
+        roster_.waits(m);
+        if (s.hedge_at == never_ns) return;
+        s.hedge_at = never_ns;
+        for (std::size_t i = 0; i < s.members; ++i)
+            s.hedge_at = std::min(s.hedge_at, pool_.member(at, i).hedge_at);
+        reschedule(at);
+    }
+    /// One that waited for a credit will have none.
+    void not_asked(slot_index at, std::size_t m, miss why, std::int64_t now) noexcept {
+        stop_waiting(at, m);
+        pool_.member(at, m).why = why;
+        settle(at, now);
+    }
+    /// Nobody is asked any more who has not been asked yet.
+    void dismiss_waiting(slot_index at) noexcept {
+        for (std::size_t m = 0; pool_[at].waiting > 0; ++m)
+            if (pool_.member(at, m).is == asked_member::state::waiting) stop_waiting(at, m);
     }
     /// After a change of when something of it is due.
     void reschedule(slot_index at) noexcept {
@@ -80,6 +113,7 @@ class request_decisions {
         s.decided = now;
         s.by_time = by != ending::other;
         due_.erase(at);
+        dismiss_waiting(at);
         ++totals_.ended[static_cast<std::size_t>(how)];
         std::size_t rows = 0;
         for (std::size_t m = 0; m < s.members; ++m) {
@@ -129,12 +163,17 @@ class request_decisions {
     }
 
   private:
+    void stop_waiting(slot_index at, std::size_t m) noexcept {
+        pool_.member(at, m).is = asked_member::state::out;
+        --pool_[at].waiting;
+        roster_.waits_no_more(m);
+    }
     // Decides what needs no more time.
     void settle(slot_index at, std::int64_t now) noexcept {
         request_slot const& s = pool_[at];
         if (s.counted == s.target)
             decide(at, outcome::full, now, ending::other);
-        else if (s.counted + s.open < s.k)
+        else if (s.counted + s.open + s.waiting < s.k)
             decide(at, outcome::failed, now, ending::other);
         else if (s.counted >= s.k && s.waited_for() == 0)
             decide(at, outcome::partial, now, ending::other);

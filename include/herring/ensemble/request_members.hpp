@@ -1,4 +1,4 @@
-// herring: whom a request asks: the members that are there and have a credit, one replica each.
+// herring: whom a request asks: the members that are there, one replica each, as soon as they have a credit.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_REQUEST_MEMBERS_HPP
 #define HERRING_ENSEMBLE_REQUEST_MEMBERS_HPP
@@ -28,7 +28,8 @@ class request_members {
     request_members(request_members const&) = delete;
     request_members& operator=(request_members const&) = delete;
 
-    /// Marks those that are to be asked as open, of the roster or of `among`; of the others it is known why they are not.
+    /// Marks those that are to be asked as open, of the roster or of `among`, and those without a credit as waiting; of the others it is
+    /// known why they are not.
     void choose(slot_index at, member_set const* among) noexcept {
         request_slot& s = pool_[at];
         s.members = roster_.size();
@@ -41,9 +42,14 @@ class request_members {
             each.why = !who.admitted                        ? miss::absent
                        : who.peer == no_peer && !s.expected ? miss::no_credit
                                                             : miss::none;
+            each.slow = roster_[m].standing.on();
+            if (each.why == miss::no_credit) {
+                each.is = asked_member::state::waiting;
+                ++s.waiting;
+                roster_.waits(m);
+            }
             if (each.why != miss::none) continue;
             each.is = asked_member::state::open;
-            each.slow = roster_[m].standing.on();
             if (!s.expected) each.first = who.peer;
             ++s.open;
             s.open_slow += each.slow ? 1 : 0;
@@ -62,22 +68,59 @@ class request_members {
 
     /// They are: each owes an answer from now on, and may be hedged when its time has come.
     void ask(slot_index at, std::int64_t now) noexcept {
-        request_slot& s = pool_[at];
-        for_each_open(at, [&](std::size_t m, asked_member& each) noexcept {
-            ++roster_[m].counts.asked;
-            if (s.expected) return;
-            roster_.peer(each.first).owed.take(s.id, now);
-            each.first_owes = true;
-            pool_.asked(at)[s.asked++] = each.first;
-            if (hedges_.may() && roster_[m].delay.ns() != never_ns) {
-                each.hedge_at = now + roster_[m].delay.ns();
-                s.hedge_at = std::min(s.hedge_at, each.hedge_at);
-            }
-        });
-        hedges_.sent(s.asked);
+        for_each_open(at, [&](std::size_t m, asked_member& each) noexcept { ask(at, m, each, now); });
+        hedges_.sent(pool_[at].asked);
+    }
+    /// The oldest request that waits for a member which has a credit: it asks it now. False: there is none.
+    ///
+    /// Cost: O(members) where something waits, and O(slots) for one that is found.
+    bool ask_later(slot_index& at, peer_index& to, std::int64_t now) noexcept {
+        for (std::size_t m = 0; m < roster_.size(); ++m) {
+            if (roster_[m].waiting == 0) continue;
+            to = roster_.choose(m, no_peer).peer;
+            if (to == no_peer) continue;
+            at = oldest_waiting(m);
+            request_slot& s = pool_[at];
+            asked_member& each = pool_.member(at, m);
+            each.is = asked_member::state::open;
+            each.why = miss::none;
+            each.first = to;
+            --s.waiting;
+            roster_.waits_no_more(m);
+            ++s.open;
+            s.open_slow += each.slow ? 1 : 0;
+            ask(at, m, each, now);
+            hedges_.sent(1);
+            return true;
+        }
+        return false;
     }
 
   private:
+    void ask(slot_index at, std::size_t m, asked_member& each, std::int64_t now) noexcept {
+        request_slot& s = pool_[at];
+        ++roster_[m].counts.asked;
+        if (s.expected) return;
+        roster_.peer(each.first).owed.take(s.id, now);
+        each.first_owes = true;
+        peer_index* const sent = pool_.asked(at);
+        std::size_t i = 0; // a member that could not be sent it before is in the list
+        while (i < s.asked && roster_.member_of(sent[i]) != m) ++i;
+        sent[i] = each.first;
+        s.asked += i == s.asked ? 1 : 0;
+        if (hedges_.may() && roster_[m].delay.ns() != never_ns) {
+            each.hedge_at = now + roster_[m].delay.ns();
+            s.hedge_at = std::min(s.hedge_at, each.hedge_at);
+        }
+    }
+    slot_index oldest_waiting(std::size_t m) const noexcept {
+        slot_index oldest = no_slot;
+        for (slot_index at = 0; at < pool_.size(); ++at)
+            if (pool_[at].waiting > 0 && pool_.member(at, m).is == asked_member::state::waiting &&
+                (oldest == no_slot || pool_[at].order < pool_[oldest].order))
+                oldest = at;
+        return oldest;
+    }
     template <class Do> void for_each_open(slot_index at, Do&& act) noexcept {
         for (std::size_t m = 0; m < pool_[at].members; ++m)
             if (asked_member& each = pool_.member(at, m); each.is == asked_member::state::open) act(m, each);

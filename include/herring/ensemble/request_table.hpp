@@ -37,11 +37,12 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 ///
 /// Every call that takes a time first does what was due until then, so that what a request's answer is depends on the times of
 /// events only, not on how often the table is called. A row at the very end of a grace or deadline is late. After each call
-/// `next_hedge`, `next_decided` and `next_returned` may have something.
+/// `next_hedge`, `next_ask`, `next_decided` and `next_returned` may have something.
 ///
 /// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: that with the fewest unanswered
-///          requests, which has a credit. Where they are fewer than k, or the deadline has passed, nobody is asked and the request
-///          is decided at once, as failed.
+///          requests, which has a credit. One without a credit is asked when it has one, the oldest request first, unless k others
+///          have come by then. Where they are fewer than k all together, or the deadline has passed, nobody is asked and the request is
+///          decided at once, as failed.
 ///          *Decided* is a request when all its members are in (full), when those that are waited for are in and at least k
 ///          (partial), at the end of the grace (partial), at the deadline (partial from k on, else failed), and when k
 ///          cannot be reached any more (failed). What is counted then is in the answer, whatever the outcome.
@@ -87,6 +88,7 @@ class request_table {
         lost(at, now);
         roster_.peer(at).is = roster_peer::state::admitted;
         roster_.peer(at).incarnation = incarnation;
+        roster_.peer(at).full = false;
         if (options_.replicas == 1) {
             roster_.forget_verdicts(at);
         }
@@ -109,10 +111,14 @@ class request_table {
         if (pool_.expected() > 0 && !roster_.reachable(m))
             for (slot_index s = 0; s < pool_.size(); ++s)
                 if (pool_[s].expected && pool_[s].is == request_slot::state::open) lost_.push_back(s);
-        std::sort(lost_.begin(), lost_.end(),
-                  [&](slot_index a, slot_index b) { return pool_[a].order < pool_[b].order; });
+        if (will_not_be_asked(m)) push_waiting_for(m);
+        sort_lost();
         for (slot_index const s : lost_) {
             asked_member& asked = pool_.member(s, m);
+            if (asked.is == asked_member::state::waiting) {
+                decisions_.not_asked(s, m, miss::lost, now);
+                continue;
+            }
             if (!pool_[s].expected) asked.forget(at);
             if (pool_[s].is == request_slot::state::open && asked.is == asked_member::state::open &&
                 !asked.owed() && !(pool_[s].waits_for(asked) && hedges_.add(s, m, now)))
@@ -121,8 +127,14 @@ class request_table {
     }
     /// A peer is asked no more; rows that it owes still count.
     void draining(peer_index at) noexcept {
-        if (roster_.has(at) && roster_.peer(at).is == roster_peer::state::admitted)
-            roster_.peer(at).is = roster_peer::state::draining;
+        if (!roster_.has(at) || roster_.peer(at).is != roster_peer::state::admitted) return;
+        roster_.peer(at).is = roster_peer::state::draining;
+        std::size_t const m = roster_.member_of(at);
+        if (!will_not_be_asked(m)) return;
+        lost_.clear();
+        push_waiting_for(m);
+        sort_lost();
+        for (slot_index const s : lost_) decisions_.not_asked(s, m, miss::absent, now_);
     }
 
     bool is_admitted(peer_index at) const noexcept {
@@ -157,7 +169,7 @@ class request_table {
         if (r.expect && early_.any() && b.refused == outcome::full) take_early(b.id, now);
         return b;
     }
-    /// Peers that the request is to be sent to; none if it is expected.
+    /// Peers that the request is to be sent to, or was; none if it is expected.
     std::span<peer_index const> asked(slot_index at) const noexcept {
         return {pool_.asked(at), pool_[at].asked};
     }
@@ -183,11 +195,14 @@ class request_table {
         if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
     }
 
-    /// A request could not be sent to a peer that it was to be sent to: no place is left for its row. The member has not declined.
+    /// A request could not be sent to a peer that it was to be sent to: no place is left for its row. It is as if the peer had no
+    /// credit until it answers something, or a row of its is given back.
     void unsent(peer_index at, std::uint64_t incarnation, std::uint64_t id, std::int64_t now) noexcept {
         advance(now);
         request_answer const a = answers_.take(at, incarnation, id, false);
-        if (a.is == arrival::counted && a.last()) decisions_.gone(a.slot, *a.asked, miss::no_credit, now);
+        if (a.is != arrival::counted) return;
+        roster_.peer(at).full = true;
+        if (a.last()) decisions_.unsent(a.slot, roster_.member_of(at), now);
     }
 
     /// Does what is due: ends of graces, deadlines, hedges.
@@ -220,6 +235,14 @@ class request_table {
 
     /// A request that is to be sent to a second replica. False: none.
     bool next_hedge(slot_index& at, peer_index& to) noexcept { return hedges_.next(at, to); }
+    /// Requests wait for a member's credit: after `release` there may be one for them.
+    bool any_waiting() const noexcept { return roster_.any_waiting(); }
+    /// A request that is to be sent to a member that had no credit before. False: none.
+    bool next_ask(slot_index& at, peer_index& to) noexcept {
+        if (!roster_.any_waiting() || !members_.ask_later(at, to, now_)) return false;
+        decisions_.reschedule(at); // there may be a hedge
+        return true;
+    }
     /// An early row that is kept no longer and did not count: its place is the caller's again. False: none.
     bool next_returned(early_row& row) noexcept { return early_.next_returned(row); }
     /// A request that has been decided, each once, in the order of decisions. False: none.
@@ -242,7 +265,10 @@ class request_table {
     template <class Give> void release(slot_index at, Give&& give) noexcept {
         if (is_open(at)) decisions_.decide(at, outcome::cancelled, now_, ending::other);
         decisions_.unlink(at);
-        for (contribution const& row : contributions(at)) give(row.peer, row.place);
+        for (contribution const& row : contributions(at)) {
+            give(row.peer, row.place);
+            roster_.peer(row.peer).full = false;
+        }
         if (pool_[at].expected) early_.ended(pool_[at].id);
         pool_.release(at);
     }
@@ -285,6 +311,20 @@ class request_table {
     due_queue const& due() const noexcept { return decisions_.due(); }
     bool is_open(slot_index at) const noexcept { return pool_[at].is == request_slot::state::open; }
 
+    // Requests wait for its credit, and it has no replica any more that is asked.
+    bool will_not_be_asked(std::size_t m) const noexcept {
+        return roster_[m].waiting > 0 && !roster_.choose(m, no_peer).admitted;
+    }
+    void push_waiting_for(std::size_t m) noexcept {
+        for (slot_index s = 0; s < pool_.size(); ++s)
+            if (pool_[s].waiting > 0 && pool_.member(s, m).is == asked_member::state::waiting)
+                lost_.push_back(s);
+    }
+    void sort_lost() noexcept {
+        std::sort(lost_.begin(), lost_.end(),
+                  [&](slot_index a, slot_index b) { return pool_[a].order < pool_[b].order; });
+    }
+
     begun refuse(outcome how) noexcept {
         ++totals_.ended[static_cast<std::size_t>(how)];
         return {how, no_slot, 0};
@@ -303,7 +343,8 @@ class request_table {
         s.k = std::max<std::size_t>(r.k > 0 ? r.k : options_.k, 1);
         members_.choose(at, r.among);
         begun const result{outcome::full, at, s.id};
-        if (s.open < s.k || now >= s.deadline) {
+        if (s.open + s.waiting < s.k || now >= s.deadline) {
+            decisions_.dismiss_waiting(at);
             members_.dismiss(at, now >= s.deadline ? miss::expired : miss::not_asked);
             decisions_.decide(at, outcome::failed, now, ending::other);
             return result;

@@ -32,6 +32,7 @@ struct contribution {
 struct asked_member {
     enum class state : std::uint8_t {
         out,     ///< not asked
+        waiting, ///< it has no credit, and is asked when it has one
         open,    ///< asked; neither row nor decline from any replica that was asked
         counted, ///< its row counts
         gone     ///< it will not answer any more
@@ -70,7 +71,7 @@ struct request_slot {
     std::int64_t hedge_at = never_ns;
     std::size_t k = 0, members = 0,
                 target = 0; // members: of the roster at begin; target: of those the request is for
-    std::size_t open = 0, open_slow = 0, counted = 0, counted_slow = 0, asked = 0;
+    std::size_t open = 0, open_slow = 0, counted = 0, counted_slow = 0, asked = 0, waiting = 0;
     slot_index before = no_slot, after = no_slot; // in the list of decided requests
     member_set contributors;
 

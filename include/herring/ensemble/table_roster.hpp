@@ -26,8 +26,11 @@ struct roster_peer {
 
     enum class state : std::uint8_t { absent, admitted, draining };
     state is = state::absent;
+    bool full =
+        false; ///< its lane has no room for another request, though a credit is left; until it answers or a row is given back
     std::uint64_t incarnation = 0;
     credits owed;
+    bool may_owe() const noexcept { return owed.left() && !full; }
 };
 
 /// One member, whatever replica answers for it.
@@ -36,6 +39,7 @@ struct roster_member {
     hedge_delay delay;
     member_counters counts;
     time_window latencies, lateness;
+    std::size_t waiting = 0; ///< requests in flight that ask it when it has a credit
 };
 
 /// All members in the order of the roster, each with the same number of replicas.
@@ -58,11 +62,21 @@ class table_roster {
 
     roster_member& operator[](std::size_t m) noexcept { return members_[m]; }
     roster_member const& operator[](std::size_t m) const noexcept { return members_[m]; }
+    /// A request waits for a credit of the member.
+    void waits(std::size_t m) noexcept {
+        ++members_[m].waiting;
+        ++waiting_;
+    }
+    void waits_no_more(std::size_t m) noexcept {
+        --members_[m].waiting;
+        --waiting_;
+    }
+    bool any_waiting() const noexcept { return waiting_ > 0; }
     roster_peer& peer(peer_index at) noexcept { return peers_[at]; }
     roster_peer const& peer(peer_index at) const noexcept { return peers_[at]; }
 
     struct choice {
-        peer_index peer; ///< no_peer: none has a credit
+        peer_index peer; ///< no_peer: none has a credit, and room
         bool admitted;   ///< there is one that would be asked, if it had
     };
     /// The replica of a member that is to be asked, other than one: that with the fewest unanswered requests, the lowest of
@@ -73,7 +87,7 @@ class table_roster {
             peer_index const at = static_cast<peer_index>(m * replicas_ + r);
             if (at == other || peers_[at].is != roster_peer::state::admitted) continue;
             best.admitted = true;
-            if (peers_[at].owed.left() &&
+            if (peers_[at].may_owe() &&
                 (best.peer == no_peer || peers_[at].owed.used() < peers_[best.peer].owed.used()))
                 best.peer = at;
         }
@@ -112,7 +126,7 @@ class table_roster {
     }
 
   private:
-    std::size_t replicas_, credits_;
+    std::size_t replicas_, credits_, waiting_ = 0;
     std::vector<roster_peer> peers_; // member × replicas + replica
     std::vector<roster_member> members_;
     member_set changed_; // probation

@@ -29,7 +29,20 @@ TEST_CASE("incarnation: a later one is larger") {
     auto const until = herring::clock::now() + std::chrono::milliseconds(3);
     while (herring::clock::now() < until) {
     }
-    CHECK((new_incarnation() >> 20) >= (first >> 20));
+    CHECK(new_incarnation() > first);
+}
+
+TEST_CASE("incarnation: of two within a millisecond the later one is larger, too") {
+    int later = 0, larger = 0;
+    for (int i = 0; i < 64; ++i) {
+        std::uint64_t const first = new_incarnation();
+        auto const until = herring::clock::now() + std::chrono::microseconds(5);
+        while (herring::clock::now() < until) {
+        }
+        ++later;
+        larger += new_incarnation() > first ? 1 : 0;
+    }
+    CHECK(larger >= later - 1); // the time of day may be set back once
 }
 
 } // namespace ensemble_incarnation_test

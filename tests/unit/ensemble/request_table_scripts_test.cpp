@@ -33,6 +33,7 @@ TEST_CASE("request_table: what happened alone says what an answer is, over 10,00
     for (std::uint64_t const n : met.whys) CHECK(n > enough);
     for (std::uint64_t const n : met.arrivals) CHECK(n > enough);
     CHECK(met.hedges > enough);
+    CHECK(met.later > enough);
     CHECK(met.probations > enough);
 }
 

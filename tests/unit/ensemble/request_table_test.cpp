@@ -55,6 +55,27 @@ struct bench {
     void free(slot_index at) {
         table.release(at, [](peer_index, place_index) {});
     }
+    // Members that are asked only now, in order.
+    std::vector<std::pair<slot_index, peer_index>> later() {
+        std::vector<std::pair<slot_index, peer_index>> all;
+        slot_index at = 0;
+        for (peer_index to = 0; table.next_ask(at, to);) all.push_back({at, to});
+        return all;
+    }
+    // Requests that `peer` does not answer and the others do, until it has no credit left. Returns their ids.
+    std::vector<std::uint64_t> without_credit(peer_index peer, std::size_t members, int credits) {
+        std::vector<std::uint64_t> owed;
+        for (int i = 0; i < credits; ++i) {
+            auto const b = ask(0, 10 * ms, 1);
+            for (peer_index p = 0; p < members; ++p)
+                if (p != peer) CHECK(row(p, b.id, us) == arrival::counted);
+            CHECK(table.cancel(b.slot, b.id));
+            CHECK(decided() == std::vector<slot_index>{b.slot});
+            free(b.slot);
+            owed.push_back(b.id);
+        }
+        return owed;
+    }
     // A request that all but `but` answer at `now` + 1 ms, until it is decided.
     void round(std::int64_t now, std::size_t members, peer_index but) {
         auto const b = ask(now);
@@ -246,6 +267,108 @@ TEST_CASE(
     CHECK(b.table.unanswered_by(1) == 1);
     CHECK(b.row(1, first, 41 * ms) == arrival::stale);
     CHECK(list(b.table.asked(b.ask(42 * ms).slot)) == std::vector<peer_index>{0, 1});
+}
+
+TEST_CASE("request_table: a request that needs a member without credit waits for one, the oldest first") {
+    using asks = std::vector<std::pair<slot_index, peer_index>>;
+    bench b({.members = 2, .in_flight = 8, .credits = 2, .k = 2});
+    auto const owed = b.without_credit(1, 2, 2);
+    auto const first = b.ask(ms), second = b.ask(ms);
+    CHECK(list(b.table.asked(first.slot)) == std::vector<peer_index>{0});
+    CHECK(b.decided().empty()); // neither has failed
+    CHECK(b.later() == asks{});
+    CHECK(b.row(0, first.id, 2 * ms) == arrival::counted);
+    CHECK(b.decided().empty());
+    CHECK(b.row(1, owed[0], 3 * ms) == arrival::late);
+    CHECK(b.later() == asks{{first.slot, 1}});
+    CHECK(b.table.unanswered_by(1) == 2);
+    CHECK(list(b.table.asked(first.slot)) == std::vector<peer_index>{0, 1});
+    CHECK(b.row(1, owed[1], 3 * ms) == arrival::late);
+    CHECK(b.later() == asks{{second.slot, 1}});
+    CHECK(b.row(1, first.id, 4 * ms) == arrival::counted);
+    CHECK(b.decided() == std::vector<slot_index>{first.slot});
+    CHECK(b.table.result(first.slot) == outcome::full);
+    CHECK(b.table.why(first.slot, 1) == miss::none);
+    b.table.advance(11 * ms); // the deadline
+    CHECK(b.table.result(second.slot) == outcome::failed);
+    CHECK(b.table.why(second.slot, 1) == miss::expired);
+    auto const& counts = b.table.counters(1);
+    CHECK(counts.asked == 4);
+    CHECK(counts.answered == 1);
+    CHECK(counts.missed == 3);
+}
+
+TEST_CASE("request_table: nobody has a credit: a request waits to its deadline, and then says so") {
+    bench b({.members = 1, .in_flight = 8, .credits = 1, .k = 1});
+    (void)b.without_credit(0, 1, 1);
+    auto const r = b.ask(ms);
+    CHECK(b.table.asked(r.slot).empty());
+    CHECK(b.table.next_event() == 11 * ms);
+    b.table.advance(11 * ms);
+    CHECK(b.decided() == std::vector<slot_index>{r.slot});
+    CHECK(b.table.result(r.slot) == outcome::failed);
+    CHECK(b.table.why(r.slot, 0) == miss::no_credit);
+    CHECK(b.table.counters(0).asked == 1);
+    auto const cancelled = b.ask(12 * ms);
+    CHECK(b.table.cancel(cancelled.slot, cancelled.id));
+    CHECK(!b.table.any_waiting());
+}
+
+TEST_CASE("request_table: a member that a request waits for is lost or leaves: it fails at once") {
+    for (bool const leaves : {false, true}) {
+        bench b({.members = 3, .in_flight = 8, .credits = 1, .k = 2});
+        (void)b.without_credit(2, 3, 1);
+        auto const r = b.ask(ms);
+        b.table.lost(1, 2 * ms);
+        CHECK(b.decided().empty()); // the third may still be asked
+        if (leaves)
+            b.table.draining(2);
+        else
+            b.table.lost(2, 3 * ms);
+        CHECK(b.decided() == std::vector<slot_index>{r.slot});
+        CHECK(b.table.result(r.slot) == outcome::failed);
+        CHECK(b.table.why(r.slot, 1) == miss::lost);
+        CHECK(b.table.why(r.slot, 2) == (leaves ? miss::absent : miss::lost));
+        CHECK(!b.table.any_waiting());
+    }
+}
+
+TEST_CASE("request_table: once k have come, a member without credit is not asked any more") {
+    bench b({.members = 3, .in_flight = 8, .credits = 1, .k = 1});
+    auto const owed = b.without_credit(2, 3, 1);
+    auto const r = b.ask(ms);
+    CHECK(b.table.any_waiting());
+    CHECK(b.row(0, r.id, 2 * ms) == arrival::counted);
+    CHECK(!b.table.any_waiting());
+    CHECK(b.row(2, owed[0], 2 * ms) == arrival::late);
+    CHECK(b.later().empty());
+    CHECK(b.row(1, r.id, 2 * ms + 10 * us) == arrival::counted);
+    CHECK(b.table.result(r.slot) == outcome::partial); // of those who were asked all are in
+    CHECK(b.table.why(r.slot, 2) == miss::no_credit);
+}
+
+TEST_CASE("request_table: what a peer has no room for waits until it answers, or a row is given back") {
+    using asks = std::vector<std::pair<slot_index, peer_index>>;
+    bench b({.members = 1, .in_flight = 8, .k = 1});
+    auto const held = b.ask(0), open = b.ask(0);
+    CHECK(b.row(0, held.id, us) == arrival::counted); // and its place is taken until the release
+    auto const r = b.ask(us), after = b.ask(us, 20 * ms);
+    b.table.unsent(0, 100, r.id, us);
+    b.table.unsent(0, 100, after.id, us);
+    CHECK(b.decided() == std::vector<slot_index>{held.slot});
+    CHECK(b.later() == asks{}); // not again and again
+    CHECK(b.table.unanswered_by(0) == 1);
+    b.free(held.slot);
+    CHECK(b.later() == asks{{r.slot, 0}, {after.slot, 0}});
+    b.table.unsent(0, 100, after.id, us); // there was room for one
+    CHECK(b.later() == asks{});
+    CHECK(b.row(0, open.id, 2 * us) == arrival::counted);
+    CHECK(b.later() == asks{{after.slot, 0}});
+    CHECK(list(b.table.asked(after.slot)) == std::vector<peer_index>{0});
+    CHECK(b.row(0, r.id, 3 * us) == arrival::counted);
+    CHECK(b.row(0, after.id, 3 * us) == arrival::counted);
+    CHECK(b.table.counters(0).asked == 4);
+    CHECK(b.table.counters(0).answered == 4);
 }
 
 TEST_CASE("request_table: no slot is busy, and closed is the end") {

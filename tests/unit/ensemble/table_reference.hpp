@@ -31,7 +31,7 @@ class table_reference {
     };
     /// A member in a request.
     struct part {
-        bool asked = false, slow = false, heard = false, judged = false;
+        bool asked = false, slow = false, heard = false, judged = false, waiting = false;
         miss not_asked = miss::not_asked, gone = miss::none, why = miss::none;
         std::vector<sent> to;
         std::optional<contribution> row;
@@ -69,7 +69,9 @@ class table_reference {
         if (o.replicas == 1) history[p].verdicts.clear();
     }
     void draining(peer_index p) {
-        if (peers[p].connected) peers[p].draining = true;
+        if (!peers[p].connected) return;
+        peers[p].draining = true;
+        for (request& r : all) never_asked(r, p / o.replicas, miss::absent, clock);
     }
     void lost(peer_index p, std::int64_t now) {
         run_until(now);
@@ -82,6 +84,7 @@ class table_reference {
             reachable |= q / o.replicas == p / o.replicas && peers[q].connected;
         for (request& r : all) { // in the order of their beginning
             if (p / o.replicas >= r.parts.size()) continue;
+            never_asked(r, p / o.replicas, miss::lost, now);
             part& m = r.parts[p / o.replicas];
             bool affected = r.expected && !reachable;
             for (sent& s : m.to)
@@ -123,9 +126,12 @@ class table_reference {
             peer_index const to = choose(m, no_peer, there);
             if (!there)
                 each.not_asked = miss::absent;
-            else if (to == no_peer && !q.expect)
+            else if (to == no_peer && !q.expect) {
                 each.not_asked = miss::no_credit;
-            else {
+                each.waiting = true;
+                each.slow = on_probation(m);
+                ++can;
+            } else {
                 each.asked = true;
                 ++can;
             }
@@ -133,6 +139,7 @@ class table_reference {
         bool const hopeless = can < r.k || now >= r.deadline;
         for (std::size_t m = 0; m < members; ++m) {
             part& each = r.parts[m];
+            if (hopeless) each.waiting = false;
             if (!each.asked) continue;
             if (hopeless) {
                 each.asked = false;
@@ -171,6 +178,8 @@ class table_reference {
     }
     void release(request& r) {
         r.released = true;
+        for (part const& each : r.parts)
+            if (each.row) peers[each.row->peer].full = false;
         if (r.expected) ended.push_back(r.id);
     }
 
@@ -179,6 +188,7 @@ class table_reference {
         using arrival = request_table::arrival;
         run_until(now);
         bool const here = p < peers.size() && peers[p].connected && peers[p].incarnation == incarnation;
+        if (here) peers[p].full = false;
         if (o.early_ns > 0 && !closed && here && id != 0 && id >> 63 == 0 && live(id) == nullptr)
             return keep({id, incarnation, now, p, place, check, 0});
         found const f = find(p, incarnation, id);
@@ -215,6 +225,23 @@ class table_reference {
         answered_badly(*f.of, f.of->parts[p / o.replicas], miss::declined, now);
     }
 
+    void unsent(peer_index p, std::uint64_t incarnation, std::uint64_t id, std::int64_t now) {
+        run_until(now);
+        found const f = find(p, incarnation, id);
+        if (f.is != request_table::arrival::counted) return;
+        peers[p].full = true;
+        part& m = f.of->parts[p / o.replicas];
+        if (f.of->how || !m.open() || m.owed()) return;
+        if (static_cast<std::size_t>(std::count_if(f.of->parts.begin(), f.of->parts.end(),
+                                                   [](part const& each) { return each.row.has_value(); })) >=
+            f.of->k)
+            return answered_badly(*f.of, m, miss::no_credit, now);
+        m.asked = false;
+        m.waiting = true;
+        m.not_asked = miss::no_credit;
+        m.hedge_at = never_ns;
+        for (sent& s : m.to) s.lost = true; // none is owed
+    }
     void advance(std::int64_t now) { run_until(now); }
     std::int64_t next_event() const {
         std::int64_t first = never_ns;
@@ -234,6 +261,27 @@ class table_reference {
         std::uint64_t id;
         peer_index to;
     };
+    // Members that are asked now, for they have a credit again.
+    std::vector<second> take_asks() {
+        std::vector<second> out;
+        for (std::size_t m = 0; m < members; ++m)
+            for (request& r : all) {
+                bool there = false;
+                peer_index const to = choose(m, no_peer, there);
+                if (to == no_peer) break;
+                if (m >= r.parts.size() || !r.parts[m].waiting) continue;
+                part& each = r.parts[m];
+                each.waiting = false;
+                each.asked = true;
+                each.not_asked = miss::not_asked;
+                each.to.push_back({to, peers[to].incarnation, clock, false});
+                std::int64_t const delay = hedge_delay_of(m);
+                if (delay != never_ns) each.hedge_at = clock + delay;
+                accrue();
+                out.push_back({r.id, to});
+            }
+        return out;
+    }
     std::vector<second> take_hedges() {
         std::vector<second> out;
         for (auto const& [request_at, member, sent_at] : hedges) {
@@ -334,6 +382,7 @@ class table_reference {
     struct connection {
         bool connected = false, draining = false;
         std::uint64_t incarnation = 0;
+        bool full = false; // a request could not be sent; nothing has been answered or given back since
     };
     struct events {
         std::vector<bool> verdicts; // in time or late
@@ -399,7 +448,8 @@ class table_reference {
         for (peer_index p = 0; p < peers.size(); ++p) {
             if (p / o.replicas != m || p == other || !peers[p].connected || peers[p].draining) continue;
             there = true;
-            if (owed_by(p) < o.credits && (best == no_peer || owed_by(p) < owed_by(best))) best = p;
+            if (owed_by(p) < o.credits && !peers[p].full && (best == no_peer || owed_by(p) < owed_by(best)))
+                best = p;
         }
         return best;
     }
@@ -412,6 +462,7 @@ class table_reference {
             ++h.stale;
             return {arrival::stale};
         }
+        peers[p].full = false;
         for (request& r : all)
             if (r.id == id && member < r.parts.size())
                 for (sent& s : r.parts[member].to)
@@ -454,11 +505,22 @@ class table_reference {
     static bool waits_for(request const& r, part const& m) {
         return m.open() && (!m.slow || waits_for_slow(r));
     }
+    // A member without credit has no replica any more that is asked.
+    void never_asked(request& r, std::size_t m, miss why, std::int64_t now) {
+        bool there = false;
+        if (m >= r.parts.size() || !r.parts[m].waiting) return;
+        (void)choose(m, no_peer, there);
+        if (there) return;
+        r.parts[m].waiting = false;
+        r.parts[m].not_asked = why;
+        settle(r, now);
+    }
     void settle(request& r, std::int64_t now) {
         std::size_t rows = 0, open = 0, waited_for = 0;
-        for (part const& m : r.parts) {
-            rows += m.row ? 1 : 0;
-            open += m.open() ? 1 : 0;
+        for (part const& m : r.parts) rows += m.row ? 1 : 0;
+        for (part& m : r.parts) {
+            if (rows >= r.k) m.waiting = false;
+            open += m.open() || m.waiting ? 1 : 0;
             waited_for += waits_for(r, m) ? 1 : 0;
         }
         if (rows == r.target)
@@ -473,6 +535,7 @@ class table_reference {
         bool const slow_too = waits_for_slow(r);
         for (std::size_t i = 0; i < r.parts.size(); ++i) {
             part& m = r.parts[i];
+            m.waiting = false;
             if (m.row)
                 m.why = miss::none;
             else if (!m.asked)

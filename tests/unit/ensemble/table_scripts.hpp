@@ -26,7 +26,7 @@ class table_script {
     /// What the script has met, so that a test sees that it met everything.
     struct seen {
         std::uint64_t outcomes[herring::outcomes] = {}, whys[misses] = {}, arrivals[6] = {}, hedges = 0,
-                      withdrawn = 0, probations = 0;
+                      later = 0, withdrawn = 0, probations = 0;
     };
 
     std::string run(int events, seen& met) {
@@ -153,6 +153,14 @@ class table_script {
             if (!each.to.empty()) peers.push_back(each.to.front().peer);
         auto const asked = table_.asked(b.slot);
         expect(std::vector<peer_index>(asked.begin(), asked.end()) == peers, "others are asked");
+        for (peer_index const p : peers) sent(p, b.id);
+    }
+    // A request is sent to a peer, or there is no room in its lane.
+    void sent(peer_index p, std::uint64_t id) {
+        if (die(12) != 0) return;
+        note("unsent", p, "of", id & 0xffff);
+        table_.unsent(p, incarnation_[p], id, now_);
+        reference_.unsent(p, incarnation_[p], id, now_);
     }
     void answer(peer_index p, bool row) {
         if (ids_.empty()) return;
@@ -234,6 +242,14 @@ class table_script {
                        "another hedge");
             expect(i == hedges.size(), "a hedge less");
             met.hedges += i;
+            for (auto const& due : hedges) sent(due.to, due.id);
+            auto const asks = reference_.take_asks();
+            for (i = 0; table_.next_ask(slot, to); ++i)
+                expect(i < asks.size() && asks[i].to == to && asks[i].id == table_.id(slot),
+                       "another one is asked later");
+            expect(i == asks.size(), "one less is asked later");
+            met.later += i;
+            for (auto const& due : asks) sent(due.to, due.id);
         }
         slot_index slot = 0;
         while (table_.next_decided(slot)) {
