@@ -4,7 +4,7 @@
 // With HOT_CONTROL the timeline's place is taken by a trace policy that takes details as it does, and calls through a virtual
 // function: it must be caught.
 //
-// walk: --known herring/transport/tcp.hpp=3
+// walk: --known herring/transport/tcp.hpp=2
 #include "hot_calls.hpp"
 
 #include <herring/herring.hpp>
