@@ -4,18 +4,28 @@
 #define HERRING_CHECKPOINT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/digest.hpp"
 #include "herring/base/private_memory.hpp"
+#include "herring/checkpoint/replica.hpp"
 #include "herring/checkpoint/state_range.hpp"
+#include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/error.hpp"
+#include "herring/plan/plan.hpp"
+#include "herring/policy/policy_name.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/checkpoint.hpp"
 #include "herring/session/training_memory.hpp"
 #include "herring/step/calls.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,7 +40,9 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     HERRING_SETUP static std::vector<state_range<typename memory::number>> state(reducer& of) {
         call const here(of.calls_, "state");
         check_started(of, "state");
-        return as_state_ranges<memory>(owned(of), checkpoint_kind_of<Pack>(of.session_).shape);
+        return as_state_ranges<memory>(
+            owned(of),
+            checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(of.session_).shape);
     }
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
         call const here(of.calls_, "save");
@@ -40,7 +52,8 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
                 of.session_.desk().begin_save(of.session_);
                 (void)folder_of_workers(of.session_.ranks(), folder);
             }
-        save_checkpoint(of.session_.ranks(), folder, checkpoint_kind_of<Pack>(of.session_),
+        save_checkpoint(of.session_.ranks(), folder,
+                        checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(of.session_),
                         {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
     }
     HERRING_SETUP static std::vector<std::byte> load(reducer& of, std::string const& folder) {
@@ -96,7 +109,8 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     template <class Session, class Training>
     HERRING_SETUP static void save_served(Session& session, Training const& training) {
         std::string const folder = folder_of_workers(session.ranks(), {});
-        save_checkpoint(session.ranks(), folder, checkpoint_kind_of<Pack>(session),
+        save_checkpoint(session.ranks(), folder,
+                        checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(session),
                         {training.steps(), training.values_by_group()},
                         ranges_kept(session, session.updated().kept(), true), {});
     }
@@ -119,8 +133,9 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         world& ranks = session.ranks();
         failure const so_far =
             failure_of(ranks.rank(), "load", [&] { state = session.updated().like_kept(); });
-        return load_checkpoint(ranks, folder, checkpoint_kind_of<Pack>(session), so_far, weights,
-                               ranges_kept(session, state.data(), false));
+        return load_checkpoint(ranks, folder,
+                               checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(session),
+                               so_far, weights, ranges_kept(session, state.data(), false));
     }
     static void check_started(reducer& of, char const* operation) {
         of.check_at_rest(operation);
@@ -128,6 +143,174 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
     static std::vector<checkpoints::tensor_memory> owned(reducer& of) {
         return ranges_kept(of.session_, of.session_.updated().kept(), true);
+    }
+};
+
+/// The same of `basic_lazy_reducer`. Common weights are those of the outer optimizer's anchor, or else rank 0's.
+template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
+    using element = typename Pack::element;
+    using reducer = basic_lazy_reducer<Pack>;
+    using policy = typename Pack::sync;
+    static constexpr bool outer = policy::facts.outer;
+
+    HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
+        call const here(of.calls_, "save");
+        check_at_rest(of, "save");
+        check_weights_are_here(of);
+        auto& session = of.session_;
+        world& ranks = session.ranks();
+        replica_kind const replicas = kind_of_replicas(of);
+        checkpoint_kind const kind = kind_of(of, replicas);
+        checkpoints::replica mine{.policy = std::string(replicas.policy),
+                                  .steps = of.steps_,
+                                  .outer_steps = outer_steps(of),
+                                  .groups = replicas.groups_digest};
+        policy object = of.policy_;
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+        __builtin_clear_padding(std::addressof(object)); // so that what is alike has the same bytes
+#endif
+#endif
+        auto const* const state = reinterpret_cast<std::byte const*>(std::addressof(object));
+        mine.state.assign(state, state + sizeof(policy));
+        for (bool const one : of.synchronized_) mine.exchanged.push_back(std::byte{one});
+        std::string_view const seen(reinterpret_cast<char const*>(state), sizeof(policy));
+        ranks.barrier(); // the anchor of the node is there, whoever of its ranks wrote it
+        replicas_alike const alike = compare_replicas(ranks, kind, key_of_weights(of), !outer,
+                                                      digest(0x7374'6174'65u).add(seen).value());
+        replica_to_save section;
+        if (!alike.all || ranks.rank() == 0) {
+            section.name = checkpoints::replica::section;
+            if (!alike.all) section.name += std::to_string(ranks.rank());
+            if (!alike.mine) {
+                mine.own_bytes = replicas.weight_bytes;
+                for (std::size_t i = 0; i < of.size(); ++i)
+                    section.weights.push_back(std::as_bytes(of.weights(i)));
+            }
+            section.head = checkpoints::write_replica(mine);
+        }
+        training_values values{of.steps_, {}};
+        std::vector<checkpoints::tensor_memory> owned;
+        if constexpr (outer) {
+            values.groups = of.outer_.values_by_group();
+            owned = ranges_kept(session, session.updated().kept(), true);
+        } else if (ranks.rank() == 0) {
+            owned = tensors_in(of, session.node().memory());
+        }
+        save_checkpoint(ranks, folder, kind, values, owned, bytes, section);
+    }
+    HERRING_SETUP static std::vector<std::byte> load(reducer& of, std::string const& folder) {
+        std::optional<call> here(std::in_place, of.calls_, "load");
+        check_at_rest(of, "load");
+        auto& session = of.session_;
+        world& ranks = session.ranks();
+        replica_kind const replicas = kind_of_replicas(of);
+        private_memory common, state; // until all is checked
+        failure const so_far = failure_of(ranks.rank(), "load", [&] {
+            if (ranks.rank() == 0) common = private_memory(of.plan().tensor_bytes(), ranks.rank());
+            if constexpr (outer) state = session.updated().like_kept();
+        });
+        std::vector<checkpoints::tensor_memory> weights, kept;
+        if (common.data() != nullptr) weights = tensors_in(of, common.data());
+        if constexpr (outer) kept = ranges_kept(session, state.data(), false);
+        loaded_checkpoint loaded =
+            load_checkpoint(ranks, folder, kind_of(of, replicas), so_far, weights, kept);
+        if (ranks.rank() == loaded.keeper)
+            for (checkpoints::tensor_memory const& one : weights)
+                std::memcpy(of.weights(one.tensor).data(), one.weights, one.elements * sizeof(element));
+        here.reset(); // what follows is a collective of its own
+        of.spread_weights("load", loaded.keeper);
+        if constexpr (outer) {
+            of.outer_.resume(session, session.node().memory(), state, loaded.values.groups,
+                             loaded.own.outer_steps);
+            ranks.barrier(); // the node's copy is there before anyone reads it
+        }
+        std::byte const* own = loaded.own.own.data();
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            if (!loaded.own.own.empty() && !of.weights(i).empty()) {
+                std::memcpy(of.weights(i).data(), own, of.weights(i).size_bytes());
+                own += of.weights(i).size_bytes();
+            }
+            of.elsewhere_[i] = false;
+        }
+        std::memcpy(static_cast<void*>(std::addressof(of.policy_)), loaded.own.state.data(), sizeof(policy));
+        for (std::size_t g = 0; g < of.synchronized_.size(); ++g)
+            of.synchronized_[g] = loaded.own.exchanged[g] == std::byte{1};
+        of.steps_ = loaded.own.steps;
+        return std::move(loaded.user);
+    }
+
+  private:
+    static void check_at_rest(reducer& of, char const* operation) {
+        if (failure const* const why = of.session_.failed()) throw error(*why);
+        of.check_between_steps(operation);
+        of.parts_->steps.check_between_steps(operation);
+    }
+    static void check_weights_are_here(reducer& of) {
+        if constexpr (outer)
+            if (!of.outer_.started())
+                of.calls_.throw_misuse(
+                    errc::bad_state, "save",
+                    {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
+        for (std::size_t i = 0; i < of.size(); ++i)
+            if (of.elsewhere_[i])
+                of.calls_.throw_misuse(
+                    errc::bad_state, "save",
+                    {"the weights of tensor ", i, " ('", of.name(i),
+                     "') lie in memory of the program's; call save(folder, fill, bytes), whose "
+                     "fill(i, span) writes them"});
+    }
+    static replica_kind kind_of_replicas(reducer& of) {
+        std::size_t elements = 0;
+        for (std::size_t i = 0; i < of.size(); ++i) elements += of.plan().tensors[i].elements;
+        return {.policy = policy_name<policy>(),
+                .state_bytes = sizeof(policy),
+                .groups = of.leaving().groups(),
+                .groups_digest = of.leaving().groups_digest(),
+                .weight_bytes = elements * sizeof(element)};
+    }
+    static checkpoint_kind kind_of(reducer& of, replica_kind const& replicas) {
+        checkpoint_kind kind = [&] {
+            if constexpr (outer)
+                return checkpoint_kind_of<typename session<Pack>::optimizer, element>(of.session_);
+            else
+                return checkpoint_kind_of_weights<element>(of.session_);
+        }();
+        kind.replicas = &replicas;
+        return kind;
+    }
+    static std::uint64_t outer_steps(reducer& of) {
+        if constexpr (outer) return of.outer_.steps();
+        return 0;
+    }
+    // Of weights: 0 where they are the anchor, or else a digest.
+    static std::uint64_t key_of_weights(reducer& of) {
+        digest sum(0x7765'6967'6874u);
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            auto const mine = of.weights(i);
+            std::string_view const bytes(reinterpret_cast<char const*>(mine.data()), mine.size_bytes());
+            if constexpr (outer) {
+                placed_tensor const& at = of.plan().tensors[i];
+                std::byte const* const anchor =
+                    of.session_.weights_of_bucket(at.bucket) +
+                    (at.offset - of.plan().buckets[at.bucket].offset) * sizeof(element);
+                if (!bytes.empty() && std::memcmp(bytes.data(), anchor, bytes.size()) != 0) return 1;
+            } else {
+                sum.add(bytes);
+            }
+        }
+        return outer ? 0 : sum.value();
+    }
+    // All tensors, where `memory` has them as the plan places them.
+    static std::vector<checkpoints::tensor_memory> tensors_in(reducer& of, std::byte* memory) {
+        std::vector<checkpoints::tensor_memory> all;
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            placed_tensor const& at = of.plan().tensors[i];
+            if (at.elements > 0)
+                all.push_back(
+                    {.tensor = i, .elements = at.elements, .weights = memory + at.offset * sizeof(element)});
+        }
+        return all;
     }
 };
 

@@ -24,13 +24,16 @@
 #include "herring/sync/selective.hpp"
 #include "herring/world.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace HERRING_NAMESPACE {
 
@@ -78,6 +81,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         try {
             gradients_.emplace(this->plan(), ranks.rank());
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
+            elsewhere_ = detail::fixed_array<bool>(this->size());
             if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
@@ -127,17 +131,9 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                 detail::announce_and_rethrow(ranks, "start");
             }
         }
-        using share = detail::collective_program::share;
-        std::span<std::byte> const all(this->session_.node().memory(), this->plan().tensor_bytes());
-        detail::door::run(*this,
-                          {.operation = session::template number_of<operations::broadcast>(),
-                           .name = "start",
-                           .gives = share::root,
-                           .takes = share::not_root,
-                           .root = root},
-                          all, {}, deadline())
-            .value();
-        if constexpr (facts.outer) outer_.start(this->session_, all.data());
+        spread_weights("start", root);
+        std::fill(elsewhere_.begin(), elsewhere_.end(), false);
+        if constexpr (facts.outer) outer_.start(this->session_, this->session_.node().memory());
     }
 
     /// Whether this step exchanges tensor i: from the end of the last `settle` on, or with `facts.ahead == 0` from the end of the
@@ -222,6 +218,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     void updated(std::size_t i) {
         detail::call const here(this->calls_, "updated");
         check_update(i);
+        elsewhere_[i] = false;
         steps().ready(this->session_, i, nullptr, {});
     }
     /// The same of weights in memory of the program's, which hold the mean after `settle` where the tensor is due.
@@ -237,6 +234,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                                       {"tensor ", i, " ('", name(i), "') has ",
                                        this->plan().tensors[i].elements, " elements, the span has ",
                                        inout.size()});
+        elsewhere_[i] = true;
         bool const leaves = leaving().leaves(this->plan().tensors[i].bucket);
         if constexpr (facts.outer) {
             if (leaves && !inout.empty()) {
@@ -296,7 +294,53 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         policy_ = state;
     }
 
+    // `herring/checkpoint.hpp` has the next three ([HRG-C06]).
+
+    /// Saves weights, the policy's state, that of an outer optimizer, the number of steps and bytes of the program's, rank 0's, in an
+    /// existing folder that all ranks see (docs/checkpoints.md). Collective, between steps. Where ranks differ, in weights that the
+    /// last steps did not exchange or in what the policy has seen, each rank's are saved, and loaded by as many ranks only.
+    ///
+    /// Cost:   a digest of the weights; what all ranks have alike is written once, and else each rank's.
+    /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
+    /// Errors: `bad_state` in the middle of a step, with an outer optimizer before `start` or `load`, and naming a tensor whose
+    ///         weights lie in memory of the program's; on all ranks, which may go on: `bad_argument`, `no_resources` of a folder
+    ///         or a disk.
+    template <class Self = basic_lazy_reducer>
+    void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
+        detail::with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
+    }
+    /// The same of weights that lie in the program's memory: `fill(i, std::span<element>)` writes those of this rank, of every tensor,
+    /// to weights(i). What it throws ends the world.
+    template <class Fill, class Self = basic_lazy_reducer>
+    requires std::invocable<Fill&, std::size_t, std::span<element>>
+    void save(std::string const& folder, Fill&& fill, std::span<std::byte const> bytes = {}) {
+        check_between_steps("save");
+        try {
+            for (std::size_t i = 0; i < this->size(); ++i) {
+                fill(i, base::tensor(i));
+                elsewhere_[i] = false;
+            }
+        } catch (...) {
+            detail::announce_and_rethrow(this->session_.ranks(), "save");
+        }
+        save<Self>(folder, bytes);
+    }
+    /// Goes on from a checkpoint of such a reducer, in place of `start`: weights(i) are those of this rank, the policy's object is
+    /// as it was, and so is all that follows. Collective, between steps. Returns the program's bytes.
+    ///
+    /// Shape:  the layout, the type of elements, the policy, and the buckets that its fusion policy makes are those of `save`.
+    /// Memory: the weights twice, while both are there.
+    /// Blocks: as `save`, and as `start`.
+    /// Errors: on all ranks, which go on with what they had: `corrupted` names the file; `mismatch` says what the checkpoint has
+    ///         otherwise, such as another number of ranks where they differ; `bad_argument`, `no_resources`, `bad_state` in a
+    ///         step.
+    template <class Self = basic_lazy_reducer> std::vector<std::byte> load(std::string const& folder) {
+        return detail::with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
+    }
+
   private:
+    template <class Reducer> friend struct detail::checkpointing;
+
     auto& steps() noexcept { return this->parts_->steps; }
     detail::due_buckets& leaving() noexcept { return steps().leaving(); }
     std::string const& name(std::size_t i) const noexcept { return this->session_.tensors()[i].name; }
@@ -305,6 +349,19 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         return leaving().none() ? step::local : leaving().all() ? step::exchanged : step::partial;
     }
 
+    // All ranks have the weights of `root`.
+    void spread_weights(char const* operation, int root) {
+        using share = detail::collective_program::share;
+        std::span<std::byte const> const all(this->session_.node().memory(), this->plan().tensor_bytes());
+        detail::door::run(*this,
+                          {.operation = session::template number_of<operations::broadcast>(),
+                           .name = operation,
+                           .gives = share::root,
+                           .takes = share::not_root,
+                           .root = root},
+                          all, {}, deadline())
+            .value();
+    }
     void choose() noexcept {
         leaving().choose(steps_, [this](std::size_t group) { return policy_.due(group); });
     }
@@ -316,7 +373,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             if (!outer_.started()) [[unlikely]]
                 this->calls_.throw_misuse(
                     errc::bad_state, "ready",
-                    {"there are no weights yet; call start(root, fill) on all ranks first"});
+                    {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
         if (gradients_->ledger().is_ready(i)) [[unlikely]]
             this->calls_.throw_ready_already(i, name(i));
         gradients_->mark_ready(i, gradient);
@@ -387,6 +444,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
 
     detail::manual_lifetime<detail::own_gradients<element, facts.observes>> gradients_;
     detail::fixed_array<bool> synchronized_; // by the last step, each group of buckets
+    detail::fixed_array<bool> elsewhere_;    // a tensor's weights were updated in memory of the program's
     [[no_unique_address]] training_type outer_;
     detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
     policy policy_{};

@@ -18,6 +18,7 @@
 #include "herring/impl/checkpoint_folder.hpp"
 #include "herring/impl/checkpoint_manifest.hpp"
 #include "herring/impl/checkpoint_reader.hpp"
+#include "herring/impl/checkpoint_replica.hpp"
 #include "herring/impl/checkpoint_snapshot.hpp"
 #include "herring/impl/checkpoint_table.hpp"
 #include "herring/impl/checkpoint_writer.hpp"

@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Input: a byte, what follows: 0: a manifest; 1: one to which the checksum is added; 2: a table; 3: the number of tensors and their
-// elements, 2 bytes each, and a table of ranges of them.
+// elements, 2 bytes each, and a table of ranges of them; 4: the section of a sync policy.
 #include "fuzz.hpp"
 
 #include "herring/base/crc32c.hpp"
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/replica.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -49,11 +51,27 @@ bool table(std::span<std::byte const> bytes, checkpoints::file_table& found) {
     return true;
 }
 
+void replica(std::span<std::byte const> bytes) {
+    checkpoints::replica found{.steps = 17};
+    fuzz::memory::begin();
+    char const* const wrong = checkpoints::read_replica(bytes, found);
+    fuzz::memory::require_below(4096 + bytes.size(), 4096 + 2 * bytes.size());
+    if (wrong != nullptr) {
+        require(*wrong != 0, "it is said what is wrong");
+        require(found.steps == 17 && found.state.empty(), "what is wrong changes nothing");
+        return;
+    }
+    auto const head = checkpoints::write_replica(found);
+    require(head.size() + found.own.size() == bytes.size() && found.own.size() == found.own_bytes &&
+                std::memcmp(head.data(), bytes.data(), head.size()) == 0,
+            "what was read is written as it was");
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     fuzz::input in(data, size);
-    auto const what = in.number(1) % 4;
+    auto const what = in.number(1) % 5;
     if (what < 2) {
         std::string text(in.text(size));
         if (what == 1) {
@@ -68,6 +86,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     checkpoints::file_table found;
     if (what == 2) {
         table(in.rest, found);
+        return 0;
+    }
+    if (what == 4) {
+        replica(in.rest);
         return 0;
     }
     std::vector<std::uint64_t> tensors(in.number(1) % 8);

@@ -4,6 +4,7 @@
 //   make_corpus FOLDER      writes FOLDER/<target>/<name>; tests/fuzz/run.sh --corpus builds and runs it
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/replica.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/messages.hpp"
@@ -442,6 +443,19 @@ void checkpoint_corpus() {
     append<std::uint64_t>(huge, ~std::uint64_t{0} / 24 + 1);
     append<std::uint64_t>(huge, std::uint64_t{1} << 62);
     write("checkpoint", "table-of-too-much", joined({2}, huge));
+    checkpoints::replica of_rank{.policy = "every<3>",
+                                 .steps = 9,
+                                 .outer_steps = 3,
+                                 .groups = 11,
+                                 .state = std::vector<std::byte>(8, std::byte{1}),
+                                 .exchanged = {std::byte{1}, std::byte{0}}};
+    write("checkpoint", "replica", joined({4}, checkpoints::write_replica(of_rank)));
+    of_rank.own_bytes = 4;
+    byte_buffer with_weights = checkpoints::write_replica(of_rank);
+    append<std::uint32_t>(with_weights, 7);
+    write("checkpoint", "replica-own", joined({4}, with_weights));
+    of_rank.own_bytes = ~std::uint64_t{0};
+    write("checkpoint", "replica-of-too-much", joined({4}, checkpoints::write_replica(of_rank)));
 }
 template <class... Cases> void rows_corpus(std::tuple<Cases...> const*) {
     std::uint8_t which = 0;

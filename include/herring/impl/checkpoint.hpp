@@ -9,6 +9,7 @@
 #include "herring/checkpoint/file_writer.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/replica.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/wire/codec.hpp"
@@ -122,6 +123,72 @@ HERRING_SETUP inline int lowest_worker(world const& ranks) {
     return rank;
 }
 
+HERRING_SETUP inline file_entry read_entry(wire::reader& in, std::string name) {
+    file_entry of{.name = std::move(name)};
+    of.data_bytes = in.number<std::uint64_t>();
+    of.table_bytes = in.number<std::uint64_t>();
+    of.table_crc = in.number<std::uint32_t>();
+    return of;
+}
+
+HERRING_SETUP inline file_entry write_replica_section(folder const& where, std::string name,
+                                                      replica_to_save const& from) {
+    file_writer file(where, std::move(name));
+    file.append(from.head);
+    for (std::span<std::byte const> const one : from.weights) file.append(one);
+    return file.finish({});
+}
+
+/// The section that has this rank's state and weights; null where the reducer has none.
+HERRING_SETUP inline section const* find_replica(folder const& where, manifest const& found,
+                                                 world const& ranks, checkpoint_kind const& kind) {
+    std::string const mine = std::string(replica::section) + std::to_string(ranks.rank());
+    std::size_t each = 0;
+    section const *all = nullptr, *own = nullptr;
+    for (section const& one : found.sections) {
+        if (!one.name.starts_with(replica::section)) continue;
+        if (one.name == replica::section)
+            all = &one;
+        else
+            ++each;
+        if (one.name == mine) own = &one;
+    }
+    bool const there = all != nullptr || each > 0;
+    if (there != (kind.replicas != nullptr))
+        where.fail(errc::mismatch, manifest::name,
+                   {"the checkpoint is of a reducer ", there ? "with" : "without",
+                    " a sync policy that skips steps, this one is ", there ? "without" : "with"});
+    if (!there || all != nullptr) return all;
+    if (each != static_cast<std::size_t>(ranks.size()))
+        where.fail(errc::mismatch, manifest::name,
+                   {"it was saved by ", each,
+                    " ranks whose weights or sync policy's state differ, and here are ", ranks.size(),
+                    "; run as many ranks, or begin by start(root, fill)"});
+    if (own == nullptr) where.fail_damaged(manifest::name, {"there is no section of rank ", ranks.rank()});
+    return own;
+}
+
+/// Reads it into `to`, of which `bytes` are the memory.
+HERRING_SETUP inline void read_replica_section(folder const& where, section const& from,
+                                               replica_kind const& kind, std::vector<std::byte>& bytes,
+                                               replica& to) {
+    bytes = read_bytes(where, from.file);
+    if (char const* const wrong = read_replica(bytes, to)) where.fail_damaged(from.file.name, {wrong});
+    auto const differs = [&](std::initializer_list<text_part> text) {
+        where.fail(errc::mismatch, from.file.name, text);
+    };
+    if (to.policy != kind.policy || to.state.size() != kind.state_bytes)
+        differs({"the checkpoint is of sync policy '", to.policy, "' with ", to.state.size(),
+                 " bytes of state, this reducer has '", kind.policy, "' with ", kind.state_bytes});
+    if (to.exchanged.size() != kind.groups || to.groups != kind.groups_digest)
+        differs({"the checkpoint is of ", to.exchanged.size(), " buckets, this reducer has ", kind.groups,
+                 to.exchanged.size() == kind.groups ? " of other tensors" : "",
+                 ", and what a sync policy keeps goes by buckets; let the fusion policy make the same ones"});
+    if (!to.own.empty() && to.own.size() != kind.weight_bytes)
+        where.fail_damaged(from.file.name,
+                           {"it has ", to.own.size(), " bytes of weights, and not ", kind.weight_bytes});
+}
+
 /// Throws what a checkpoint has otherwise than the reducer that is to load it.
 HERRING_SETUP inline void check_fits(folder const& where, manifest const& found,
                                      checkpoint_kind const& kind) {
@@ -160,9 +227,33 @@ HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const&
     return {reinterpret_cast<char const*>(text.data()), text.size()};
 }
 
+HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind const& kind,
+                                                  std::uint64_t weights_key, bool rank_0_has_common,
+                                                  std::uint64_t state_key) {
+    checkpoints::collective_call all(ranks, "save", kind);
+    given_by_all const given = all.agreed([&] {
+        byte_buffer mine;
+        wire::append<std::uint64_t>(mine, weights_key);
+        wire::append<std::uint64_t>(mine, state_key);
+        return mine;
+    });
+    replicas_alike alike{true, true};
+    std::uint64_t common = 0, first_state = 0;
+    for (std::size_t r = 0; r < given.size(); ++r) {
+        wire::reader in{given[r]};
+        auto const weights = in.number<std::uint64_t>(), state = in.number<std::uint64_t>();
+        if (r == 0) first_state = state;
+        if (r == 0 && rank_0_has_common) common = weights;
+        if (static_cast<int>(r) == ranks.rank()) alike.mine = weights == common;
+        alike.all = alike.all && weights == common && state == first_state;
+    }
+    return alike;
+}
+
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
-                                  training_values const& values, bool owns, std::span<std::byte const> user) {
+                                  training_values const& values, bool owns, std::span<std::byte const> user,
+                                  bool has_replica) {
     using namespace checkpoints;
     begun.values = values;
     begun.user = user;
@@ -171,7 +262,7 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
     bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
         byte_buffer mine;
-        if (keeps || owns) begun.where.emplace(path, ranks.rank(), "save");
+        if (keeps || owns || has_replica) begun.where.emplace(path, ranks.rank(), "save");
         if (keeps) wire::append<std::uint64_t>(mine, tidy(*begun.where) + 1);
         return mine;
     });
@@ -184,14 +275,21 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
 
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
-                                checkpoints::file_entry const* part) {
+                                checkpoints::file_entry const* part, checkpoints::section const* replica) {
     using namespace checkpoints;
     collective_call all(ranks, operation, kind);
     bool const keeps = ranks.rank() == begun.keeper;
     try {
         given_by_all const written = all.agreed([&] {
             status(how).value();
-            return part == nullptr ? byte_buffer() : write_entry(*part);
+            byte_buffer mine;
+            wire::append<std::uint8_t>(mine, part != nullptr);
+            if (part != nullptr) mine.append(write_entry(*part));
+            if (replica != nullptr) {
+                mine.append(write_entry(replica->file));
+                wire::append(mine, replica->name);
+            }
+            return mine;
         });
         (void)all.agreed([&] {
             if (!keeps) return byte_buffer();
@@ -205,17 +303,24 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
                            .tensors = saved_tensors(kind.tensors)};
             for (std::size_t r = 0; r < written.size(); ++r) {
                 wire::reader in{written[r]};
+                auto const see = [&](file_entry const& file) {
+                    descriptor const seen = where.open(file.name);
+                    if (seen.get() < 0 || where.size(seen, file.name) != file.data_bytes + file.table_bytes)
+                        where.fail(
+                            errc::bad_argument, file.name,
+                            {"rank ", r, " has written it, and rank ", ranks.rank(),
+                             " does not see it: all ranks have to save into one folder that they share"});
+                };
+                if (in.number<std::uint8_t>() != 0) {
+                    ready.parts.push_back(read_entry(in, begun.name_of(std::to_string(r))));
+                    see(ready.parts.back());
+                }
                 if (in.rest.empty()) continue;
-                file_entry one{.name = begun.name_of(std::to_string(r))};
-                one.data_bytes = in.number<std::uint64_t>();
-                one.table_bytes = in.number<std::uint64_t>();
-                one.table_crc = in.number<std::uint32_t>();
-                descriptor const seen = where.open(one.name);
-                if (seen.get() < 0 || where.size(seen, one.name) != one.data_bytes + one.table_bytes)
-                    where.fail(errc::bad_argument, one.name,
-                               {"rank ", r, " has written it, and rank ", ranks.rank(),
-                                " does not see it: all ranks have to save into one folder that they share"});
-                ready.parts.push_back(std::move(one));
+                file_entry of_replica = read_entry(in, {});
+                std::string name(in.text(in.rest.size()));
+                of_replica.name = begun.name_of(name);
+                see(of_replica);
+                ready.sections.push_back({std::move(name), std::move(of_replica)});
             }
             ready.sections.push_back(
                 {std::string(user_section), write_bytes(where, begun.name_of(user_section), begun.user)});
@@ -234,16 +339,20 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
 HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
                                        training_values const& values,
                                        std::span<checkpoints::tensor_memory const> owned,
-                                       std::span<std::byte const> user) {
+                                       std::span<std::byte const> user, replica_to_save const& replica) {
+    bool const has_replica = !replica.name.empty();
     begun_save begun;
-    begin_save(begun, ranks, "save", path, kind, values, !owned.empty(), user);
+    begin_save(begun, ranks, "save", path, kind, values, !owned.empty(), user, has_replica);
     checkpoints::file_entry part;
+    checkpoints::section own{.name = replica.name, .file = {}};
     failure const how = failure_of(ranks.rank(), "save", [&] {
         if (!owned.empty())
             part = checkpoints::write_part(*begun.where, begun.name_of(std::to_string(ranks.rank())), owned,
                                            kind.shape);
+        if (has_replica)
+            own.file = checkpoints::write_replica_section(*begun.where, begun.name_of(own.name), replica);
     });
-    end_save(begun, ranks, "save", kind, how, owned.empty() ? nullptr : &part);
+    end_save(begun, ranks, "save", kind, how, owned.empty() ? nullptr : &part, has_replica ? &own : nullptr);
 }
 
 HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,
@@ -258,11 +367,12 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
     manifest found;
     (void)all.agreed([&] {
         status(so_far).value();
-        if (keeps || reads_state) where.emplace(path, ranks.rank(), "load");
+        if (keeps || reads_state || kind.replicas != nullptr) where.emplace(path, ranks.rank(), "load");
         if (keeps) {
             std::optional<manifest> there = find_manifest(*where);
             if (!there) where->fail(errc::bad_argument, manifest::name, {"there is no checkpoint"});
             check_fits(*where, *there, kind);
+            (void)find_replica(*where, *there, ranks, kind);
             found = std::move(*there);
         }
         return byte_buffer();
@@ -289,6 +399,9 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
                 if (reads_state) read_part(*where, part, state, kind.shape, 1, kind.shape.arrays());
             }
         }
+        if (kind.replicas != nullptr)
+            read_replica_section(*where, *find_replica(*where, found, ranks, kind), *kind.replicas,
+                                 loaded.section, loaded.own);
         if (keeps)
             for (section const& one : found.sections)
                 if (one.name == user_section) loaded.user = read_bytes(*where, one.file);

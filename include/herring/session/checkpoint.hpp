@@ -3,9 +3,11 @@
 #ifndef HERRING_SESSION_CHECKPOINT_HPP
 #define HERRING_SESSION_CHECKPOINT_HPP
 
+#include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/replica.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
@@ -21,6 +23,14 @@
 
 namespace HERRING_NAMESPACE::detail {
 
+/// What a reducer whose sync policy skips steps has to have in common with a checkpoint.
+struct replica_kind {
+    std::string_view policy;
+    std::size_t state_bytes, groups;
+    std::uint64_t groups_digest; ///< of which tensors are exchanged together
+    std::size_t weight_bytes;    ///< of all weights of a rank, as a section has them
+};
+
 /// What a reducer has to have in common with a checkpoint.
 ///
 /// Lifetime: refers to the layout.
@@ -29,6 +39,7 @@ struct checkpoint_kind {
     std::size_t groups, group_values; ///< of tensors; hyper values of each, and whether it is frozen
     layout const& tensors;
     checkpoints::state_shape shape;
+    replica_kind const* replicas = nullptr; ///< null: all ranks have one model, always
 };
 
 /// What all ranks have alike.
@@ -40,6 +51,26 @@ struct training_values {
 /// With servers of their own, collective: the folder that the lowest worker names; `mine`: this rank's, if it is a worker.
 HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const& mine);
 
+/// What this rank adds to a checkpoint: a section, its pieces one behind the other.
+///
+/// Lifetime: refers to the weights.
+struct replica_to_save {
+    std::string name{}; ///< of the section; empty: none
+    byte_buffer head{};
+    std::vector<std::span<std::byte const>> weights{};
+};
+
+struct replicas_alike {
+    bool all = false;  ///< every rank has the common weights and the same state
+    bool mine = false; ///< this rank has the common weights
+};
+
+/// Collective, before `save_checkpoint`. `weights_key`: a digest of this rank's weights, where rank 0 has the common ones; else 0 if
+/// they are the common ones. `state_key`: a digest of the policy's state.
+HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind const& kind,
+                                                  std::uint64_t weights_key, bool rank_0_has_common,
+                                                  std::uint64_t state_key);
+
 /// Collective: `owned` of all ranks are, together, every element of the layout once. The keeper, which is the lowest rank that owns
 /// anything, prepares the folder and publishes; every owner writes a file. `user`: those of the lowest worker are saved.
 ///
@@ -49,7 +80,7 @@ HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const&
 HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
                                        training_values const& values,
                                        std::span<checkpoints::tensor_memory const> owned,
-                                       std::span<std::byte const> user);
+                                       std::span<std::byte const> user, replica_to_save const& replica = {});
 
 /// The same in three steps, of which the first and the last are collective; between them every owner writes its file.
 ///
@@ -69,17 +100,21 @@ struct begun_save {
 /// Prepares the folder. `user`: has to stay until `end_save`.
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
-                                  training_values const& values, bool owns, std::span<std::byte const> user);
-/// Publishes. `how`: whether this rank has written its part, which is `part`; null: it owns nothing. Where it throws, the keeper has
-/// removed what was written.
+                                  training_values const& values, bool owns, std::span<std::byte const> user,
+                                  bool has_replica = false);
+/// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `replica`: its section; null: it has none. Where
+/// it throws, the keeper has removed what was written.
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
-                                checkpoints::file_entry const* part);
+                                checkpoints::file_entry const* part,
+                                checkpoints::section const* replica = nullptr);
 
 struct loaded_checkpoint {
     training_values values;
-    std::vector<std::byte> user; ///< as they were given to `save`
-    int keeper = 0;              ///< the lowest worker: has the weights
+    std::vector<std::byte> user;      ///< as they were given to `save`
+    int keeper = 0;                   ///< the lowest worker: has the weights
+    checkpoints::replica own{};       ///< with `checkpoint_kind::replicas`: this rank's
+    std::vector<std::byte> section{}; ///< where its weights lie
 };
 
 /// Collective: reads the state that this rank needs, on every rank, and all weights on the keeper. Returns once all ranks have what

@@ -8,6 +8,7 @@
 #include "herring/checkpoint/state_range.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/element.hpp"
+#include "herring/optimizer/none.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/session/checkpoint.hpp"
@@ -21,20 +22,31 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// What a pack's checkpoints have in common.
-template <class Pack, class Session> checkpoint_kind checkpoint_kind_of(Session& session) noexcept {
-    using optimizer = typename Pack::optimizer;
+/// What checkpoints of a session with this optimizer have in common.
+template <class Optimizer, class Element, class Session>
+checkpoint_kind checkpoint_kind_of(Session& session) noexcept {
     using memory = typename Session::optimizer_memory_type;
     constexpr std::size_t number_bytes = sizeof(typename memory::number);
-    return {.element = element<typename Pack::element>::name,
-            .optimizer = optimizer::name,
+    return {.element = element<Element>::name,
+            .optimizer = Optimizer::name,
             .groups = session.updated().groups(),
-            .group_values = sizeof(typename optimizer::hyper) / sizeof(double) + 1,
+            .group_values = sizeof(typename Optimizer::hyper) / sizeof(double) + 1,
             .tensors = session.tensors(),
             .shape = {.weight_bytes = session.plan().element_bytes,
                       .number_bytes = number_bytes,
                       .states = memory::kept_arrays(),
                       .stride_bytes = session.updated().handled().elements() * number_bytes}};
+}
+
+/// The same without an optimizer.
+template <class Element, class Session>
+checkpoint_kind checkpoint_kind_of_weights(Session& session) noexcept {
+    return {.element = element<Element>::name,
+            .optimizer = optimizer::none::name,
+            .groups = 0,
+            .group_values = 0,
+            .tensors = session.tensors(),
+            .shape = {.weight_bytes = session.plan().element_bytes}};
 }
 
 /// The ranges whose state this rank keeps, sorted. `state`: the memory in use, or another one like it.

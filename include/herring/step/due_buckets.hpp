@@ -66,6 +66,12 @@ class due_buckets {
     /// Buckets of the fusion policy, of which the plan may have split some, and which of them bucket b is a part of.
     std::size_t groups() const noexcept { return groups_; }
     std::size_t group(std::size_t b) const noexcept { return group_[b]; }
+    /// Of which tensors are in which of them.
+    std::uint64_t groups_digest() const noexcept {
+        detail::digest sum(0x6772'6f75'7073u);
+        for (placed_tensor const& one : plan_.tensors) sum.add(group_[one.bucket]);
+        return sum.value();
+    }
 
     /// The next step submits the buckets for whose groups `is_due` holds. `number`: of the step.
     template <class Due> void choose(std::uint64_t number, Due const& is_due) noexcept {
