@@ -189,7 +189,8 @@ TEST_CASE("plan: by dissemination no message has more parts than announced, and 
     }
 }
 
-TEST_CASE("plan: a bucket that one rank contributes does not take the dissemination route") {
+TEST_CASE("plan: dissemination takes buckets that a rank gives as a whole or not at all, and none that "
+          "owners divide") {
     plan p;
     p.nodes = 4;
     p.element_bytes = p.part_element_bytes = 4;

@@ -290,19 +290,18 @@ struct division {
     int rank = -1;                       ///< the rank that reports; -1: not known
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
-    bool all_give = true;                ///< see `route_of`
     server_id whole{0}; ///< of dedicated servers: the one that takes the bucket if it is small
     std::size_t part_width =
         1; ///< numbers that a node's part has of each element; a slot has room for its chunk's
 };
 
-/// The route of a bucket of `bytes` bytes. `all_give`: every rank contributes all of it and takes all of it. The
-/// dissemination route moves nothing else.
-constexpr route route_of(std::size_t bytes, plan const& of, bool all_give = false) noexcept {
+/// The route of a bucket of `bytes` bytes. `undivided`: each rank gives all of it or nothing, and takes all of it or nothing. Of
+/// one that is divided among owners dissemination is chosen by the size of their parts.
+constexpr route route_of(std::size_t bytes, plan const& of, bool undivided = false) noexcept {
     if (of.nodes == 1)
         return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
     if (!of.all_have_both_roles()) return route::two_hop;
-    if (all_give && bytes > 0 && bytes <= of.dissemination_limit()) return route::dissemination;
+    if (undivided && bytes > 0 && bytes <= of.dissemination_limit()) return route::dissemination;
     return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
 }
 
@@ -383,7 +382,7 @@ constexpr void divide(bucket& result, bucket_view const& view, plan const& facts
     result.elements = view.elements;
     result.first_shard = static_cast<std::uint32_t>(shards.size());
     std::size_t const width = one_node ? 1 : of.part_width;
-    result.path = route_of(view.elements * facts.element_bytes * width, facts, of.all_give);
+    result.path = route_of(view.elements * facts.element_bytes * width, facts, true);
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) /
                      (facts.element_bytes * width),
