@@ -6,6 +6,7 @@
 #include "conformance/suite.hpp"
 
 #include "herring/collectives/all_gather.hpp"
+#include "herring/collectives/broadcast.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/layout.hpp"
 #include "herring/reducer.hpp"
@@ -107,6 +108,30 @@ template <class Reducer> void gathers(stage& on, Reducer& reduce, std::size_t n,
               what + ": " + std::to_string(sent) + " messages, not " + std::to_string(rounds));
 }
 
+/// `broadcast` of n elements: what is passed on has the root's part alone, and is empty before it has come by.
+template <class Reducer> void broadcasts(stage& on, Reducer& reduce, std::size_t n, std::size_t turn) {
+    topology const& map = on.ranks.topology();
+    int const root = static_cast<int>((turn + n) % static_cast<std::size_t>(map.size()));
+    std::string const what = "broadcast of " + std::to_string(n) + " from rank " + std::to_string(root);
+    std::vector<float> values(n);
+    fill(values, on.rank(), turn + n);
+    herring::counters const before = reduce.counters();
+    broadcast(reduce, std::span<float>(values), root);
+    for (std::size_t i = 0; i < n; ++i)
+        if (values[i] != rounding_value(root, i, turn + n))
+            return on.find(what + ": element " + std::to_string(i) + " is not the root's");
+    if (n > 1024 || map.local_size(0) > 1) return;
+    herring::counters const after = reduce.counters();
+    std::uint64_t const rounds = std::bit_width(static_cast<unsigned>(map.nodes() - 1)),
+                        sent = after.messages_sent - before.messages_sent,
+                        bytes = after.bytes_sent - before.bytes_sent;
+    on.expect(sent == rounds,
+              what + ": " + std::to_string(sent) + " messages, not " + std::to_string(rounds));
+    on.expect(bytes <= rounds * n * sizeof(float) &&
+                  (on.rank() != root || bytes == rounds * n * sizeof(float)),
+              what + ": " + std::to_string(bytes) + " bytes sent");
+}
+
 } // namespace detail
 
 /// Buckets of a layout and buffers beside it, about the limits of the routes.
@@ -141,6 +166,7 @@ template <class Reducer> void disseminates(stage& on) {
         }
         for (std::size_t const n : {1u, 3u, 16u, 257u, 1024u, 4096u, 4097u, 20'000u})
             detail::gathers(on, reduce, n, turn);
+        for (std::size_t const n : {1u, 33u, 1024u, 1025u}) detail::broadcasts(on, reduce, n, turn);
     }
 }
 

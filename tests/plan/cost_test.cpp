@@ -189,7 +189,8 @@ TEST_CASE("plan: by dissemination no message has more parts than announced, and 
     }
 }
 
-TEST_CASE("plan: a bucket that one rank contributes does not take the dissemination route") {
+TEST_CASE("plan: dissemination takes buckets that a rank gives as a whole or not at all, and none that "
+          "owners divide") {
     plan p;
     p.nodes = 4;
     p.element_bytes = p.part_element_bytes = 4;
@@ -200,6 +201,40 @@ TEST_CASE("plan: a bucket that one rank contributes does not take the disseminat
         CHECK(herring::detail::route_of(1024, p) == (hop < 1024 ? route::two_hop : route::one_hop));
         CHECK(herring::detail::route_of(0, p, true) == route::one_hop);
     }
+}
+
+TEST_CASE("plan: where ranks share few cores small buckets go to one server, by the number of messages") {
+    auto const path = [](int nodes, std::uint32_t cores, std::size_t elements = 256) {
+        return make_plan<fusion::per_tensor, sharding::balanced>(sizes{elements}, topology::uniform(nodes, 1),
+                                                                 4, 4,
+                                                                 {.chunk_bytes = 4096,
+                                                                  .one_hop_bytes = 2048,
+                                                                  .message_ns = 1000,
+                                                                  .dissemination_bytes = 1024,
+                                                                  .whole_bytes = 2048,
+                                                                  .shared_cores = cores})
+            .buckets[0]
+            .path;
+    };
+    CHECK(path(2, 1) == route::one_hop); // two messages either way
+    CHECK(path(3, 0) == route::one_hop);
+    CHECK(path(3, 2) == route::two_hop); // 4 messages in place of 6
+    CHECK(path(4, 0) == route::dissemination);
+    CHECK(path(4, 1) == route::two_hop); // 6 in place of 8
+    CHECK(path(4, 2) == route::two_hop);
+    CHECK(path(4, 3) == route::dissemination); // the server's 3 one after the other, 8 on three cores
+    CHECK(path(8, 3) == route::two_hop);
+    CHECK(path(8, 4) == route::dissemination);
+    CHECK(path(4, 2, 512) == route::two_hop);
+    CHECK(path(4, 2, 513) == route::two_hop); // above one hop
+    CHECK(path(4, 0, 512) == route::one_hop);
+    std::size_t const size[] = {256, 513};
+    plan const p = make_plan<fusion::per_tensor, sharding::balanced>(
+        size, topology::uniform(4, 1), 4, 4,
+        {.chunk_bytes = 1024, .one_hop_bytes = 64, .whole_bytes = 2048, .shared_cores = 2});
+    CHECK(p.whole_limit() == 1024); // a chunk
+    CHECK(p.buckets[0].shards == 1);
+    CHECK(p.buckets[1].shards == 4);
 }
 
 TEST_CASE("plan: a slot has room for the largest chunk, whatever the size of elements") {

@@ -187,14 +187,18 @@ struct engine_core : engine_state, Windows... {
     /// So often at least a poll looks at all peers, for those that are lost, and so that early messages do not fill their way.
     static constexpr std::uint32_t polls_for_all = 16;
 
-    template <class Of> awaited_peer const* only_awaited_in() const noexcept {
-        if constexpr (requires(Of const& windows) { windows.only_awaited(); }) return Of::only_awaited();
+    template <class Of> awaited_peer const* only_awaited_in(std::uint64_t execution) const noexcept {
+        if constexpr (requires(Of const& windows) { windows.only_awaited(); })
+            if (awaited_peer const* const one = Of::only_awaited();
+                one != nullptr && one->execution == execution)
+                return one;
         return nullptr;
     }
     awaited_peer const* only_awaited() const noexcept {
         if (ledger.submitted() != ledger.released().load(std::memory_order_relaxed) + 1) return nullptr;
+        std::uint64_t const at = ledger.released().load(std::memory_order_relaxed);
         awaited_peer const* found = nullptr;
-        (void)(((found = only_awaited_in<Windows>()) != nullptr) || ...);
+        (void)(((found = only_awaited_in<Windows>(at)) != nullptr) || ...);
         return found;
     }
 

@@ -68,6 +68,16 @@ HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) 
     return false;
 }
 
+HERRING_SEPARABLE std::uint32_t cores_of_all(std::span<cores_of_rank const> ranks) noexcept {
+    ::cpu_set_t all;
+    CPU_ZERO(&all);
+    for (cores_of_rank const& one : ranks) {
+        if (one.machine != ranks.front().machine) return 0;
+        CPU_OR(&all, &all, &one.cores);
+    }
+    return static_cast<std::uint32_t>(CPU_COUNT(&all));
+}
+
 HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads) {
     auto const mine = cores_of_rank::here(threads);
     gather_result const told = ranks.all_gather(mine.bytes());
@@ -76,7 +86,8 @@ HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads) {
         if (!all[r].read(told[r]))
             throw error(errc::mismatch, ranks.rank(), static_cast<int>(r), "construction",
                         "it is in another collective; let every rank make the same calls in the same order");
-    core_sharing found{oversubscribed(mine, all), any_oversubscribed(all)};
+    bool const any = any_oversubscribed(all);
+    core_sharing found{.mine = oversubscribed(mine, all), .any = any, .all = any ? cores_of_all(all) : 0};
     found.as_one_thread = found.mine;
     if (threads > 1 && found.mine) {
         for (cores_of_rank& one : all) one.threads = 1;

@@ -40,6 +40,11 @@ struct exchange_tuning {
     std::size_t mailbox_bytes = 0;
     /// Larger buckets are split into several that pass the stages as a pipeline; 0: no bucket is split.
     std::size_t split_bytes = 0;
+    /// Buckets up to this size go to one server as a whole, where all ranks share so few cores that it is the number of messages
+    /// that counts. At most a chunk.
+    std::size_t whole_bytes = 0;
+    /// Cores that all ranks of the world share and are fewer than ranks; 0: there are none. Set by the reducer.
+    std::uint32_t shared_cores = 0;
 
     friend constexpr bool operator==(exchange_tuning const&, exchange_tuning const&) = default;
 };

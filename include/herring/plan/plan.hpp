@@ -164,10 +164,19 @@ struct plan {
             if (roles.server(node).value < 0) return false;
         return true;
     }
-    /// Where some nodes do not serve, or do not contribute: buckets up to this many bytes go to one server as a whole, which costs
-    /// a contributor one message in place of one for each server.
+    /// Buckets up to this many bytes go to one server as a whole, which costs a contributor one message in place of one for each
+    /// server: where some nodes do not serve, or do not contribute, and where ranks share few cores.
     constexpr std::size_t whole_limit() const noexcept {
-        return all_have_both_roles() ? 0 : std::min(tuning.one_hop_bytes, tuning.chunk_bytes);
+        if (all_have_both_roles())
+            return shares_few_cores() ? std::min(tuning.whole_bytes, tuning.chunk_bytes) : 0;
+        return std::min(tuning.one_hop_bytes, tuning.chunk_bytes);
+    }
+    /// Whether one server is faster than dissemination, for the ranks share so few cores: 2 · (nodes − 1) messages in all take
+    /// less of these than nodes · ⌈log2 nodes⌉, and the server, which sends half of them on one core, is not what takes longest.
+    constexpr bool shares_few_cores() const noexcept {
+        auto const others = static_cast<std::uint64_t>(nodes - 1);
+        return nodes > 2 && tuning.shared_cores > 0 &&
+               others * std::max(tuning.shared_cores, 2u) < (others + 1) * dissemination_rounds();
     }
     /// Buckets up to this many bytes take one hop.
     constexpr std::size_t one_hop_limit() const noexcept {
@@ -290,19 +299,24 @@ struct division {
     int rank = -1;                       ///< the rank that reports; -1: not known
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
-    bool all_give = true;                ///< see `route_of`
     server_id whole{0}; ///< of dedicated servers: the one that takes the bucket if it is small
     std::size_t part_width =
-        1; ///< numbers that a node's part has of each element; a slot has room for its chunk's
+        1;                ///< numbers that a node's part has of each element; a slot has room for its chunk's
+    bool twofold = false; ///< two results for each element
 };
 
-/// The route of a bucket of `bytes` bytes. `all_give`: every rank contributes all of it and takes all of it. The
-/// dissemination route moves nothing else.
-constexpr route route_of(std::size_t bytes, plan const& of, bool all_give = false) noexcept {
+/// The route of a bucket of `bytes` bytes. `undivided`: each rank gives all of it or nothing, and takes all of it or nothing. Of
+/// one that is divided among owners dissemination is chosen by the size of their parts. `twofold`: with two results for each
+/// element, which one server would return one by one.
+constexpr route route_of(std::size_t bytes, plan const& of, bool undivided = false,
+                         bool twofold = false) noexcept {
     if (of.nodes == 1)
         return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
     if (!of.all_have_both_roles()) return route::two_hop;
-    if (all_give && bytes > 0 && bytes <= of.dissemination_limit()) return route::dissemination;
+    if (undivided && bytes > 0) {
+        if (!twofold && bytes <= of.whole_limit()) return route::two_hop;
+        if (bytes <= of.dissemination_limit()) return route::dissemination;
+    }
     return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
 }
 
@@ -313,6 +327,7 @@ class server_loads {
         for (std::size_t s = 0; s < of.servers.size(); ++s) elements_.push_back(0);
     }
     constexpr void add(plan const& of, bucket const& one) noexcept {
+        if (one.path != route::two_hop) return; // no server has it
         for (std::uint32_t s = one.first_shard; s < one.first_shard + one.shards; ++s)
             elements_[of.shards[s].server.place()] += of.shards[s].elements;
     }
@@ -383,7 +398,7 @@ constexpr void divide(bucket& result, bucket_view const& view, plan const& facts
     result.elements = view.elements;
     result.first_shard = static_cast<std::uint32_t>(shards.size());
     std::size_t const width = one_node ? 1 : of.part_width;
-    result.path = route_of(view.elements * facts.element_bytes * width, facts, of.all_give);
+    result.path = route_of(view.elements * facts.element_bytes * width, facts, true, of.twofold);
     std::size_t const chunk =
         std::max((one_node ? facts.tuning.local_chunk_bytes : facts.tuning.chunk_bytes) /
                      (facts.element_bytes * width),
@@ -397,7 +412,9 @@ constexpr void divide(bucket& result, bucket_view const& view, plan const& facts
         chunks += part.chunks;
         shards.push_back(part);
     };
-    if (view.elements * facts.element_bytes * width <= facts.whole_limit()) {
+    bool const whole = view.elements * facts.element_bytes * width <= facts.whole_limit() &&
+                       (!of.twofold || !facts.all_have_both_roles());
+    if (whole && result.path == route::two_hop) {
         add(0, view.elements, of.whole);
     } else if (result.path == route::two_hop) {
         shard_check check(view, facts.roles.server_count());

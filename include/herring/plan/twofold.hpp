@@ -37,6 +37,7 @@ template <class Sharding>
 constexpr void divide_twofold(bucket& result, bucket_view const& view, plan const& facts,
                               std::vector<shard>& shards, division of) {
     of.part_width = twofold_part_width(facts);
+    of.twofold = true;
     divide<Sharding>(result, view, facts, shards, of);
     if (result.path != route::two_hop) return;
     for (std::uint32_t s = 0; s < result.shards; ++s) {

@@ -40,6 +40,8 @@ struct core_sharing {
     bool mine = false;          ///< this rank
     bool any = false;           ///< the same on every rank
     bool as_one_thread = false; ///< this rank, were each rank one thread
+    std::uint32_t all =
+        0; ///< cores that all ranks share, if `any`; 0: their machines are several. The same on every rank
 };
 
 /// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the
@@ -51,6 +53,9 @@ HERRING_SEPARABLE bool oversubscribed(cores_of_rank const& mine,
                                       std::span<cores_of_rank const> ranks) noexcept;
 /// The same of any rank.
 HERRING_SEPARABLE bool any_oversubscribed(std::span<cores_of_rank const> ranks) noexcept;
+
+/// Cores that the ranks may run on, if all are of one machine; else 0.
+HERRING_SEPARABLE std::uint32_t cores_of_all(std::span<cores_of_rank const> ranks) noexcept;
 
 /// Collective: tells all ranks of this one's cores, and that `threads` of its threads wait for messages.
 HERRING_SEPARABLE core_sharing share_cores(world& ranks, int threads);

@@ -130,8 +130,8 @@ template <class Store, class Sharding> class collective {
     struct division {
         bucket whole;
         std::size_t divided = 0; // elements of `whole`, if it has no owners: calls of one size divide it once
-        bool all_give = false, twofold = false; // that it was divided for
-        std::vector<range> owned;               // rank → in the piece
+        bool twofold = false;    // that it was divided for
+        std::vector<range> owned; // rank → in the piece
         std::vector<shard> shards;
     };
 
@@ -315,14 +315,11 @@ template <class Store, class Sharding> class collective {
     bool slotted() const noexcept { return program_.gives != share::owned; }
 
     void divide_whole(std::size_t elements, division& of) {
-        if (of.divided == elements && of.all_give == program_.is_symmetric() &&
-            of.twofold == program_.is_twofold())
-            return;
+        if (of.divided == elements && of.twofold == program_.is_twofold()) return;
         of.divided = 0;
         session_.template divide<Sharding>(elements, of.whole, of.shards, program_.name,
-                                           program_.is_symmetric(), program_.is_twofold());
+                                           program_.is_twofold());
         of.divided = elements;
-        of.all_give = program_.is_symmetric();
         of.twofold = program_.is_twofold();
     }
 

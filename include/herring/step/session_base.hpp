@@ -62,13 +62,13 @@ class session_base {
     herring::counters counters() const noexcept { return engine_->counters(); }
 
     /// Divides a buffer, or a piece of one, as a bucket that is no part of the layout. `operation`: the call, for errors;
-    /// `all_give`: see `route_of`; `twofold`: for two results of each element.
+    /// `twofold`: for two results of each element.
     template <class Sharding>
     void divide(std::size_t elements, bucket& result, std::vector<shard>& shards, char const* operation,
-                bool all_give, bool twofold) {
+                bool twofold) {
         bucket_tensor const whole{0, 0, elements};
         bucket_view const view{elements, plan_.line_elements, std::span(&whole, 1)};
-        division const how{.rank = ranks_.rank(), .operation = operation, .all_give = all_give};
+        division const how{.rank = ranks_.rank(), .operation = operation};
         shards.clear();
         result = {};
         if (twofold)

@@ -64,14 +64,16 @@ template <tcp_tuning Tuning> class basic_tcp {
                    .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes,
                    .message_ns = Tuning.message_ns,
                    .latency_ns = Tuning.latency_ns,
-                   .dissemination_bytes = Tuning.dissemination_bytes},
+                   .dissemination_bytes = Tuning.dissemination_bytes,
+                   .whole_bytes = Tuning.whole_bytes},
         .same_host_tuning = {.chunk_bytes = Tuning.loopback_chunk_bytes,
                              .window_bytes = Tuning.loopback_window_bytes,
                              .one_hop_bytes = Tuning.one_hop_bytes,
                              .one_hop_bytes_two_nodes = Tuning.one_hop_bytes_two_nodes,
                              .message_ns = Tuning.message_ns,
                              .latency_ns = Tuning.loopback_latency_ns,
-                             .dissemination_bytes = Tuning.dissemination_bytes}};
+                             .dissemination_bytes = Tuning.dissemination_bytes,
+                             .whole_bytes = Tuning.whole_bytes}};
     using needs =
         herring::needs<detail::tcp_numbers<Tuning.connections, Tuning.chunk_bytes, Tuning.window_bytes,
                                            Tuning.loopback_chunk_bytes, Tuning.loopback_window_bytes>>;
@@ -129,9 +131,11 @@ template <tcp_tuning Tuning> class basic_tcp {
         return count + inbox_.hand_out(done_, on_completion);
     }
 
-    /// Reads what this peer has sent, in one call; writes to all.
+    /// Reads what this peer has sent, in one call; writes to all. Reads nothing where something was done before: it may be all that
+    /// was waited for, and the next poll comes at once.
     template <class OnCompletion> std::size_t poll_from(peer_id from, OnCompletion&& on_completion) noexcept {
         std::size_t count = inbox_.hand_out(done_, on_completion);
+        if (count > 0) return count;
         for (peer_state& peer : peers_)
             for (lane& l : peer.lanes) {
                 if (l.link.open() && l.link.sending()) flush(peer, l);

@@ -34,7 +34,8 @@ struct tcp_tuning {
     std::uint32_t latency_ns = 10'000;
     std::uint32_t loopback_latency_ns = 2'000;
     std::size_t dissemination_bytes = 4_KiB;
-    int connections = 1; ///< a peer; more pays only where one flow cannot fill the link
+    std::size_t whole_bytes = 16_KiB; ///< where ranks share few cores: buckets up to this go to one server
+    int connections = 1;              ///< a peer; more pays only where one flow cannot fill the link
     congestion control = congestion::unpaced;
     std::size_t direct_peers = 8;          ///< up to so many peers are read without a poll() before
     std::size_t unexpected_bytes = 64_MiB; ///< buffered for messages whose receive is not posted yet

@@ -71,6 +71,27 @@ TEST_CASE("cores: a progress thread wants a core as well, and other machines hav
     CHECK(told({rank_on({0}, 1, 7), rank_on({0}, 1, 8)}) == "00");
 }
 
+TEST_CASE("cores: how many all ranks share, if they are of one machine") {
+    using herring::detail::cores_of_all;
+    CHECK(cores_of_all(std::vector{rank_on({0, 1}), rank_on({0, 1}), rank_on({0, 1})}) == 2);
+    CHECK(cores_of_all(std::vector{rank_on({0}), rank_on({0}), rank_on({5})}) == 2);
+    CHECK(cores_of_all(std::vector{rank_on({0}, 1, 7), rank_on({0}, 1, 8)}) == 0);
+    for (int const ranks : {2, 4}) { // as all ranks are told
+        auto const body = [](herring::world& w) {
+            ::cpu_set_t mine;
+            if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return 1;
+            int core = 0;
+            while (!CPU_ISSET(core, &mine)) ++core;
+            CPU_ZERO(&mine);
+            CPU_SET(core, &mine);
+            if (::sched_setaffinity(0, sizeof mine, &mine) != 0) return 1;
+            herring::detail::core_sharing const told = herring::detail::share_cores(w, 1);
+            return told.mine && told.any && told.all == 1 ? 0 : 2;
+        };
+        CHECK(herring::launch_threads(ranks, body) == 0);
+    }
+}
+
 TEST_CASE("cores: what a rank tells of itself") {
     auto const here = cores_of_rank::here(2);
     CHECK(here.threads == 2);

@@ -39,6 +39,7 @@ struct two_hop_windows {
         }
     }
     HERRING_ALWAYS_INLINE void sent(token const&) noexcept {}
+    awaited_peer const* only_awaited() const noexcept { return only.any ? &only : nullptr; }
     template <class Ask> HERRING_ALWAYS_INLINE void awaited(Ask const& ask) noexcept {
         if (missing.any) ask(missing.place, missing.execution, "its part has not come");
         for (std::size_t i = 0; i < pairs.size(); ++i)
@@ -67,7 +68,9 @@ struct two_hop_windows {
 
     std::uint32_t const window;
     awaited_peer missing{}; ///< whose push the service waits for
-    stale_watch stale{};    ///< among the pushes of peers
+    awaited_peer
+        only{}; ///< whose message alone moves on an execution of one chunk, or whom its last one went to
+    stale_watch stale{}; ///< among the pushes of peers
 };
 
 /// As a contributor this rank pushes its node's part of a chunk to the rank that serves it, at most `window` chunks a
@@ -100,6 +103,9 @@ template <class Core> class two_hop_route {
     }
 
   private:
+    static constexpr std::size_t most_narrow_bytes =
+        16 << 10; // fits a socket's buffer, so that nobody waits for its reader
+
     std::size_t serve(wanted_work& wanted) noexcept {
         std::size_t progress = 0;
         windows_.missing.any = false;
@@ -149,6 +155,7 @@ template <class Core> class two_hop_route {
             arrival const& got = windows_.pairs[peer].served.arrived();
             if (!got.here) {
                 windows_.missing = {true, peer, serving_.at};
+                if (is_narrow(e)) windows_.only = windows_.missing;
                 shared_.require_peer(shared_.peers[peer]);
                 return false;
             }
@@ -157,6 +164,12 @@ template <class Core> class two_hop_route {
                 return false;
         }
         return true;
+    }
+
+    // Whether all that the execution waits for on this rank is one small message at a time. Larger ones come in at the same time.
+    bool is_narrow(execution const& e) const noexcept {
+        return e.shard_count == 1 && e.shards->chunks == 1 &&
+               e.elements * shared_.part_element_bytes <= most_narrow_bytes;
     }
 
     bool answer(std::size_t to, int node, execution const& e, chunk const& c) noexcept {
@@ -252,6 +265,7 @@ template <class Core> class two_hop_route {
             shared_.memory.for_transport(shared_.part(e, c, node, stages.at(slot).data()));
         if (!shared_.send(to, message::push, pushes.next(), from, slot, number)) return false;
         pushes.sent();
+        if (is_narrow(e)) windows_.only = {true, to, number};
         shared_.ledger.handled(number);
         cursor.next_chunk();
         return true;

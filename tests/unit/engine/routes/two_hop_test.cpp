@@ -9,6 +9,27 @@
 #include <cstdint>
 #include <vector>
 
+namespace {
+
+/// Ranks share two cores: buckets up to 128 bytes go to one server, which would else be forwarded.
+herring::exchange_tuning on_two_cores() {
+    herring::exchange_tuning tuning = mesh::small_tuning();
+    tuning.message_ns = 10;
+    tuning.latency_ns = 0;
+    tuning.dissemination_bytes = 128;
+    tuning.whole_bytes = 128;
+    tuning.shared_cores = 2;
+    return tuning;
+}
+
+float value(int rank, std::uint64_t execution, std::size_t i) {
+    return static_cast<float>((static_cast<std::size_t>(rank) * 7919 + execution * 104'729 + i * 31) %
+                              100'003) *
+           (i % 3 == 0 ? 0.001f : 1000.0f);
+}
+
+} // namespace
+
 TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more before results come") {
     mesh::world_of<std::int32_t> all({1, 1, 1}, {4096}, mesh::small_tuning(), 2, 0);
     REQUIRE(all.made.buckets[0].path == herring::route::two_hop);
@@ -47,4 +68,82 @@ TEST_CASE("two_hop_route: a receive that was refused at the start is posted befo
     CHECK(!window.is_reposted());
     window.posted();
     CHECK(window.is_reposted());
+}
+
+TEST_CASE("two_hop_route: on few cores small buckets go to one server each, mixed with the other routes; "
+          "bits of a serial "
+          "fold") {
+    std::vector<std::size_t> const sizes{1, 5, 16, 17, 32, 33, 48, 64, 100, 1000};
+    for (auto const& shape : std::vector<std::vector<int>>{
+             {1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1}, {2, 2, 2, 2}, {1, 3, 2}})
+        for (std::uint32_t seed = 0; seed < 4; ++seed) {
+            CAPTURE(shape.size());
+            CAPTURE(seed);
+            mesh::world_of<float> all(shape, sizes, on_two_cores(), seed, seed % 2 == 0 ? 0 : 20);
+            REQUIRE(all.made.buckets[0].path == herring::route::two_hop);
+            REQUIRE(all.made.buckets[0].shards == 1);
+            REQUIRE(all.made.buckets[5].path == herring::route::one_hop);
+            CHECK(all.run(mesh::sequence(all.net, sizes.size(), 80), value,
+                          [&](std::uint64_t execution, std::size_t i) {
+                              float total = 0;
+                              for (int n = 0; n < all.map.nodes(); ++n) {
+                                  float part = 0;
+                                  for (int l = 0; l < all.map.local_size(n); ++l) {
+                                      float const x = value(all.map.rank_of(n, l), execution, i);
+                                      part = l == 0 ? x : part + x;
+                                  }
+                                  total = n == 0 ? part : total + part;
+                              }
+                              return total;
+                          }));
+            if (seed % 2 == 0) CHECK(all.net.early() == 0);
+        }
+}
+
+TEST_CASE("two_hop_route: on few cores a small bucket takes 2 (n - 1) messages in all, a broadcast too, and "
+          "servers take "
+          "turns") {
+    for (int nodes = 3; nodes < 8; ++nodes) {
+        CAPTURE(nodes);
+        auto const count = static_cast<std::size_t>(nodes);
+        auto const others = static_cast<std::uint64_t>(nodes - 1);
+        mesh::world_of<float> all(std::vector<int>(count, 1), std::vector<std::size_t>(count, 16),
+                                  on_two_cores(), 1, 0);
+        for (std::size_t b = 0; b < count; ++b) {
+            REQUIRE(all.made.buckets[b].shards == 1);
+            CHECK(all.made.shards[b].server == herring::server_id::at(b));
+            for (auto& r : all.ranks) all.submit(*r, b);
+            REQUIRE(all.settle());
+            for (auto const& r : all.ranks) // as many as it has pushed, and what it has answered
+                CHECK(r->runs->counters().messages_sent ==
+                      b + (static_cast<std::size_t>(r->number) > b ? 1 : others));
+        }
+        for (int root = 0; root < nodes; ++root) {
+            std::uint64_t before = 0, after = 0;
+            for (auto& r : all.ranks) before += r->runs->counters().messages_sent;
+            for (auto& r : all.ranks) all.submit_as<herring::operations::broadcast>(*r, 0, root);
+            REQUIRE(all.settle());
+            for (auto& r : all.ranks) after += r->runs->counters().messages_sent;
+            CHECK(after - before == 2 * others);
+        }
+        CHECK(all.net.quiet());
+    }
+}
+
+TEST_CASE(
+    "two_hop_route: of a small bucket a rank looks at the one peer that it waits for, now and then at all") {
+    mesh::world_of<float> all({1, 1, 1, 1}, {16, 1000}, on_two_cores(), 1, 0);
+    auto const looks_of = [&](int number, std::size_t bucket) -> std::vector<int> {
+        auto& one = *all.ranks[static_cast<std::size_t>(number)];
+        all.submit(one, bucket);
+        for (int i = 0; i < 33; ++i) one.runs->poll();
+        return one.transport.looked_at;
+    };
+    std::vector<int> expected(32, 0); // the server
+    expected[15] = expected[31] = -1;
+    CHECK(looks_of(2, 0) == expected);
+    expected.assign(32, 1); // the first of those whose parts are to come
+    expected[15] = expected[31] = -1;
+    CHECK(looks_of(0, 0) == expected);
+    CHECK(looks_of(3, 1) == std::vector<int>(32, -1)); // it has a server each, and comes in from all at once
 }
