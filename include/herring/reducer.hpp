@@ -277,7 +277,7 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
         if constexpr (included) {
             return detail::gaps_of<Self>::open(static_cast<Self&>(*this), task);
         } else {
-            (void)holds<detail::gaps_included<false>>;
+            (void)holds<detail::gaps_included<included>>; // of a name that depends on Self
             return detail::inert_gaps();
         }
     }

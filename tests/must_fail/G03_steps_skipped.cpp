@@ -14,11 +14,11 @@ struct task {
     bool next() noexcept { return false; }
 };
 #ifdef HERRING_TWIN
-using sync = herring::sync::every_step;
+using how_often = herring::sync::every_step;
 #else
-using sync = herring::sync::every<4>;
+using how_often = herring::sync::every<4>;
 #endif
-using reducer = herring::reducer<float, herring::transport::tcp, herring::progress::thread, sync>;
+using reducer = herring::reducer<float, herring::transport::tcp, herring::progress::thread, how_often>;
 void train(reducer& reduce, task& idle) {
     auto work = reduce.in_gaps(idle);
     work.wait();
