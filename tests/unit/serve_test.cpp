@@ -198,6 +198,38 @@ TEST_CASE("serve: one reducer after another, of other types and layouts, and one
           }) == 0);
 }
 
+TEST_CASE("serve: the plan says in words what an optimizer keeps on a rank that combines") {
+    using trainer = reducer<float, inproc, placement::optimal, optimizer::adamw>;
+    layout const large{{"a", 100'000}};
+    CHECK(run("abc", [&](world& w) { // without servers each worker's node combines a third
+              trainer train(w, large);
+              train.start(
+                  0, [](std::size_t, std::span<float> into) { std::fill(into.begin(), into.end(), 2.0f); });
+              std::size_t kept = 0;
+              for (auto const& part : train.state())
+                  if (part.array > 0) kept += part.span.size_bytes();
+              plan const& of = train.plan();
+              require(kept >= 2 * 4 * 33'000 && kept <= of.most_optimizer_bytes, "two moments of a third");
+              require(of.most_optimizer_bytes <= kept + 2 * 4 * 2048, "and little else");
+              require(to_string(of).find(" to " + std::to_string(of.most_optimizer_bytes) +
+                                         " bytes on each rank that combines") != std::string::npos ||
+                          of.least_optimizer_bytes == of.most_optimizer_bytes,
+                      "in words: " + to_string(of));
+              require(to_string(of).find("; the optimizer keeps " +
+                                         std::to_string(of.least_optimizer_bytes)) != std::string::npos,
+                      "in words: " + to_string(of));
+          }) == 0);
+    CHECK(run("ass", [&](world& w) {
+              if (w.role() == role::server) return serve<trainer>(w, large);
+              trainer train(w, large);
+              require(train.plan().least_optimizer_bytes > 0, "of those that combine");
+          }) == 0);
+    CHECK(run("ab", [&](world& w) {
+              reducer<float, inproc> plain(w, large);
+              require(to_string(plain.plan()).find("optimizer") == std::string::npos, "none");
+          }) == 0);
+}
+
 TEST_CASE("serve: two reducers at once have a server each, in threads of their own") {
     CHECK(run("abs", [](world& w) {
               if (w.role() == role::server) {
