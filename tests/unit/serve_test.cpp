@@ -283,6 +283,35 @@ TEST_CASE(
           }) == 0);
 }
 
+TEST_CASE("serve: the plan says in words what an optimizer keeps on a rank that combines") {
+    using trainer = reducer<float, inproc, placement::optimal, optimizer::adamw>;
+    layout const large{{"a", 120'000}};
+    constexpr std::size_t moments = 2 * sizeof(float), chunk = 64 * 1024; // an element, and elements at most
+    auto const says = [](plan const& of, std::size_t of_a_rank) {
+        require(of.least_optimizer_bytes + 16 * moments >= moments * of_a_rank, "at least: " + to_string(of));
+        require(of.most_optimizer_bytes <= moments * (of_a_rank + chunk), "at most: " + to_string(of));
+        require(to_string(of).find("; the optimizer keeps " + std::to_string(of.least_optimizer_bytes)) !=
+                    std::string::npos,
+                "in words: " + to_string(of));
+    };
+    CHECK(run("abc", [&](world& w) { // without servers each worker's node combines a third
+              trainer train(w, large);
+              says(train.plan(), 40'000);
+          }) == 0);
+    CHECK(run("abss", [&](world& w) { // the servers alone combine, a half each
+              if (w.role() == role::server) {
+                  serve<trainer>(w, large);
+                  return;
+              }
+              trainer train(w, large);
+              says(train.plan(), 60'000);
+          }) == 0);
+    CHECK(run("ab", [&](world& w) {
+              reducer<float, inproc> plain(w, large);
+              require(to_string(plain.plan()).find("optimizer") == std::string::npos, "none");
+          }) == 0);
+}
+
 TEST_CASE("serve: two reducers at once have a server each, in threads of their own") {
     CHECK(run("abs", [](world& w) {
               if (w.role() == role::server) {

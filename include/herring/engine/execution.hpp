@@ -134,7 +134,7 @@ struct chunk_cursor {
                 s.owner < 0 ? k : static_cast<std::uint32_t>(s.owner), s.owner};
     }
 
-  private:
+    /// Its number in a shard that the cursor stands in.
     std::uint32_t number(herring::shard const& s) const noexcept {
         return s.owner < 0 ? stream.first + step * stream.stride : step;
     }

@@ -41,8 +41,9 @@ class execution_ledger {
     /// Returns the number of the execution.
     std::uint64_t request(execution const& e) noexcept {
         std::uint64_t const number = requested_.load(std::memory_order_relaxed);
-        entry_of(number) = {e, networked_, 0, 0};
+        entry_of(number) = {e, networked_, elements_, 0, 0};
         networked_ += is_networked(e.path);
+        elements_ += is_networked(e.path) ? e.elements : 0;
         requested_.store(number + 1, std::memory_order_release);
         return number;
     }
@@ -113,6 +114,10 @@ class execution_ledger {
     std::uint64_t network_number(std::uint64_t number) const noexcept {
         return entries_[number & mask_].networked_before;
     }
+    /// Elements of all networked executions before it.
+    std::uint64_t elements_before(std::uint64_t number) const noexcept {
+        return entries_[number & mask_].elements_before;
+    }
     /// Networked executions before `number`, which may be the next one to be submitted.
     std::uint64_t networked_before(std::uint64_t number) const noexcept {
         if (number == 0) return 0;
@@ -125,6 +130,7 @@ class execution_ledger {
     struct entry {
         execution what;
         std::uint64_t networked_before = 0;
+        std::uint64_t elements_before = 0;
         std::uint32_t pending = 0;
         std::uint32_t handled = 0; // chunks
     };
@@ -136,6 +142,7 @@ class execution_ledger {
     bool contributes_ = true;
     server_id served_;
     std::uint64_t networked_ = 0;             // of the thread that submits
+    std::uint64_t elements_ = 0;              // of networked executions; of the thread that submits
     std::atomic<std::uint64_t> requested_{0}; // written by the thread that submits
     std::atomic<std::uint64_t> released_{0};  // written by the thread that polls
     std::uint64_t submitted_ = 0;             // `requested_`, as of the last poll

@@ -63,6 +63,12 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
                 " to " + std::to_string(most) + " bytes a step each, from " +
                 std::to_string(p.roles.contributor_count()) + " nodes";
     }
+    if (p.most_optimizer_bytes > 0) {
+        text += "; the optimizer keeps " + std::to_string(p.least_optimizer_bytes);
+        if (p.most_optimizer_bytes != p.least_optimizer_bytes)
+            text += " to " + std::to_string(p.most_optimizer_bytes);
+        text += " bytes on each rank that combines";
+    }
     if (p.nodes > 1) {
         std::size_t const each = p.staging_bytes(2) - p.staging_bytes(1);
         std::size_t const shared = p.staging_bytes(2) - 2 * each;

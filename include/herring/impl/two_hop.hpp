@@ -15,7 +15,8 @@ namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE two_hop_windows::two_hop_windows(engine_state& state, plan const& from,
                                                    std::span<std::byte>& staging)
-    : pairs(state.peers.size()), results(pairs.size() * from.window()), window(from.window()) {
+    : pairs(state.peers.size()), results(pairs.size() * from.window()), window(from.window()),
+      ordered(has_unequal_shares(from.roles)) {
     std::size_t const bytes = from.slot_elements() * from.part_element_bytes;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         int const rank = state.peers[i].rank;

@@ -18,6 +18,9 @@ namespace HERRING_NAMESPACE::placement {
 /// Of M bytes a node of workers that serves the share x sends, and receives, (1 + (n−2)·x)·M, a server that serves y n·y·M. In
 /// time t a network of rate b allows x = (t·b/M − 1)/(n−2), but not less than 0, and y = t·b/(n·M); the shares add up to 1 in the least time.
 ///
+/// Reduce-scatter and all-gather leave the servers out: whoever owns a range combines it, and a worker then sends, or gets, the
+/// (n−1)/n·M that it has to whoever combines.
+///
 /// Shape:   n nodes of workers, k servers → n contributors and n + k servers, or k servers alone where workers have nothing left to
 ///          give; without servers as colocated. Rates by HERRING_RATE, `join_options::rate`, `launch_options::rates`; not declared: all networks are alike.
 /// Cost:    with networks of one rate B: 2n(n−1)/(n² + kn − 2k) · M/B, which is colocated's time at k = 0 and M/B at k ≥ n; 4 + 2

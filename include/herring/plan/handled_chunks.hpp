@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/plan/topology.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -28,11 +29,15 @@ class handled_chunks {
             for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s) {
                 first_[s] = elements_;
                 shard const& one = of.shards[s];
-                if (b.path == route::mailbox)
-                    elements_ += round_up(one.elements, of.line_elements);
-                else if (b.path != route::two_hop || one.server == server)
-                    elements_ += own.count(one) * one.chunk_elements;
+                if (b.path != route::two_hop || one.server == server)
+                    elements_ += places(of, b.path, one, own);
             }
+    }
+
+    /// Places of a rank that combines its own chunks of a shard of a bucket of this route.
+    static std::size_t places(plan const& of, route by, shard const& one, chunk_stream own) noexcept {
+        return by == route::mailbox ? round_up(one.elements, of.line_elements)
+                                    : own.count(one) * one.chunk_elements;
     }
 
     /// Calls `with(bucket number, offset in the bucket, elements, place)` for each chunk, in the order of the plan.
@@ -84,6 +89,33 @@ class handled_chunks {
     std::vector<std::size_t> first_; // shard → place of the rank's first chunk of it
     std::size_t elements_ = 0;
 };
+
+/// Sets what an optimizer keeps on the ranks that combine, at least and at most, of `bytes` for each place of theirs.
+///
+/// Cost: O(shards · ranks of a server), of buckets that every node combines O(shards · ranks).
+HERRING_SETUP inline void set_optimizer_bytes(plan& of, topology const& map, std::size_t bytes) {
+    std::vector<std::size_t> places(static_cast<std::size_t>(map.size()));
+    auto const add = [&](int node, bucket const& b, shard const& s) {
+        auto const size = static_cast<std::uint32_t>(map.local_size(node));
+        for (std::uint32_t l = 0; l < size; ++l)
+            places[static_cast<std::size_t>(map.rank_of(node, static_cast<int>(l)))] +=
+                handled_chunks::places(of, b.path, s, {l, size});
+    };
+    for (bucket const& b : of.buckets)
+        for (std::uint32_t s = b.first_shard; s < b.first_shard + b.shards; ++s)
+            if (b.path == route::two_hop)
+                add(of.roles.node_of(of.shards[s].server), b, of.shards[s]);
+            else
+                for (int const node : of.roles.servers) add(node, b, of.shards[s]);
+    of.least_optimizer_bytes = ~std::size_t{0};
+    of.most_optimizer_bytes = 0;
+    for (int const node : of.roles.servers)
+        for (int const rank : map.members(node)) {
+            std::size_t const kept = places[static_cast<std::size_t>(rank)] * bytes;
+            of.least_optimizer_bytes = std::min(of.least_optimizer_bytes, kept);
+            of.most_optimizer_bytes = std::max(of.most_optimizer_bytes, kept);
+        }
+}
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -138,6 +138,8 @@ struct plan {
     int contributing_ranks = 1; ///< ranks of all contributors
     bool even = true;           ///< all nodes have the same number of ranks
     std::uint64_t digest = 0;   ///< of all of the above, compared between ranks at construction
+    /// What an optimizer keeps on a rank that combines: state, weights before rounding, gradients of a step in two phases.
+    std::size_t least_optimizer_bytes = 0, most_optimizer_bytes = 0;
 
     /// Upper bound on chunks in flight to one server rank, per peer.
     constexpr std::uint32_t window() const noexcept {
@@ -532,7 +534,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     return result;
 }
 
-/// The plan as text: buckets, shards and chunks, the buckets of each route, and the staging memory.
+/// The plan as text: buckets, shards and chunks, the buckets of each route, what an optimizer keeps, and the staging memory.
 HERRING_SEPARABLE std::string to_string(plan const& p);
 
 } // namespace HERRING_NAMESPACE

@@ -20,6 +20,7 @@
 #include "herring/layout.hpp"
 #include "herring/optimizer/anchored.hpp"
 #include "herring/optimizer/optimizer.hpp"
+#include "herring/plan/handled_chunks.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy.hpp"
@@ -422,6 +423,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                     (result.buckets[b].tensors == 0 ||
                      (b + 1 < result.buckets.size() && result.buckets[b + 1].tensors == 0)))
                     result.buckets[b].path = route::local;
+        if constexpr (updates)
+            set_optimizer_bytes(result, this->topology_,
+                                optimizer_memory_type::arrays() *
+                                    sizeof(typename optimizer_memory_type::number));
         return result;
     }
 

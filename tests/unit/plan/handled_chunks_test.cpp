@@ -6,6 +6,8 @@
 
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/placement/colocated.hpp"
+#include "herring/placement/dedicated.hpp"
+#include "herring/placement/optimal.hpp"
 #include "herring/sharding/balanced.hpp"
 #include "herring/sharding/whole_tensor.hpp"
 
@@ -77,7 +79,9 @@ void count_lowest(herring::plan const& of, handled_chunks const& chunks, std::si
 
 template <class Sharding> void holds(std::vector<int> const& nodes) {
     herring::topology const where(nodes);
-    herring::plan const of = plan_for<Sharding>(where);
+    herring::plan of = plan_for<Sharding>(where);
+    herring::detail::set_optimizer_bytes(of, where, 12);
+    std::size_t least = ~std::size_t{0}, most = 0; // places of a rank
     std::size_t model = 0, all = 0;
     for (herring::bucket const& b : of.buckets) model += b.elements;
     bool two_hops_alone = true;
@@ -96,11 +100,15 @@ template <class Sharding> void holds(std::vector<int> const& nodes) {
         CHECK(std::ranges::none_of(room, [](int times) { return times > 1; })); // no place is of two chunks
         CHECK(combined <= chunks.elements());
         all += combined;
+        least = std::min(least, chunks.elements());
+        most = std::max(most, chunks.elements());
         count_lowest(of, chunks, combined, lowest);
     }
     CHECK(std::ranges::all_of(lowest, [](int ranks) { return ranks == 1; }));
     CHECK(all >= model); // nobody's chunk is without a place
     if (two_hops_alone) CHECK(all == model);
+    CHECK(of.least_optimizer_bytes == 12 * least);
+    CHECK(of.most_optimizer_bytes == 12 * most);
 }
 
 } // namespace handled_chunks_test
@@ -113,4 +121,24 @@ TEST_CASE("handled_chunks: no two chunks have one place, on any shape of nodes")
         holds<herring::sharding::balanced>(nodes);
         holds<herring::sharding::whole_tensor>(nodes);
     }
+}
+
+TEST_CASE("handled_chunks: what an optimizer keeps is counted on the ranks that combine: on servers of their "
+          "own, or by share") {
+    std::size_t const large[] = {64 * 1024};
+    std::vector<herring::role> of_ranks(4, herring::role::worker);
+    for (int servers = 0; servers < 2; ++servers) of_ranks.push_back(herring::role::server);
+    herring::topology const where({0, 1, 2, 3, 4, 5}, of_ranks);
+    auto of = herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced,
+                                 herring::placement::dedicated>(large, where, 4, 4, {.chunk_bytes = 4096});
+    herring::detail::set_optimizer_bytes(of, where, 8);
+    CHECK(of.least_optimizer_bytes == 8 * 32 * 1024); // of the servers: workers keep nothing
+    CHECK(of.most_optimizer_bytes == 8 * 32 * 1024);
+    of = herring::make_plan<herring::fusion::per_tensor, herring::sharding::balanced,
+                            herring::placement::optimal>(large, where, 4, 4, {.chunk_bytes = 4096});
+    herring::detail::set_optimizer_bytes(of, where, 8);
+    CHECK(of.least_optimizer_bytes >= 8 * 64 * 1024 / 10 - 8 * 16);
+    CHECK(of.least_optimizer_bytes <= 8 * 64 * 1024 / 10 + 8 * 2048);
+    CHECK(of.most_optimizer_bytes >= 8 * 3 * 64 * 1024 / 10 - 8 * 16);
+    CHECK(of.most_optimizer_bytes <= 8 * 3 * 64 * 1024 / 10 + 8 * 2048);
 }

@@ -5,6 +5,7 @@
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/placement/dedicated.hpp"
+#include "herring/placement/optimal.hpp"
 #include "herring/sharding/balanced.hpp"
 
 #include "doctest/doctest.h"
@@ -232,5 +233,48 @@ TEST_CASE("owned: where workers do not serve, each range is cut for the servers 
             CHECK(chunks == b.chunks);
             auto const [least, most] = std::minmax_element(load.begin(), load.end());
             CHECK(*most - *least <= 256 + 16 * shards.size()); // a chunk, and a line for each cut
+        }
+}
+
+TEST_CASE(
+    "owned: by placement::optimal owners combine what they own: no worker sends or gets more than it must") {
+    for (int workers = 3; workers <= 6; ++workers)
+        for (int servers = 1; servers < workers; ++servers) {
+            CAPTURE(workers);
+            CAPTURE(servers);
+            std::vector<int> ids;
+            std::vector<role> roles;
+            for (int r = 0; r < workers + servers; ++r) {
+                ids.push_back(r);
+                roles.push_back(r < workers ? role::worker : role::server);
+            }
+            topology const map(ids, roles);
+            plan const of = make_plan<fusion::per_tensor, sharding::balanced, placement::optimal>(
+                std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 1024});
+            REQUIRE(of.contributors_serve());
+            std::size_t const elements = 60'000;
+            std::vector<range> owned;
+            for (int r = 0; r < map.size(); ++r)
+                owned.push_back(map.is_server(r) ? range{elements, 0}
+                                                 : owned_range(elements, map.worker(r), workers));
+            detail::place_owned(owned, 60'000 / 3 + 16, true, of);
+            bucket b;
+            std::vector<shard> shards;
+            detail::divide_owned(b, owned.back().end(), owned, true, of, map, shards);
+            REQUIRE(b.path == route::two_hop);
+            std::vector<std::size_t> combined(static_cast<std::size_t>(map.nodes()));
+            for (shard const& s : shards)
+                combined[static_cast<std::size_t>(of.roles.node_of(s.server))] += s.elements;
+            for (int r = 0; r < workers; ++r) {
+                std::size_t const own = owned[static_cast<std::size_t>(r)].elements;
+                // What others own has to leave a worker that reduces and scatters, and to reach one that gathers, whoever combines.
+                std::size_t const must = elements - own;
+                std::size_t const sent = elements - combined[static_cast<std::size_t>(r)],
+                                  got = static_cast<std::size_t>(workers - 1) *
+                                        combined[static_cast<std::size_t>(r)];
+                CHECK(sent == must);
+                CHECK(got <= must + static_cast<std::size_t>(workers));
+            }
+            for (int r = workers; r < map.size(); ++r) CHECK(combined[static_cast<std::size_t>(r)] == 0);
         }
 }

@@ -328,4 +328,13 @@ TEST_CASE("plan: in words") {
     plan const served = make_plan<fusion::per_tensor, sharding::balanced, fixed_roles<1>>(
         large, topology::uniform(4, 1), 4, 4, {});
     CHECK(to_string(served).find("servers combine") != std::string::npos);
+    CHECK(to_string(served).find("optimizer") == std::string::npos);
+    plan trained = served;
+    trained.least_optimizer_bytes = 800;
+    trained.most_optimizer_bytes = 960;
+    CHECK(to_string(trained).find(
+              "; the optimizer keeps 800 to 960 bytes on each rank that combines; staging ") !=
+          std::string::npos);
+    trained.most_optimizer_bytes = 800;
+    CHECK(to_string(trained).find("; the optimizer keeps 800 bytes on") != std::string::npos);
 }

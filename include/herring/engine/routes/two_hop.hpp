@@ -8,9 +8,11 @@
 #include "herring/engine/core.hpp"
 #include "herring/engine/messages.hpp"
 #include "herring/engine/operation.hpp"
+#include "herring/engine/push_order.hpp"
 #include "herring/engine/window.hpp"
 #include "herring/plan/plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,6 +52,7 @@ struct two_hop_windows {
     /// This rank and one peer.
     struct pair {
         chunk_cursor push_cursor; ///< chunks that this rank pushes to the peer
+        push_order order;         ///< of those, among the pushes to all peers
         push_window pushes;       ///< of this rank
         serve_window served;      ///< pushes of the peer
         slot_row slot_memory;     ///< of those
@@ -67,6 +70,7 @@ struct two_hop_windows {
     std::size_t results_in = 0;
 
     std::uint32_t const window;
+    bool const ordered;     ///< servers have unequal shares
     awaited_peer missing{}; ///< whose push the service waits for
     awaited_peer
         only{}; ///< whose message alone moves on an execution of one chunk, or whom its last one went to
@@ -217,11 +221,13 @@ template <class Core> class two_hop_route {
         windows_.results_in = 0;
     }
 
-    // One chunk a peer and turn, from behind this rank on: every server gets work at once, and none all of it.
+    // One chunk a peer and turn, from behind this rank on: every server gets work at once, and none all of it. Servers of unequal
+    // shares get theirs at once too, but a small share waits for the large ones, so that all end together.
     std::size_t push(wanted_work& wanted) noexcept {
         std::size_t const count = shared_.peers.size();
         std::size_t progress = 0;
         for (;;) {
+            if (windows_.ordered && turn_ == 0) furthest_back_ = find_furthest_back();
             for (; turn_ < count; ++turn_) {
                 if (push_one(first_ + turn_ < count ? first_ + turn_ : first_ + turn_ - count, wanted)) {
                     pushed_ = true;
@@ -234,8 +240,28 @@ template <class Core> class two_hop_route {
         }
     }
 
+    // The place of the push that is due first.
+    std::uint64_t find_furthest_back() noexcept {
+        std::uint64_t least = ~std::uint64_t{0};
+        for (two_hop_windows::pair& to : windows_.pairs)
+            if (shared_.next_chunk(to.push_cursor, route::two_hop)) least = std::min(least, place_of(to));
+        return least;
+    }
+    std::uint64_t place_of(two_hop_windows::pair& to) noexcept {
+        std::uint64_t const number = to.push_cursor.at;
+        return to.order.place(to.push_cursor, shared_.ledger.at(number),
+                              shared_.ledger.elements_before(number));
+    }
+    // Whether the peer is further along than what is due first by as much as it may have in flight. What is due first in the order
+    // that all contributors have is never held up, so there is no ring of ranks that wait for each other (docs/design.md).
+    bool is_ahead(two_hop_windows::pair& to) noexcept {
+        std::uint64_t const place = place_of(to);
+        return place > furthest_back_ &&
+               place - furthest_back_ > (windows_.window - 1) * to.order.stride(to.push_cursor.stream);
+    }
+
     bool push_one(std::size_t to, wanted_work& wanted) noexcept {
-        auto& [cursor, pushes, served, slot_memory, stages] = windows_.pairs[to];
+        auto& [cursor, order, pushes, served, slot_memory, stages] = windows_.pairs[to];
         if (!shared_.next_chunk(cursor, route::two_hop)) return false;
         if (!pushes.has_credit()) {
             shared_.require_peer(shared_.peers[to]);
@@ -244,6 +270,7 @@ template <class Core> class two_hop_route {
                                       cursor.at);
             return false;
         }
+        if (windows_.ordered && !pushes.is_prepared() && is_ahead(windows_.pairs[to])) return false;
         std::uint64_t const number = cursor.at;
         execution const& e = shared_.ledger.at(number);
         chunk const c = cursor.here(e);
@@ -273,9 +300,10 @@ template <class Core> class two_hop_route {
 
     Core& shared_;
     two_hop_windows& windows_;
-    std::size_t first_ = 0; // the peer to begin with
-    std::size_t turn_ = 0;  // peers that have had theirs in this round
-    bool pushed_ = false;   // in this round
+    std::size_t first_ = 0;           // the peer to begin with
+    std::size_t turn_ = 0;            // peers that have had theirs in this round
+    bool pushed_ = false;             // in this round
+    std::uint64_t furthest_back_ = 0; // place of the push that is due first, as of this round's begin
     chunk_cursor serving_;
     bool combined_ = false;      // the chunk under the cursor
     std::size_t answered_ = 0;   // contributors, counted from this node
