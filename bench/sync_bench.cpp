@@ -146,11 +146,11 @@ void train(herring::world& world, settings const& how, std::uint64_t seed, char 
             reduce.all_reduce(std::span(numbers));
             furthest = std::max(furthest, static_cast<double>(numbers[1]));
             char text[96];
-            std::snprintf(text, sizeof text, "%s[%d,%.6f,%.5f,%.5f]", curve.empty() ? "" : ",", step + 1,
+            std::snprintf(text, sizeof text, "%s[%d,%.6f,%.5f,%.5f,%d]", curve.empty() ? "" : ",", step + 1,
                           static_cast<double>(numbers[2]),
                           static_cast<double>(numbers[0]) * world.size() /
                               static_cast<double>(how.data.test.size()),
-                          static_cast<double>(numbers[1]));
+                          static_cast<double>(numbers[1]), exchanged);
             curve += text;
         }
         last_sent = reduce.counters().bytes_sent;
