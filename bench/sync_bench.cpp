@@ -4,6 +4,7 @@
 //   sync_bench --data examples/data/digits.csv --out FILE     one rank of the world that herring::join() finds; rank 0 writes
 //     --ranks 4                                               or that many local ones, each on a node of its own
 //     --seeds 10 --steps 300 --network unshaped               as many runs of each policy; `network` is a name for the lines of JSON
+//     --first 1                                               the first seed
 //
 // Every rank has the images of a few digits only, the same ones in every run: what it learns alone is not the model. What counts is the
 // mean of all replicas; it is tested every 5 steps, and that is not timed. What never exchanges is a row too: it shows what the data
@@ -78,7 +79,8 @@ float rate_of(int step, int steps) {
 /// Trains once and writes one line.
 template <class Sync>
 void train(herring::world& world, settings const& how, std::uint64_t seed, char const* name) {
-    training::perceptron model({training::pixels, 256, 256, training::classes}, seed);
+    std::vector<std::size_t> const widths{training::pixels, 256, 256, training::classes};
+    training::perceptron model(widths, seed);
     std::vector<herring::tensor_spec> tensors;
     for (std::size_t i = 0; i < model.tensors(); ++i)
         tensors.push_back({model.name(i), model.parameters(i).size()});
@@ -91,7 +93,7 @@ void train(herring::world& world, settings const& how, std::uint64_t seed, char 
 
     training::batch batch(batch_size);
     training::batch const test = training::test_share(how.data.test, world.rank(), world.size());
-    training::perceptron mean = model; // of all replicas
+    training::perceptron mean(widths, seed); // of all replicas
     std::vector<std::size_t> order;
     times spent;
     std::string curve;
@@ -144,11 +146,11 @@ void train(herring::world& world, settings const& how, std::uint64_t seed, char 
             reduce.all_reduce(std::span(numbers));
             furthest = std::max(furthest, static_cast<double>(numbers[1]));
             char text[96];
-            std::snprintf(text, sizeof text, "%s[%d,%.6f,%.5f,%.5f]", curve.empty() ? "" : ",", step + 1,
+            std::snprintf(text, sizeof text, "%s[%d,%.6f,%.5f,%.5f,%d]", curve.empty() ? "" : ",", step + 1,
                           static_cast<double>(numbers[2]),
                           static_cast<double>(numbers[0]) * world.size() /
                               static_cast<double>(how.data.test.size()),
-                          static_cast<double>(numbers[1]));
+                          static_cast<double>(numbers[1]), exchanged);
             curve += text;
         }
         last_sent = reduce.counters().bytes_sent;
@@ -176,9 +178,11 @@ int run(herring::world& world, bench::options const& given) {
                        .steps = static_cast<int>(given.number("steps", 300)),
                        .network = given.text("network", "local"),
                        .out = given.text("out")};
+    auto const first = static_cast<std::uint64_t>(given.number("first", 1));
     auto const seeds = static_cast<std::uint64_t>(given.number("seeds", 10));
-    constexpr sync::selective_tuning picky{.threshold = 0.14f, .window = 25, .smoothing = 0.01f};
-    for (std::uint64_t seed = 1; seed <= seeds;
+    // The published window of 25 steps is made for trainings of thousands; every step is done with the data after 60 to 110.
+    constexpr sync::selective_tuning picky{.window = 10};
+    for (std::uint64_t seed = first; seed < first + seeds;
          ++seed) { // in turn: what else the machine does meets all of them
         train<sync::every_step>(world, how, seed, "every_step");
         train<sync::every<2>>(world, how, seed, "every<2>");

@@ -31,11 +31,11 @@ def final(run):
 
 
 def first(run, accuracy):
-    """Steps and seconds to an accuracy."""
-    for step, seconds, reached, _ in run["curve"]:
+    """Steps, seconds and exchanges to an accuracy."""
+    for step, seconds, reached, _, exchanged in run["curve"]:
         if reached >= accuracy:
-            return step, seconds
-    return math.inf, math.inf
+            return step, seconds, exchanged
+    return math.inf, math.inf, math.inf
 
 
 def median(values):
@@ -53,13 +53,15 @@ def table(network, policies):
     seconds_of_base = median(first(run, target)[1] for run in base)
     print(f"\n{network}: {len(base)} seeds, {base[0]['steps']} steps; to reach: {target * 100:.2f} %")
     print(f"{'policy':<20}{'exchanged':>10}{'MB sent':>9}{'saved':>7}{'drift':>8}{'ends with':>11}"
-          f"{'steps to it':>13}{'seconds':>9}{'times as fast':>15}")
+          f"{'steps to it':>13}{'exchanges':>11}{'at most':>9}{'seconds':>9}{'times as fast':>15}")
     for policy, runs in policies.items():
         sent, sent_of_base = (median(run["bytes_sent"] for run in of) for of in (runs, base))
-        steps, seconds = (median(first(run, target)[n] for run in runs) for n in (0, 1))
+        steps, seconds, exchanges = (median(first(run, target)[n] for run in runs) for n in (0, 1, 2))
+        # Were exchanges all that takes time: so many times as fast as every step.
+        most = "-" if math.isinf(exchanges) or exchanges == 0 else f"{steps_of_base / exchanges:.2f}"
         print(f"{policy:<20}{median(run['exchanged'] / run['steps'] for run in runs) * 100:>9.1f}%{sent / 1e6:>9.1f}"
               f"{(1 - sent / sent_of_base) * 100:>6.0f}%{median(run['drift'] for run in runs):>8.3f}"
-              f"{median(final(run) for run in runs) * 100:>10.2f}%{text(steps, 0):>13}{text(seconds, 2):>9}"
+              f"{median(final(run) for run in runs) * 100:>10.2f}%{text(steps, 0):>13}{text(exchanges, 0):>11}{most:>9}{text(seconds, 2):>9}"
               f"{text(seconds_of_base / seconds, 2) if seconds < math.inf else '-':>15}")
     break_even(policies, target, steps_of_base)
 

@@ -245,6 +245,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.check_between_steps(operation);
         of.parts_->steps.check_between_steps(operation);
+        of.count_votes(of.deadline()).value(); // those of the last step, which the state includes
     }
     static void check_weights_are_here(reducer& of) {
         if constexpr (outer)

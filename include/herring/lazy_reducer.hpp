@@ -32,6 +32,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             gradients_.emplace(this->plan(), ranks.rank());
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
             elsewhere_ = detail::fixed_array<bool>(this->size());
+            if constexpr (votes_travel) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
             if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
@@ -92,8 +94,15 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         }
     }
     /// Not collective. Leaving in the middle of a step is a failure for the others, who are told at once.
+    ///
+    /// Blocks: with `facts.votes`, until all ranks have ended the gradients of the last step, whose votes they exchange; at most
+    ///         `world::default_timeout()`.
     ~basic_lazy_reducer() {
-        if (this->session_.failed() == nullptr && under_way()) this->calls_.announce_abandoned_step();
+        if (this->session_.failed() != nullptr) return;
+        if (under_way())
+            this->calls_.announce_abandoned_step();
+        else
+            (void)count_votes(deadline()); // nobody is left to be told
     }
 
     /// This rank's gradient of tensor i.
@@ -139,7 +148,9 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Whether this step exchanges tensor i: from the end of the last `settle` on, or with `facts.ahead == 0` from the end of the
     /// step's `wait`.
     ///
-    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is not decided yet.
+    /// Blocks: with `facts.votes`, before the step's `wait`: until all ranks have ended the gradients of the step before; at most
+    ///         `world::default_timeout()`.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` when it is not decided yet; what ended the world, where it blocks.
     bool due(std::size_t i) {
         check_index(i, "due");
         std::size_t const bucket = this->plan().tensors[i].bucket;
@@ -148,6 +159,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             this->calls_.throw_misuse(
                 errc::bad_state, "due",
                 {"what the step exchanges follows from its gradients: call wait() first"});
+        count_votes(deadline()).value();
+        this->session_.rethrow_of_handlers();
         return policy_.due(leaving().group(bucket));
     }
     /// Whether the last step exchanged tensor i; false before the first.
@@ -180,8 +193,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Ends the gradients of a step: ranks agree on what is due.
     ///
     /// Returns: `exchanged`, `partial` or `local`: what `settle` will do; the same on every rank.
-    /// Cost:    with `facts.votes` one message of 64 bytes a peer, else none.
-    /// Blocks:  with `facts.votes`, until all ranks have called it; at most `world::default_timeout()`.
+    /// Cost:    with `facts.votes` one message of 64 bytes a peer, else none. With `facts.ahead == 1` it travels while the next step
+    ///          computes.
+    /// Blocks:  with `facts.votes`, until all ranks have called it, or with `facts.ahead == 1` that of the step before; at most
+    ///          `world::default_timeout()`.
     /// Errors:  `bad_state` naming a tensor that is not ready, or where the step has not settled; else what ended the world.
     step wait() {
         wait(deadline()).value();
@@ -196,16 +211,21 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         if (!gradients_->ledger().all_ready()) [[unlikely]]
             this->calls_.throw_not_ready(gradients_->ledger().first_unready(),
                                          name(gradients_->ledger().first_unready()));
+        if (status ended = count_votes(deadline); !ended.ok()) {
+            this->session_.rethrow_of_handlers();
+            return ended;
+        }
         if constexpr (facts.ahead == 1) choose();
         if constexpr (facts.observes)
             gradients_->observe(leaving(), [this](std::size_t group, double squares) noexcept {
                 policy_.observe(group, squares);
             });
         gradients_->end_step();
-        sync::ballot any;
-        if constexpr (facts.votes)
-            if (status ended = vote(any, deadline); !ended.ok()) return ended;
-        policy_.agreed(any);
+        if constexpr (facts.votes) {
+            if (status ended = vote(deadline); !ended.ok()) return ended;
+        } else {
+            policy_.agreed({});
+        }
         if constexpr (facts.ahead == 0) choose();
         decided_ = true;
         return {};
@@ -284,13 +304,23 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         outer_.set(this->session_, 0, outer_.size(), [&](auto& group) { group.values = values; });
     }
     /// The policy's object: its state, to be saved.
-    policy const& state() const noexcept { return policy_; }
+    ///
+    /// Blocks: between steps as `due`. When the world has ended meanwhile, it is the state without the last votes.
+    policy const& state() const noexcept {
+        // A reducer that has taken a step is no const object.
+        if (!decided_) (void)const_cast<basic_lazy_reducer*>(this)->count_votes(deadline());
+        return policy_;
+    }
     /// Replaces it, for the steps from now on: between steps, and alike on all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step. Where what is due differs, the next exchange or vote ends in `mismatch`.
+    /// Blocks: as `due`.
+    /// Errors: `bad_state` in the middle of a step; what ended the world. Where what is due differs, the next exchange or vote ends
+    ///         in `mismatch`.
     void set(policy const& state) {
         detail::call const here(this->calls_, "set");
         check_between_steps("set");
+        count_votes(deadline()).value();
+        this->session_.rethrow_of_handlers();
         policy_ = state;
     }
 
@@ -379,18 +409,39 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         gradients_->mark_ready(i, gradient);
     }
     // The digest of what is due is compared with the votes: a policy that has ranks differ is found by the next of them.
-    status vote(sync::ballot& any, time_point deadline) requires(facts.votes) {
-        any = policy_.vote();
-        std::memcpy(ballot_, &any, sizeof any);
-        status ended =
-            this->parts_->collectives.run(this->session_,
-                                          {.operation = session::template number_of<operations::vote>(),
-                                           .name = "wait",
-                                           .digest = leaving().digest()},
-                                          ballot_, ballot_, ballot_elements, deadline);
-        std::memcpy(&any, ballot_, sizeof any);
+    status vote(time_point deadline) requires(facts.votes) {
+        sync::ballot const own = policy_.vote();
+        std::memcpy(ballot_, &own, sizeof own);
+        detail::collective_program const program{.operation = session::template number_of<operations::vote>(),
+                                                 .name = "wait",
+                                                 .digest = leaving().digest()};
+        if constexpr (votes_travel) {
+            votes_end_ = votes_->submit(this->session_, program, ballot_, ballot_, ballot_elements);
+            if (votes_end_ > 0) return {};
+        }
+        status ended = this->parts_->collectives.run(this->session_, program, ballot_, ballot_,
+                                                     ballot_elements, deadline);
+        if (ended.ok()) take_ballot();
         this->session_.rethrow_of_handlers();
         return ended;
+    }
+    // With ahead == 1 nobody asks what the votes of a step say before the next one: they travel meanwhile, so that no rank waits
+    // for another one that is less than a step behind.
+    static constexpr bool votes_travel = facts.votes && facts.ahead == 1;
+    /// Ends the votes that travel, if any do. Not between `wait` and `settle`: then they are those of the step.
+    status count_votes([[maybe_unused]] time_point deadline) noexcept {
+        if constexpr (votes_travel)
+            if (votes_end_ > 0) {
+                if (status ended = this->session_.finish(votes_end_, deadline); !ended.ok()) return ended;
+                votes_end_ = 0;
+                take_ballot();
+            }
+        return {};
+    }
+    void take_ballot() noexcept requires(facts.votes) {
+        sync::ballot any;
+        std::memcpy(&any, ballot_, sizeof any);
+        policy_.agreed(any);
     }
 
     // What the ranks go on from lies in the node's copy. It is not written again before this rank's next weights are updated.
@@ -451,6 +502,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     static constexpr std::size_t ballot_elements =
         (sizeof(sync::ballot) + sizeof(element) - 1) / sizeof(element);
     alignas(64) element ballot_[ballot_elements] = {};
+    struct nothing {};
+    using collectives = std::remove_reference_t<decltype(std::declval<base&>().parts_->collectives)>;
+    [[no_unique_address]] std::conditional_t<votes_travel, detail::manual_lifetime<collectives>, nothing>
+        votes_;
+    std::uint64_t votes_end_ = 0; // executions with the votes that travel; 0: none do
     std::uint64_t steps_ = 0;
     bool decided_ = false; // between `wait` and `settle`
 };

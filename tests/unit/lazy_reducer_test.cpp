@@ -1,18 +1,22 @@
-// herring: tests of lazy_reducer.hpp: which packs it is of, its collectives, an empty layout, a rank that leaves in a step.
+// herring: tests of lazy_reducer.hpp: which packs it is of, its collectives, an empty layout, a rank that leaves in a step, votes that travel.
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/lazy_reducer.hpp"
 
 #include "doctest/doctest.h"
 
 #include "herring/collectives/all_gather.hpp"
+#include "herring/fusion/per_tensor.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/update/sum.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -80,6 +84,102 @@ TEST_CASE("lazy_reducer: a rank that leaves between wait and settle is named by 
             lazy.wait();
             lazy.updated(0);
             lazy.settle();
+        } catch (herring::error const& why) {
+            said = why.what();
+        }
+    }));
+    INFO(said);
+    CHECK(said.find("rank 1") != std::string::npos);
+}
+
+namespace {
+/// Ranks vote in each step, for the other half of the model in turn.
+template <int Ahead> struct voting {
+    using axis = herring::axes::sync;
+    using ballot = herring::sync::ballot;
+    static constexpr herring::sync_facts facts{.votes = true, .ahead = Ahead};
+
+    ballot vote() noexcept {
+        ballot mine;
+        if (steps % 2 == 0) mine.set(static_cast<std::size_t>(steps / 2 % 2));
+        return mine;
+    }
+    void agreed(ballot const& any) noexcept {
+        last = any;
+        ++steps;
+    }
+    bool due(std::size_t bucket) const noexcept { return last.has(bucket); }
+
+    ballot last{};
+    int steps = 0;
+};
+template <int Ahead>
+using voting_type =
+    herring::reducer<float, inproc, herring::fusion::per_tensor, voting<Ahead>, herring::update::average>;
+
+template <class Lazy> void take_step(Lazy& lazy) {
+    for (std::size_t i = 0; i < lazy.size(); ++i) lazy.ready(i);
+    lazy.wait();
+    for (std::size_t i = 0; i < lazy.size(); ++i) lazy.updated(i);
+    lazy.settle();
+}
+} // namespace
+
+TEST_CASE("lazy_reducer: votes travel while the next step computes: no rank waits for one that is less than "
+          "a step behind") {
+    std::atomic<bool> ended = false;
+    CHECK(herring::launch_threads(2, [&](herring::world& ranks) {
+              voting_type<1> lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+              auto const until_ended = [&] {
+                  for (int n = 0; n < 2000 && !ended; ++n)
+                      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                  require(ended, "rank 0 waits for the votes of rank 1 in a step that needs none of them");
+              };
+              if (ranks.rank() == 1) until_ended(); // before its own votes
+              take_step(lazy);
+              ended = true;
+              require(lazy.due(0) && !lazy.due(1), "what rank 1 voted for, too");
+              require(lazy.state().steps == 1, "the state has the votes");
+              return 0;
+          }) == 0);
+}
+
+TEST_CASE("lazy_reducer: a step does what the votes before it say, whoever asks first, and not at all") {
+    for (int const asks : {0, 1, 2, 3})
+        CHECK(herring::launch_threads(3, [&](herring::world& ranks) {
+                  voting_type<1> lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+                  std::vector<float> all(3, static_cast<float>(ranks.rank()));
+                  for (int n = 0; n < 9; ++n) {
+                      // votes of the steps 0, 2, 4, ... are for a, b, a, ...
+                      bool const any = n % 2 == 1, first = any && n / 2 % 2 == 0, second = any && !first;
+                      // ranks need not ask alike
+                      if (asks == 1 || (asks == 3 && ranks.rank() == 1))
+                          require(lazy.due(0) == first && lazy.due(1) == second, "due");
+                      if (asks == 2) require(lazy.state().steps == n, "state");
+                      if (asks == 2) lazy.set(lazy.state());
+                      if (asks == 3)
+                          require(lazy.all_reduce(static_cast<float>(ranks.rank())) == 1.0f, "all_reduce");
+                      lazy.weights(0)[0] = lazy.weights(1)[0] = static_cast<float>(ranks.rank());
+                      take_step(lazy);
+                      float const own = static_cast<float>(ranks.rank());
+                      require(lazy.weights(0)[0] == (first ? 1.0f : own), "a");
+                      require(lazy.weights(1)[0] == (second ? 1.0f : own), "b");
+                      require(lazy.synchronized(0) == first && lazy.synchronized(1) == second,
+                              "synchronized");
+                  }
+                  return 0;
+              }) == 0);
+}
+
+TEST_CASE("lazy_reducer: a rank that leaves before it votes is named by those who wait for its vote") {
+    std::string said;
+    CHECK_THROWS(herring::launch_threads(2, [&](herring::world& ranks) {
+        voting_type<1> lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+        take_step(lazy);
+        if (ranks.rank() == 1) throw std::runtime_error("left");
+        try {
+            take_step(lazy); // its own votes travel; those of the first step are there
+            lazy.due(0);
         } catch (herring::error const& why) {
             said = why.what();
         }

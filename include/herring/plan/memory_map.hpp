@@ -45,6 +45,7 @@ struct memory_traits {
     bool registers_memory = false; ///< transport: it sends from registered memory only
     bool background = false;       ///< progress: a thread of the reducer polls the engine
     bool keeps_weights = false;    ///< an optimizer: weights lie beside the tensors
+    bool votes = false;            ///< sync: a vote may be under way beside a step, or a call
     std::size_t command_bytes =
         0; ///< dedicated servers: of what a worker tells them before each call; 0: there are none
     std::size_t norms_bytes = 0; ///< of the norms that a step exchanges with dedicated servers; 0: none
@@ -139,7 +140,7 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
         detail::for_each_tensor_in(p, b, [&](std::size_t, std::size_t, std::size_t) { ++segments; });
         map.bucket_segments = std::max(map.bucket_segments, segments);
     }
-    map.executions = std::max(p.buckets.size(), map.bounce_slots);
+    map.executions = std::max(p.buckets.size(), map.bounce_slots) + traits.votes;
     // This rank may have released up to `bounce_slots` executions that another rank of the node has not read yet.
     map.executions_kept = map.executions + map.bounce_slots;
     if (traits.command_bytes > 0) {

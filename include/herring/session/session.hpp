@@ -346,7 +346,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .background = background,
-                                          .keeps_weights = updates};
+                                          .keeps_weights = updates,
+                                          .votes = ranks_vote<typename Pack::sync>()};
     // Of a command, with the hyper values of all groups.
     std::size_t command_bytes() const {
         std::size_t values = 0;

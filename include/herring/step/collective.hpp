@@ -113,6 +113,17 @@ template <class Store, class Sharding> class collective {
         begin(program, in, out, elements);
         return run(session, deadline);
     }
+    /// The same without waiting: submits it, and returns how many executions are submitted with it. Of a buffer that passes pieces
+    /// it does nothing, and returns 0.
+    ///
+    /// Lifetime: this object runs the next one when so many are released, and the buffers stay until then.
+    template <class Session>
+    std::uint64_t submit(Session& session, collective_program const& program, void const* in, void* out,
+                         std::size_t elements) {
+        begin(program, in, out, elements);
+        memory_path const path = path_here();
+        return passes_pieces(path) ? 0 : submit_in_place(session, path);
+    }
 
   private:
     static constexpr std::size_t streamed_results = 64_MiB; // of a node
@@ -156,13 +167,19 @@ template <class Store, class Sharding> class collective {
         elements_ = called_ = elements;
         label_ = label_of(program);
     }
+    memory_path path_here() const noexcept {
+        return session_.memory().path_of_buffer(elements_ * element_bytes_);
+    }
+    static bool passes_pieces(memory_path path) noexcept {
+        return path == memory_path::bounced || path == memory_path::device;
+    }
     template <class Session> status run(Session& session, time_point deadline) {
-        memory_path const path = session_.memory().path_of_buffer(elements_ * element_bytes_);
-        if (path == memory_path::bounced || path == memory_path::device) return run_pieces(session, deadline);
-        return run_in_place(session, path, deadline);
+        memory_path const path = path_here();
+        if (passes_pieces(path)) return run_pieces(session, deadline);
+        return session.finish(submit_in_place(session, path), deadline);
     }
 
-    template <class Session> status run_in_place(Session& session, memory_path path, time_point deadline) {
+    template <class Session> std::uint64_t submit_in_place(Session& session, memory_path path) {
         if (program_.has_owners()) {
             for (int r = 0; r < ranks_; ++r) last_.owned[static_cast<std::size_t>(r)] = owned_by(r);
             last_.divided = 0;
@@ -180,7 +197,7 @@ template <class Store, class Sharding> class collective {
             e.out_begin = program_.takes == share::owned ? begin : 0;
         }
         e.second_out = second_out();
-        return session.finish(session.submit(e), deadline);
+        return session.submit(e);
     }
 
     execution execution_of(division const& of, std::size_t piece) const noexcept {

@@ -49,6 +49,9 @@ namespace HERRING_NAMESPACE::sync {
 ///
 /// A gradient that is not finite is a vote, and no sample.
 ///
+/// The first `window` steps are a price that no skipping after them wins back: a training that is done after n steps is at most
+/// n / window times as fast. The larger the window, the less D is that of single batches.
+///
 /// Cost:   a pass over each gradient in `ready`; a message of 64 bytes a peer and step.
 /// Memory: 8 · window bytes; 512 times as much with `per_bucket`.
 /// Source: Tyagi and Swany, "Accelerating Distributed ML Training via Selective Synchronization", CLUSTER 2023.

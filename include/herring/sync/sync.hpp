@@ -17,7 +17,7 @@ namespace HERRING_NAMESPACE {
 struct sync_facts {
     /// `observe` is called with the statistics of each bucket's gradient: one pass over it, in `ready`.
     bool observes = false;
-    /// Ranks vote in each step: one message of 64 bytes a peer.
+    /// Ranks vote in each step: one message of 64 bytes a peer, which a step waits for with `ahead == 0`, and the next one else.
     bool votes = false;
     /// 1: what a step exchanges is fixed when it begins, by the votes of the steps before. 0: its own votes count too.
     int ahead = 1;
@@ -73,7 +73,8 @@ concept sync_votes = requires(Policy& policy) {
 ///
 /// - `due(bucket)`: whether the step exchanges this bucket. It has to follow from what all ranks know alone: from the
 ///   steps that `agreed` counts and from its ballots, never from what `observe` saw.
-/// - `agreed(any)`: once a step, on all ranks: what any rank voted for in it; nothing where ranks do not vote.
+/// - `agreed(any)`: once a step, on all ranks: what any rank voted for in it; nothing where ranks do not vote. Before the next
+///   `due`, `observe` and `vote`.
 /// - `observe(bucket, squares)`, with `facts.observes`: once a step and bucket, in the order of buckets: Σx² of this rank's
 ///   gradient.
 /// - `vote()`, with `facts.votes`: once a step, when all buckets were observed: what this rank wants exchanged.
