@@ -5,6 +5,7 @@
 
 #include "herring/base/address.hpp"
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/time.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/frame_seal.hpp"
 #include "herring/control/wire/handshake.hpp"
@@ -28,6 +29,27 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/// The secret of ranks that have one.
+inline herring::detail::secret const& our_secret() {
+    static herring::detail::secret const made(std::string(64, 'a'));
+    return made;
+}
+
+/// A socket that listens on the loopback, for a rank 0 of the test's or of the library's, which takes it over.
+struct control_listener {
+    int socket = -1;
+    herring::detail::endpoint at{};
+    control_listener() {
+        std::string why;
+        auto const found =
+            herring::detail::resolve("127.0.0.1", 0, herring::clock::now() + std::chrono::seconds(30), why);
+        if (!found.empty()) socket = herring::detail::listen_on(found[0]);
+        if (socket < 0) throw std::runtime_error("not so: the loopback has a free port");
+        at = herring::detail::local_end(socket);
+    }
+    void close() { ::close(std::exchange(socket, -1)); }
+};
 
 /// Speaks the protocol as the library does, message by message, so that a test can say something else at any place. What goes
 /// wrong is an exception, for a forked rank too.

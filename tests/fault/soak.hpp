@@ -36,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -116,7 +117,8 @@ inline std::size_t large =
     1; ///< sizes are divided by it: where every fifth packet is lost a link carries some 10 kB/s
 inline milliseconds limit{20'000}; ///< of a call; more where links lose much
 inline constexpr milliseconds join_limit{30'000};
-inline constexpr milliseconds short_limit{400}; // of the call whose deadline is to pass
+/// Of the call whose deadline is to pass; more where packets are lost, or a link is slow: TCP alone may take longer than that.
+inline constexpr milliseconds short_limit{400}, short_limit_over_bad_links{8'000};
 inline constexpr milliseconds slack{
     6'000}; // by which a call may end after its deadline before it counts as hung
 
@@ -148,6 +150,7 @@ struct slot {
     std::atomic<std::uint64_t> made[calls] = {};
     std::atomic<std::uint64_t> elements{0};
     std::atomic<std::int64_t> latest_ns{0}; // by which a call has ended after its deadline
+    std::atomic<long> heap_bytes{0};        // that were allocated, and not freed, between its last two worlds
 };
 
 struct board {
@@ -155,6 +158,7 @@ struct board {
     std::atomic<bool> over{false};
     std::atomic<int> pause_us{0};
     std::atomic<int> ask{0}; // 0: go on; else 1 + ending, for rank 0 to tell all
+    std::atomic<int> short_ms{0};
     std::atomic<std::int64_t> struck_ns{0};
     plan now{};
     slot slots[most_slots];
@@ -385,17 +389,18 @@ template <class T, class Oracle, class Reducer> class worker {
     bool finish(Reducer& reduce, ending how) {
         bool const me = b_.now.victim == number_;
         std::vector<T> x(1'000);
+        milliseconds const short_of_time(b_.short_ms.load());
         switch (how) {
         case ending::clean:
             return true;
         case ending::late:
             if (me) {
                 b_.strike();
-                sleep_for(ns(2.5));
+                sleep_for(ns(2.1) + std::chrono::nanoseconds(short_of_time).count());
             }
             {
-                under_way const now(mine_, call::all_reduce, short_limit);
-                reduce.all_reduce(std::span<T>(x), short_limit).value();
+                under_way const now(mine_, call::all_reduce, short_of_time);
+                reduce.all_reduce(std::span<T>(x), short_of_time).value();
             }
             if (me) return false; // all others' parts were there: it finds out where it next has to wait
             throw std::runtime_error("a call succeeds without one of the ranks");
@@ -536,6 +541,8 @@ inline void play(board& b, int number, std::string const& secret, int first) {
                 mine.how = outcome::other;
             }
         }
+        struct mallinfo2 const heap = ::mallinfo2();
+        mine.heap_bytes.store(static_cast<long>(heap.uordblks + heap.hblkhd));
         mine.ended.store(life);
     }
 }
@@ -543,7 +550,8 @@ inline void play(board& b, int number, std::string const& secret, int first) {
 // ---- the stage --------------------------------------------------------------------------------------------------
 
 struct memory_use {
-    long anonymous_kib = 0, all_kib = 0, descriptors = 0;
+    long anonymous_kib = 0, all_kib = 0, descriptors = 0, mappings = 0;
+    long heap_kib = 0; ///< allocated, and not freed, between two worlds; 0: it lived in one
 };
 inline memory_use memory_of(int pid) {
     memory_use m;
@@ -553,6 +561,8 @@ inline memory_use memory_of(int pid) {
         if (line.rfind("RssAnon:", 0) == 0) m.anonymous_kib = std::atol(line.c_str() + 8);
         if (line.rfind("VmRSS:", 0) == 0) m.all_kib = std::atol(line.c_str() + 6);
     }
+    std::ifstream maps(directory + "/maps");
+    for (std::string line; std::getline(maps, line);) ++m.mappings;
     if (DIR* const d = ::opendir((directory + "/fd").c_str())) {
         while (dirent const* e = ::readdir(d)) m.descriptors += e->d_name[0] != '.' ? 1 : 0;
         ::closedir(d);
@@ -577,6 +587,7 @@ struct tally {
     std::uint64_t lives[endings] = {}, disturbed[nuisances] = {}, made[calls] = {}, elements = 0, junk = 0;
     std::uint64_t wrong_sums = 0, hangs = 0, wrong_blame = 0, false_deaths = 0, late_errors = 0, untold = 0,
                   failed_joins = 0, crashes = 0, other = 0;
+    std::uint64_t two_at_once = 0; // errors that name a rank which was stopped when another one was struck
     std::uint64_t of_flavour[flavours] = {};
     std::uint64_t before_death[nuisances] = {}; // of false deaths: what was on in the 8 s before
     std::vector<double> after_ms[endings];      // from the fault to the last survivor's error
@@ -671,9 +682,13 @@ class troupe {
         return true;
     }
 
-    void stop(int s) { ::kill(pid(s), SIGSTOP); }
+    void stop(int s) {
+        ::kill(pid(s), SIGSTOP);
+        stop_ = {s, monotonic_ns(), std::numeric_limits<std::int64_t>::max()};
+    }
     void go_on(int s, std::int64_t after_ns) {
         if (pid(s) != 0) ::kill(pid(s), SIGCONT);
+        if (stop_.slot == s) stop_.until = monotonic_ns();
         stopped_[at(s)] = after_ns + ns(1); // its calls may end later by that
     }
     void end_all(tally& t) {
@@ -704,10 +719,12 @@ class troupe {
     }
     void sample(tally::sample& into) const {
         for (int s = 0; s < size(); ++s)
-            if (pid(s) != 0)
-                into.of.emplace_back(std::string(name_) + " " + std::to_string(s) + " (" +
-                                         std::to_string(pid(s)) + ")",
-                                     memory_of(pid(s)));
+            if (pid(s) != 0) {
+                memory_use now = memory_of(pid(s));
+                if (!alive_) now.heap_kib = b_.slots[s].heap_bytes.load() / 1024;
+                into.of.emplace_back(
+                    std::string(name_) + " " + std::to_string(s) + " (" + std::to_string(pid(s)) + ")", now);
+            }
     }
     void say(std::string const& what) const {
         plan const& p = b_.now;
@@ -746,6 +763,21 @@ class troupe {
         if (asked || hung_[s] || b_.over.load()) return;
         ++t.crashes;
         say("slot " + std::to_string(s) + " ended by itself, with status " + std::to_string(raw));
+    }
+
+    /// Whether the rank that is named was stopped meanwhile, for so long that nobody waits for its reply: two faults at once, and
+    /// either may be named.
+    bool stopped_meanwhile(slot const& of) const {
+        if (stop_.slot < 0 || b_.now.rank[stop_.slot] != of.why.peer) return false;
+        return std::min(stop_.until, of.at_ns) - std::max(stop_.from, b_.struck_ns.load()) >= ns(0.9);
+    }
+    /// What was on, as words behind a line.
+    std::string lately() const {
+        std::string text;
+        for (int i = 0; i < nuisances; ++i)
+            if (monotonic_ns() < last_on_[i] + ns(8))
+                text += std::string(text.empty() ? "; in the 8 s before: " : ", ") + words_of_nuisances[i];
+        return text;
     }
 
     bool right(herring::failure const& why) const {
@@ -809,11 +841,13 @@ class troupe {
                     break;
                 }
                 if (victim) break; // it may blame whom it likes
-                if (!right(one.why)) {
+                if (!right(one.why) && stopped_meanwhile(one)) {
+                    ++t.two_at_once;
+                } else if (!right(one.why)) {
                     ++t.wrong_blame;
                     say("slot " + std::to_string(s) + " blames wrongly after «" +
                         names_of_endings[static_cast<int>(end_)] + "», rank " +
-                        std::to_string(b_.now.rank[b_.now.victim]) + ": " + one.why.message());
+                        std::to_string(b_.now.rank[b_.now.victim]) + ": " + one.why.message() + lately());
                 }
                 last = std::max(last, static_cast<double>(one.at_ns - struck) * 1e-6);
                 break;
@@ -829,18 +863,14 @@ class troupe {
         }
         if (false_death) {
             ++t.false_deaths;
-            std::string lately;
             for (int i = 0; i < nuisances; ++i)
-                if (monotonic_ns() < last_on_[i] + ns(8)) {
-                    ++t.before_death[i];
-                    lately +=
-                        std::string(lately.empty() ? "; in the 8 s before: " : ", ") + words_of_nuisances[i];
-                }
-            say("ended although nothing was done that ends it" + lately + all);
+                if (monotonic_ns() < last_on_[i] + ns(8)) ++t.before_death[i];
+            say("ended although nothing was done that ends it" + lately() + all);
         }
         if (last >= 0 && end_ != ending::flip) { // whose moment nobody knows
             t.after_ms[static_cast<std::size_t>(end_)].push_back(last);
-            if (last > (end_ == ending::silence ? 11'000 : 8'000)) {
+            double const deadline = end_ == ending::late ? b_.short_ms.load() : 0;
+            if (last > deadline + (end_ == ending::silence ? 11'000 : 8'000)) {
                 ++t.late_errors;
                 say("the last error came after " + std::to_string(last) + " ms:" + all);
             }
@@ -865,6 +895,10 @@ class troupe {
     int other_ = -1;
     std::int64_t begun_ns_ = 0, all_joined_ns_ = 0;
     std::int64_t last_on_[nuisances] = {};
+    struct {
+        int slot = -1;
+        std::int64_t from = 0, until = 0;
+    } stop_; // the last one
 };
 
 /// A child that does something, and goes.
@@ -972,12 +1006,14 @@ inline void print(tally const& t, options const& o, double seconds, double cores
         std::printf("    %-48s %8llu\n", names_of_nuisances[i],
                     static_cast<unsigned long long>(t.disturbed[i]));
     std::printf("    %-48s %8llu\n", "connections of strangers", static_cast<unsigned long long>(t.junk));
-    std::printf("\n  memory and descriptors (KiB anonymous / KiB resident / descriptors)\n");
+    std::printf("    %-48s %8llu\n", "errors that name a rank which was stopped then",
+                static_cast<unsigned long long>(t.two_at_once));
+    std::printf("\n  memory (KiB anonymous / resident / allocated between worlds), mappings, descriptors\n");
     for (tally::sample const& s : t.samples) {
         std::printf("    quarter %d, %s\n", s.quarter, s.when);
         for (auto const& [who, m] : s.of)
-            std::printf("      %-22s %8ld %8ld %5ld\n", who.c_str(), m.anonymous_kib, m.all_kib,
-                        m.descriptors);
+            std::printf("      %-22s %8ld %8ld %6ld %5ld %5ld\n", who.c_str(), m.anonymous_kib, m.all_kib,
+                        m.heap_kib, m.mappings, m.descriptors);
     }
     std::printf("\n  wanted: 0 of each\n");
     auto const line = [](char const* what, std::uint64_t n) {
@@ -1004,6 +1040,10 @@ inline void print(tally const& t, options const& o, double seconds, double cores
 }
 
 /// Processes that live from the first sample to the last have the same descriptors, and no more memory than noise.
+///
+/// Between two worlds nothing of the last one is left, so what counts is what is allocated and not freed: what malloc keeps for the
+/// next world (the buffers of 2 MB that ranks here compare) is megabytes, and follows the kind of the worlds that have been.
+// Noise: of blocks that are freed, some wait in the thread's cache, which counts them as allocated; a thread's arena has two mappings.
 inline bool has_grown(tally const& t) {
     if (t.samples.size() < 2) return false;
     bool grown = false;
@@ -1016,13 +1056,17 @@ inline bool has_grown(tally const& t) {
     tally::sample const& first = t.samples[std::min<std::size_t>(t.samples.size() - 2, 1)];
     for (auto const& [who, was] : first.of)
         if (memory_use const* const is = find(t.samples.back(), who)) {
+            bool const between = was.heap_kib != 0 && is->heap_kib != 0;
             bool const more =
-                is->anonymous_kib > was.anonymous_kib + std::max(2'048L, was.anonymous_kib / 5) ||
-                is->descriptors != was.descriptors;
+                (between ? is->heap_kib > was.heap_kib + 64
+                         : is->anonymous_kib > was.anonymous_kib + std::max(2'048L, was.anonymous_kib / 5)) ||
+                is->mappings > was.mappings + 32 || is->descriptors != was.descriptors;
             if (more)
-                std::printf("[soak] grown: %s: %ld to %ld KiB anonymous, %ld to %ld descriptors\n",
-                            who.c_str(), was.anonymous_kib, is->anonymous_kib, was.descriptors,
-                            is->descriptors);
+                std::printf(
+                    "[soak] grown: %s: %ld to %ld KiB anonymous, %ld to %ld allocated between worlds, "
+                    "%ld to %ld mappings, %ld to %ld descriptors\n",
+                    who.c_str(), was.anonymous_kib, is->anonymous_kib, was.heap_kib, is->heap_kib,
+                    was.mappings, is->mappings, was.descriptors, is->descriptors);
             grown = grown || more;
         }
     return grown;
@@ -1118,6 +1162,9 @@ inline int run(options const& o) {
             if (((d.what == what) || ...)) return true;
         return false;
     };
+    auto const short_of_time = [&] { // a deadline of 400 ms passes
+        return eventful.alive() && eventful.at().ask.load() == 1 + static_cast<int>(ending::late);
+    };
     auto const sockets = [&] {
         std::vector<std::pair<std::string, int>> ends;
         for (troupe* const p : {&eventful, &steady})
@@ -1164,7 +1211,7 @@ inline int run(options const& o) {
                 }));
             break;
         case nuisance::loss:
-            if (is_on(nuisance::loss, nuisance::outage, nuisance::slow)) return;
+            if (is_on(nuisance::loss, nuisance::outage, nuisance::slow) || short_of_time()) return;
             lasts(2, 8);
             if (!at->lose_at_switch(d.host, 5 + static_cast<int>(random() % 46))) return;
             break;
@@ -1176,7 +1223,7 @@ inline int run(options const& o) {
             if (!at->cut_at_switch(d.host)) return;
             break;
         case nuisance::slow:
-            if (is_on(nuisance::loss, nuisance::outage, nuisance::slow)) return;
+            if (is_on(nuisance::loss, nuisance::outage, nuisance::slow) || short_of_time()) return;
             lasts(2, 8);
             if (!at->slow_down_at_switch(d.host, 5'000 + static_cast<int>(random() % 45'000), 200'000))
                 return;
@@ -1272,6 +1319,10 @@ inline int run(options const& o) {
             }
             default:
                 if (still || (stopped && eventful.end() != ending::clean)) break;
+                eventful.at().short_ms.store(static_cast<int>(
+                    (o.loss > 0 || is_on(nuisance::loss, nuisance::slow) ? short_limit_over_bad_links
+                                                                         : short_limit)
+                        .count()));
                 eventful.at().ask.store(1 + static_cast<int>(eventful.end()));
             }
         }

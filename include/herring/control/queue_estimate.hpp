@@ -17,7 +17,9 @@ namespace HERRING_NAMESPACE::detail {
 ///
 /// A link that becomes slow shows no longer round trip before the first acknowledgement has passed its queues. But then packets
 /// are sent again and again without an answer while data comes in, so nothing is cut. What waits is as much as this rank has
-/// in flight, for the engine's windows are alike in both directions; it drains at the rate at which data comes in.
+/// in flight, for the engine's windows are alike in both directions; it drains at the rate at which data comes in. A sign of life
+/// takes that twice: TCP, which takes the first ones for lost, sends the next one when they are acknowledged, and what acknowledges
+/// them waits in the queue of the other direction.
 class queue_estimate {
   public:
     /// One connection, in a look at all of them.
@@ -35,7 +37,7 @@ class queue_estimate {
             std::uint64_t const came = received_ > oldest.received ? received_ - oldest.received : 1;
             if (slow_) {
                 double const seconds = duration<double>(now - oldest.at).count();
-                double const delay = static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
+                double const delay = 2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
                 delay_ = duration_cast<clock::duration>(duration<double>(delay < 3600 ? delay : 3600.0));
                 slow_at_ = now;
             }

@@ -87,7 +87,9 @@ template <class Of> root_cause follow_waits(int reporter, int suspect, int ranks
     return found;
 }
 
-/// Of several suspects: a rank that is stopped or gone goes before one that is late.
+/// Of several suspects: a rank that is stopped or gone goes before one that is late. Where ranks wait for each other in a circle, a
+/// rank apart from it that is stopped or silent goes before all of them: each says only one of the ranks that it waits for, and
+/// what is in flight between them comes, or is sent again. A rank in no call, or that has left, may have what others still wait for.
 template <class Of>
 root_cause find_root_cause(int reporter, std::span<int const> suspect, int ranks, Of const& of) {
     root_cause best{};
@@ -98,6 +100,12 @@ root_cause find_root_cause(int reporter, std::span<int const> suspect, int ranks
         if (!found.reached()) open = true;
         if (!best.reached()) best = found;
     }
+    for (int rank = 0; best.cycle && rank < ranks; ++rank) {
+        if (rank == reporter) continue;
+        rank_state const state = of(rank).state;
+        if (state == rank_state::silent || state == rank_state::stopped) return {rank, state, -1, false};
+        open = open || state == rank_state::unknown;
+    }
     return open ? root_cause{} : best;
 }
 
@@ -105,7 +113,9 @@ root_cause find_root_cause(int reporter, std::span<int const> suspect, int ranks
 HERRING_SETUP inline failure describe(failure const& why, root_cause const& found) noexcept {
     char const* how = "is in the call, and waits for nobody: is it slow?";
     if (found.cycle)
-        how = "waits for a rank that waits for it: do all ranks make the same calls, in the same order?";
+        how =
+            "waits for a rank that waits for it: is the network between them slow, or do not all ranks make "
+            "the same calls, in the same order?";
     if (found.state == rank_state::idle) how = "has not called: is it slow, or in another call?";
     if (found.state == rank_state::silent)
         how = "does not answer: is its process stopped or starved, or its host unreachable?";

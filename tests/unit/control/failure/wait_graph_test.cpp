@@ -85,6 +85,23 @@ TEST_CASE("root cause: a circle ends at the first suspect, with the reporter in 
     CHECK(found_in({1}, {waits(1), waits(1)}).rank == 1);
 }
 
+TEST_CASE("root cause: who is stopped or gone outside of a circle goes before who is in it; who is in no "
+          "call does not") {
+    for (wait_report const& other : {silent, stopped}) {
+        root_cause const found = found_in({1}, {waits(1), waits(2), waits(1), idle, other});
+        CHECK(found.rank == 4);
+        CHECK(found.state == other.state);
+        CHECK_FALSE(found.cycle);
+    }
+    for (wait_report const& other : {idle, left, waits(0)})
+        CHECK(found_in({1}, {waits(1), waits(2), waits(1), idle, other}).cycle);
+    // Who has not replied may be it.
+    CHECK_FALSE(found_in({1}, {waits(1), waits(2), waits(1), idle, unknown}).reached());
+    CHECK(found_in({1}, {waits(1), waits(2), waits(1), unknown, stopped}).rank == 4);
+    // The reporter has accused, so it is not.
+    CHECK(found_in({1}, {stopped, waits(0)}).cycle);
+}
+
 TEST_CASE("root cause: in words") {
     failure const why =
         failure::make(errc::timeout, 0, 1, "wait", "its part has not come within the deadline; look");

@@ -41,24 +41,7 @@ using kind = control_peer::kind;
 
 // Longer than anything here takes: only a defect waits for it.
 constexpr milliseconds plenty{30'000};
-detail::secret const& our_secret() {
-    static detail::secret const made(std::string(64, 'a'));
-    return made;
-}
-
-struct listener {
-    int socket = -1;
-    detail::endpoint at{};
-    listener() {
-        std::string why;
-        auto const found = detail::resolve("127.0.0.1", 0, herring::clock::now() + plenty, why);
-        REQUIRE_FALSE(found.empty());
-        socket = detail::listen_on(found[0]);
-        REQUIRE(socket >= 0);
-        at = detail::local_end(socket);
-    }
-    void close() { ::close(std::exchange(socket, -1)); }
-};
+using listener = control_listener;
 
 /// A real rank of two. Rank 0 takes the listener over.
 world join(int rank, listener const& hub, bool seals, milliseconds most = plenty) {

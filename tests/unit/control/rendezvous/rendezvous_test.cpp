@@ -54,18 +54,7 @@ constexpr herring::failure_detector_options lossy{.peer_timeout = milliseconds(2
                                                   .reply_timeout = milliseconds(450),
                                                   .verdict_timeout = milliseconds(10'000)};
 
-struct listener {
-    int socket = -1;
-    detail::endpoint at{};
-    listener() {
-        std::string why;
-        auto const found = detail::resolve("127.0.0.1", 0, herring::clock::now() + plenty, why);
-        REQUIRE_FALSE(found.empty());
-        socket = detail::listen_on(found[0]);
-        REQUIRE(socket >= 0);
-        at = detail::local_end(socket);
-    }
-};
+using listener = control_listener;
 
 /// A real rank. Rank 0 takes the listener over.
 world join(int rank, int size, listener const& hub, herring::failure_detector_options const& times,

@@ -47,21 +47,7 @@ using kind = control_peer::kind;
 constexpr milliseconds plenty{30'000};
 enum class protection { none, tags, seals };
 
-detail::secret const& our_secret() {
-    static detail::secret const made(std::string(64, 'a'));
-    return made;
-}
-
-struct listener {
-    int socket = -1;
-    detail::endpoint at{};
-    listener() {
-        std::string why;
-        auto const found = detail::resolve("127.0.0.1", 0, herring::clock::now() + plenty, why);
-        if (!found.empty()) socket = detail::listen_on(found[0]);
-        if (socket >= 0) at = detail::local_end(socket);
-    }
-};
+using listener = control_listener;
 
 /// A real rank, which finds rank 0 at `where`. Silence of 2/5 of `peer_timeout` makes another connection.
 world join(int rank, int size, int listens, detail::endpoint const& where, protection by,

@@ -36,21 +36,9 @@ constexpr milliseconds plenty{30'000};
 
 std::string digits(char of) { return std::string(64, of); }
 std::string const ours = digits('a'), theirs = digits('b');
-detail::secret const our_secret(ours), their_secret(theirs);
+detail::secret const their_secret(theirs);
 
-struct listener {
-    int socket = -1;
-    detail::endpoint at{};
-    listener() {
-        std::string why;
-        auto const found = detail::resolve("127.0.0.1", 0, herring::clock::now() + plenty, why);
-        REQUIRE_FALSE(found.empty());
-        socket = detail::listen_on(found[0]);
-        REQUIRE(socket >= 0);
-        at = detail::local_end(socket);
-    }
-    void close() { ::close(std::exchange(socket, -1)); }
-};
+using listener = control_listener;
 
 std::optional<detail::secrets> given(std::string const& secret, std::string const& also = {}) {
     std::optional<detail::secrets> made;
@@ -207,7 +195,7 @@ TEST_CASE("secret_keys: a recorded hello proves nothing, in this job or the next
         rank_1.rank = 1;
         knock = rank_1.bytes_of(kind::knock, 0, {});
         rank_1.knock();
-        hello = rank_1.bytes_of(kind::hello, 0, rank_1.proven(control_peer::hello_of(1, 2), &our_secret));
+        hello = rank_1.bytes_of(kind::hello, 0, rank_1.proven(control_peer::hello_of(1, 2), &our_secret()));
         replayed(rank_0.hub); // of the same job, even before it is used
         rank_1.send(hello);
         auto const reply = rank_1.hear();
@@ -220,7 +208,7 @@ TEST_CASE("secret_keys: a recorded hello proves nothing, in this job or the next
     real_rank_0 next(given(ours));
     replayed(next.hub);
     control_peer rank_1;
-    rank_1.join(1, 2, next.hub.at, &our_secret);
+    rank_1.join(1, 2, next.hub.at, &our_secret());
     next.end(rank_1);
 }
 
@@ -230,7 +218,7 @@ TEST_CASE("secret_keys: who proves to be one rank cannot say that it is another"
     forger.connect(rank_0.hub.at);
     forger.knock();
     forger.rank = 1;
-    auto const other = forger.proven(control_peer::hello_of(2, 2), &our_secret); // recorded of a rank 2
+    auto const other = forger.proven(control_peer::hello_of(2, 2), &our_secret()); // recorded of a rank 2
     std::vector<std::byte> forged(other.begin(), other.end());
     forged[detail::wire::nonce_bytes + 1 + 4] = std::byte{1};
     forger.say(kind::hello, 0, forged);
@@ -239,7 +227,7 @@ TEST_CASE("secret_keys: who proves to be one rank cannot say that it is another"
     CHECK(says(refusal_of(*reply, false), "its secret is not rank 0's"));
     forger.close();
     control_peer rank_1;
-    rank_1.join(1, 2, rank_0.hub.at, &our_secret);
+    rank_1.join(1, 2, rank_0.hub.at, &our_secret());
     rank_0.end(rank_1);
 }
 
@@ -266,7 +254,7 @@ TEST_CASE("secret_keys: who only asks gets no proof, and who has the wrong secre
         CHECK_FALSE(again.hear());
     }
     control_peer rank_1;
-    rank_1.join(1, 2, rank_0.hub.at, &our_secret);
+    rank_1.join(1, 2, rank_0.hub.at, &our_secret());
     rank_0.end(rank_1);
 }
 
@@ -275,7 +263,7 @@ TEST_CASE("secret_keys: a refusal to who has proved itself is proved, and final 
         real_rank_0 rank_0(given(ours));
         control_peer odd;
         odd.connect(rank_0.hub.at);
-        auto const reply = odd.greet(control_peer::hello_of(1, 3), &our_secret);
+        auto const reply = odd.greet(control_peer::hello_of(1, 3), &our_secret());
         CHECK(says(refusal_of(reply, true), "the world has 3 ranks, rank 0 says 2"));
         std::span<std::byte const> words;
         detail::wire::proof shown{};
@@ -283,7 +271,7 @@ TEST_CASE("secret_keys: a refusal to who has proved itself is proved, and final 
         CHECK(shown == odd.seen->proof_of_refusal(0, words));
         odd.close();
         control_peer rank_1;
-        rank_1.join(1, 2, rank_0.hub.at, &our_secret);
+        rank_1.join(1, 2, rank_0.hub.at, &our_secret());
         rank_0.end(rank_1);
     }
     listener hub;
@@ -294,7 +282,7 @@ TEST_CASE("secret_keys: a refusal to who has proved itself is proved, and final 
         std::span<std::byte const> const words(hello.data(), hello.size() - detail::wire::proof_bytes);
         detail::wire::challenge asked;
         CHECK(asked.read(rank_0.challenge));
-        detail::wire::handshake const seen(our_secret.key(asked.salt), rank_0.challenge, words);
+        detail::wire::handshake const seen(our_secret().key(asked.salt), rank_0.challenge, words);
         auto body = detail::wire::write_failure(failure::make(errc::refused, 1, 0, "join", "not you"));
         body.append(seen.proof_of_refusal(0, body));
         rank_0.say(kind::refuse, 0, body);
@@ -324,7 +312,7 @@ TEST_CASE("secret_keys: a refusal by who has proved nothing ends nobody, unless 
                 refuse(liar, i % 2 == 0 ? "go away" : "the world is full");
             }
             control_peer rank_0;
-            rank_0.let_in(hub.socket, &our_secret);
+            rank_0.let_in(hub.socket, &our_secret());
             std::vector<int> const zeroes(2);
             rank_0.say(kind::welcome, 0,
                        detail::wire::welcome{1, detail::resolve({}), zeroes, zeroes}.write());
@@ -387,7 +375,7 @@ TEST_CASE("secret_keys: a false rank 0 gets no rank, whatever it answers") {
             CHECK_FALSE(liar.hear());
         }
         control_peer rank_0;
-        rank_0.let_in(hub.socket, &our_secret);
+        rank_0.let_in(hub.socket, &our_secret());
         std::vector<int> const zeroes(2);
         rank_0.say(kind::welcome, 0, detail::wire::welcome{7, detail::resolve({}), zeroes, zeroes}.write());
         rank_0.await(kind::leave);
@@ -448,7 +436,7 @@ TEST_CASE("secret_keys: while secrets are changed, the second is believed too") 
     for (bool const also_is_shown : {false, true}) {
         real_rank_0 rank_0(given(ours, theirs));
         control_peer rank_1;
-        rank_1.join(1, 2, rank_0.hub.at, also_is_shown ? &their_secret : &our_secret);
+        rank_1.join(1, 2, rank_0.hub.at, also_is_shown ? &their_secret : &our_secret());
         CHECK(rank_1.keys.has_value());
         rank_0.end(rank_1);
     }
@@ -480,7 +468,7 @@ TEST_CASE("secret_keys: after the admission a message that was changed, repeated
         CAPTURE(how);
         real_rank_0 rank_0(given(ours));
         control_peer rank_1;
-        rank_1.join(1, 2, rank_0.hub.at, &our_secret);
+        rank_1.join(1, 2, rank_0.hub.at, &our_secret());
         world& zero = rank_0.joined();
         auto const beat = rank_1.bytes_of(kind::heartbeat, 0, {});
         if (std::string(how) == "changed") {
