@@ -63,36 +63,38 @@ TEST_CASE("in_gaps: quanta are done while a slower rank is waited for, and sums 
               reducer reduce(w, {{"a", 1000}, {"b", 70'000}});
               counting task{done};
               int steps = 0, before = 0;
-              bool enough = false;
+              bool enough = true, goes_on = true;
               auto const step = [&](auto& waits) {
                   fill(reduce, static_cast<float>(w.rank() + 1 + steps));
-                  // Eight steps of a gap of 20 ms, then such that end with the first quanta.
+                  // Gaps of 20 ms, and then such that end with the first quanta.
                   if (w.rank() == 1) {
                       auto const until = herring::clock::now() + 20ms;
-                      while (herring::clock::now() < until && (steps < 8 || done < before + 100))
-                          std::this_thread::yield();
+                      while (herring::clock::now() < until && done < before + 100) std::this_thread::yield();
                   }
                   for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
                   waits.wait();
                   wrong = wrong || !all_are(reduce, static_cast<float>(3 + 2 * steps));
-                  before = done;
                   ++steps;
+                  w.barrier();
+                  before = done;
+                  goes_on = before < 200 &&
+                            steps < 500; // alike on both: on a busy machine gaps are long enough late
                   w.barrier();
               };
               if (w.rank() == 1) {
-                  while (steps < 20) step(reduce);
+                  while (goes_on) step(reduce);
                   return 0;
               }
               auto work = reduce.in_gaps(task);
-              while (steps < 20) {
+              while (goes_on) {
                   step(work);
-                  if (steps < 8) enough = done == 0 && work.predicted() == 0ns;
-                  if (steps == 8) enough = enough && done == 0 && work.predicted() > 1ms;
+                  if (steps <= 8) enough = enough && done == 0;
               }
               herring::gap_report const& report = work.report();
               MESSAGE(to_string(report));
-              enough = enough && report.steps == 20 && report.quanta == static_cast<std::uint64_t>(done) &&
-                       report.quanta > 100 && report.used > 0ns && report.share() < 1;
+              enough = enough && report.steps == static_cast<std::uint64_t>(steps) &&
+                       report.quanta == static_cast<std::uint64_t>(done) && report.quanta >= 200 &&
+                       report.used > 0ns && report.share() < 1;
               return enough ? 0 : 1;
           }) == 0);
     CHECK(!wrong);
