@@ -37,7 +37,8 @@ class queue_estimate {
             std::uint64_t const came = received_ > oldest.received ? received_ - oldest.received : 1;
             if (slow_) {
                 double const seconds = duration<double>(now - oldest.at).count();
-                double const delay = 2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
+                double const delay =
+                    2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
                 delay_ = duration_cast<clock::duration>(duration<double>(delay < 3600 ? delay : 3600.0));
                 slow_at_ = now;
             }
