@@ -159,11 +159,16 @@ TEST_CASE("ledger: networked executions have numbers of their own, the same on e
     route const paths[] = {route::local,   route::one_hop, route::mailbox,      route::two_hop,
                            route::two_hop, route::local,   route::dissemination};
     std::uint64_t networked = 0, number = 0;
+    std::uint64_t elements = 0; // of those
     CHECK(ledger.networked_before(0) == 0);
     for (route const path : paths) {
-        CHECK(ledger.request(execution{.path = path}) == number);
+        CHECK(ledger.request(execution{.path = path, .elements = 10 + number}) == number);
         CHECK(ledger.network_number(number) == networked);
-        networked += path != route::local && path != route::mailbox;
+        CHECK(ledger.elements_before(number) == elements);
+        if (path != route::local && path != route::mailbox) {
+            ++networked;
+            elements += 10 + number;
+        }
         CHECK(ledger.networked_before(++number) == networked);
     }
     CHECK(networked == 4);
