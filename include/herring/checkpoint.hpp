@@ -40,9 +40,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     HERRING_SETUP static std::vector<state_range<typename memory::number>> state(reducer& of) {
         call const here(of.calls_, "state");
         check_started(of, "state");
-        return as_state_ranges<memory>(
-            owned(of),
-            checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(of.session_).shape);
+        return as_state_ranges<memory>(owned(of), kind_of(of.session_).shape);
     }
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
         call const here(of.calls_, "save");
@@ -52,8 +50,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
                 of.session_.desk().begin_save(of.session_);
                 (void)folder_of_workers(of.session_.ranks(), folder);
             }
-        save_checkpoint(of.session_.ranks(), folder,
-                        checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(of.session_),
+        save_checkpoint(of.session_.ranks(), folder, kind_of(of.session_),
                         {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
     }
     HERRING_SETUP static std::vector<std::byte> load(reducer& of, std::string const& folder) {
@@ -86,7 +83,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         if (saved.under_way())
             of.calls_.throw_misuse(errc::bad_state, "begin",
                                    {"a checkpoint is being written; call finish() on all ranks first"});
-        saved.begin(of.session_.ranks(), folder, checkpoint_kind_of<Pack>(of.session_),
+        saved.begin(of.session_.ranks(), folder, kind_of(of.session_),
                     {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
     }
     template <class Saved> HERRING_SETUP static void finish(reducer& of, Saved& saved) {
@@ -95,12 +92,12 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         if (!saved.under_way())
             of.calls_.throw_misuse(errc::bad_state, "finish",
                                    {"no checkpoint is being written; call begin(folder) on all ranks first"});
-        saved.finish(of.session_.ranks(), checkpoint_kind_of<Pack>(of.session_));
+        saved.finish(of.session_.ranks(), kind_of(of.session_));
     }
     static std::size_t owned_bytes(reducer& of) {
         std::size_t elements = 0;
         for (checkpoints::tensor_memory const& one : owned(of)) elements += one.elements;
-        return elements * checkpoint_kind_of<Pack>(of.session_).shape.element_bytes();
+        return elements * kind_of(of.session_).shape.element_bytes();
     }
     static int rank_of(reducer& of) noexcept { return of.session_.ranks().rank(); }
 
@@ -109,8 +106,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     template <class Session, class Training>
     HERRING_SETUP static void save_served(Session& session, Training const& training) {
         std::string const folder = folder_of_workers(session.ranks(), {});
-        save_checkpoint(session.ranks(), folder,
-                        checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(session),
+        save_checkpoint(session.ranks(), folder, kind_of(session),
                         {training.steps(), training.values_by_group()},
                         ranges_kept(session, session.updated().kept(), true), {});
     }
@@ -133,9 +129,11 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         world& ranks = session.ranks();
         failure const so_far =
             failure_of(ranks.rank(), "load", [&] { state = session.updated().like_kept(); });
-        return load_checkpoint(ranks, folder,
-                               checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(session),
-                               so_far, weights, ranges_kept(session, state.data(), false));
+        return load_checkpoint(ranks, folder, kind_of(session), so_far, weights,
+                               ranges_kept(session, state.data(), false));
+    }
+    template <class Session> static checkpoint_kind kind_of(Session& session) noexcept {
+        return checkpoint_kind_of<typename Pack::optimizer, typename Pack::element>(session);
     }
     static void check_started(reducer& of, char const* operation) {
         of.check_at_rest(operation);
