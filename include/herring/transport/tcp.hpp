@@ -380,10 +380,12 @@ using tcp = basic_tcp<>;
 
 /// For links of about 1 Gbit/s: short windows, so that pushes of several ranks to one do not overflow the queue of the
 /// switch's port (256 kB with four hosts), and small chunks, so that the pipeline fills soon.
+/// One server, like one hop, takes N − 1 times the bytes over one link: both end where that is longer than a message.
 inline constexpr tcp_tuning slow_link_tuning{.chunk_bytes = 16_KiB,
                                              .window_bytes = 32_KiB,
                                              .one_hop_bytes = 4_KiB,
-                                             .one_hop_bytes_two_nodes = 256_KiB};
+                                             .one_hop_bytes_two_nodes = 256_KiB,
+                                             .whole_bytes = 4_KiB};
 using tcp_over_slow_links = basic_tcp<slow_link_tuning>;
 static_assert(transport_policy<tcp>);
 
