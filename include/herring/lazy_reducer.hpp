@@ -58,7 +58,8 @@ template <class Sync> struct detail::lazy_reducer_header {};
 ///           what the program makes them: `start` makes them one.
 /// Memory:   weights lie where other reducers have their tensors; gradients in private memory.
 /// Threads:  as `basic_reducer`, of which the collectives, too, are this one's.
-/// Lifetime: as `basic_reducer`.
+/// Lifetime: as `basic_reducer`. With `facts.votes` and `facts.ahead == 1` it ends before its world: the last step's votes travel on, and a
+///           world that ends meanwhile ends in a step.
 /// Errors:   as `basic_reducer`; a call out of turn is `bad_state`, and leaves the step as it was. Where `due` of a policy differs
 ///           between ranks: `mismatch`, with the next exchange or vote.
 template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
@@ -99,9 +100,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     ///         `world::default_timeout()`.
     ~basic_lazy_reducer() {
         if (this->session_.failed() != nullptr) return;
-        if (under_way())
+        if (under_way()) {
             this->calls_.announce_abandoned_step();
-        else
+            if constexpr (votes_travel)
+                this->session_.stop_driver(); // the votes that travel are this object's
+        } else
             (void)count_votes(deadline()); // nobody is left to be told
     }
 
@@ -159,8 +162,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             this->calls_.throw_misuse(
                 errc::bad_state, "due",
                 {"what the step exchanges follows from its gradients: call wait() first"});
-        count_votes(deadline()).value();
-        this->session_.rethrow_of_handlers();
+        end_votes("due");
         return policy_.due(leaving().group(bucket));
     }
     /// Whether the last step exchanged tensor i; false before the first.
@@ -211,9 +213,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         if (!gradients_->ledger().all_ready()) [[unlikely]]
             this->calls_.throw_not_ready(gradients_->ledger().first_unready(),
                                          name(gradients_->ledger().first_unready()));
-        if (status ended = count_votes(deadline); !ended.ok()) {
+        if constexpr (votes_travel) {
+            status ended = count_votes(deadline);
             this->session_.rethrow_of_handlers();
-            return ended;
+            if (!ended.ok()) return ended;
         }
         if constexpr (facts.ahead == 1) choose();
         if constexpr (facts.observes)
@@ -307,8 +310,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     ///
     /// Blocks: between steps as `due`. When the world has ended meanwhile, it is the state without the last votes.
     policy const& state() const noexcept {
-        // A reducer that has taken a step is no const object.
-        if (!decided_) (void)const_cast<basic_lazy_reducer*>(this)->count_votes(deadline());
+        // A reducer that has taken a step is no const object. Where another thread is in a call, it counts them.
+        auto& self = const_cast<basic_lazy_reducer&>(*this);
+        if constexpr (votes_travel)
+            if (detail::call_if_free const here(self.calls_); here && !decided_)
+                (void)self.count_votes(deadline());
         return policy_;
     }
     /// Replaces it, for the steps from now on: between steps, and alike on all ranks.
@@ -437,6 +443,14 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                 take_ballot();
             }
         return {};
+    }
+    /// The same of a call between steps.
+    void end_votes([[maybe_unused]] char const* operation) {
+        if constexpr (votes_travel) {
+            detail::call const here(this->calls_, operation);
+            count_votes(deadline()).value();
+            this->session_.rethrow_of_handlers();
+        }
     }
     void take_ballot() noexcept requires(facts.votes) {
         sync::ballot any;

@@ -7,7 +7,10 @@
 #include "herring/collectives/all_gather.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/launch.hpp"
+#include "herring/progress/thread.hpp"
+#include "herring/sync/selective.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
 #include "herring/update/sum.hpp"
 
 #include <atomic>
@@ -186,4 +189,60 @@ TEST_CASE("lazy_reducer: a rank that leaves before it votes is named by those wh
     }));
     INFO(said);
     CHECK(said.find("rank 1") != std::string::npos);
+}
+
+TEST_CASE("lazy_reducer: a rank that is behind counts votes while nobody else is in a call, whatever the "
+          "route of such a size") {
+    using lazy = herring::reducer<float, herring::transport::tcp, herring::sync::selective<>,
+                                  herring::update::average>;
+    CHECK(herring::launch_threads(4,
+                                  [](herring::world& ranks) {
+                                      {
+                                          lazy steps(ranks, herring::layout{{"a", 64}});
+                                          for (int n = 0; n < 3; ++n) {
+                                              if (n == 2 && ranks.rank() == 3)
+                                                  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                                              steps.ready(0);
+                                              steps.wait();
+                                              steps.updated(0);
+                                              steps.settle();
+                                          }
+                                          if (ranks.rank() == 3) (void)steps.due(0);
+                                          ranks.barrier();
+                                          ranks.barrier(); // whoever leaves last counts votes with nobody
+                                          if (ranks.rank() == 2)
+                                              std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                                      }
+                                      return 0;
+                                  },
+                                  {.default_timeout = std::chrono::seconds(3)}) == 0);
+}
+
+TEST_CASE("lazy_reducer: one that is destroyed in a step, with votes that travel, leaves nothing to the "
+          "thread that moves them") {
+    using lazy = herring::reducer<float, inproc, herring::sync::selective<>, herring::update::average,
+                                  herring::progress::thread>;
+    for (int turn = 0; turn < 5; ++turn) {
+        std::atomic<bool> leaving{false};
+        std::string said;
+        try {
+            herring::launch_threads(3, [&](herring::world& ranks) {
+                lazy steps(ranks, herring::layout{{"a", 1u << 16}, {"b", 64}});
+                if (ranks.rank() > 0)
+                    while (!leaving) std::this_thread::yield();
+                steps.ready(0);
+                steps.ready(1);
+                steps.wait();
+                if (ranks.rank() == 0) leaving = true;
+                if (ranks.rank() == 0) return 0;
+                steps.updated(0);
+                steps.updated(1);
+                steps.settle();
+                return 0;
+            });
+        } catch (herring::error const& why) {
+            said = why.what();
+        }
+        CHECK(said.find("(rank 0): it destroyed its reducer in the middle of a step") != said.npos);
+    }
 }

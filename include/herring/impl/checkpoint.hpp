@@ -262,7 +262,7 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
     bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
         byte_buffer mine;
-        if (keeps || owns || has_replica) begun.where.emplace(path, ranks.rank(), "save");
+        if (keeps || owns || has_replica) begun.where.emplace(path, ranks.rank(), operation);
         if (keeps) wire::append<std::uint64_t>(mine, tidy(*begun.where) + 1);
         return mine;
     });
@@ -275,7 +275,7 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
 
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
-                                checkpoints::file_entry const* part, checkpoints::section const* replica) {
+                                checkpoints::file_entry const* part, checkpoints::section const* own) {
     using namespace checkpoints;
     collective_call all(ranks, operation, kind);
     bool const keeps = ranks.rank() == begun.keeper;
@@ -285,9 +285,9 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
             byte_buffer mine;
             wire::append<std::uint8_t>(mine, part != nullptr);
             if (part != nullptr) mine.append(write_entry(*part));
-            if (replica != nullptr) {
-                mine.append(write_entry(replica->file));
-                wire::append(mine, replica->name);
+            if (own != nullptr) {
+                mine.append(write_entry(own->file));
+                wire::append<std::uint8_t>(mine, own->name != replica::section);
             }
             return mine;
         });
@@ -316,11 +316,16 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
                     see(ready.parts.back());
                 }
                 if (in.rest.empty()) continue;
-                file_entry of_replica = read_entry(in, {});
-                std::string name(in.text(in.rest.size()));
-                of_replica.name = begun.name_of(name);
-                see(of_replica);
-                ready.sections.push_back({std::move(name), std::move(of_replica)});
+                file_entry file = read_entry(in, {});
+                bool const of_rank = in.number<std::uint8_t>() != 0;
+                if (kind.replicas == nullptr || (!of_rank && r > 0))
+                    throw error(errc::protocol, ranks.rank(), static_cast<int>(r), operation,
+                                "it adds a section that no rank has here; let every rank run the same build");
+                std::string name(replica::section);
+                if (of_rank) name += std::to_string(r);
+                file.name = begun.name_of(name);
+                see(file);
+                ready.sections.push_back({std::move(name), std::move(file)});
             }
             ready.sections.push_back(
                 {std::string(user_section), write_bytes(where, begun.name_of(user_section), begun.user)});

@@ -102,12 +102,12 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
                                   std::string const& path, checkpoint_kind const& kind,
                                   training_values const& values, bool owns, std::span<std::byte const> user,
                                   bool has_replica = false);
-/// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `replica`: its section; null: it has none. Where
+/// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `own`: its section; null: it has none. Where
 /// it throws, the keeper has removed what was written.
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
                                 checkpoints::file_entry const* part,
-                                checkpoints::section const* replica = nullptr);
+                                checkpoints::section const* own = nullptr);
 
 struct loaded_checkpoint {
     training_values values;

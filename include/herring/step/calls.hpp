@@ -47,6 +47,7 @@ class calls {
 
   private:
     friend class call;
+    friend class call_if_free;
 
     // Throws why no call can begin now; nothing of the object is touched.
     [[noreturn]] HERRING_SEPARABLE void refuse(call_mark::taken taken, char const* operation);
@@ -72,6 +73,26 @@ class call {
 
   private:
     call_mark& mark_;
+};
+
+/// The same for who may not throw: it begins unless another call is under way, or the world has ended.
+class call_if_free {
+  public:
+    explicit call_if_free(calls& of) noexcept : mark_(of.mark_) {
+        if (of.ranks_.ended() || mark_.take() != call_mark::taken::yes) return;
+        begun_ = true;
+    }
+    ~call_if_free() {
+        if (begun_) mark_.release();
+    }
+    call_if_free(call_if_free const&) = delete;
+    call_if_free& operator=(call_if_free const&) = delete;
+
+    explicit operator bool() const noexcept { return begun_; }
+
+  private:
+    call_mark& mark_;
+    bool begun_ = false;
 };
 
 } // namespace HERRING_NAMESPACE::detail
