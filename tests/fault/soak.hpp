@@ -758,6 +758,8 @@ class troupe {
         if (was == 0 || ::waitpid(was, &raw, WNOHANG) != was) return;
         b_.slots[s].pid.store(0);
         b_.slots[s].until_ns.store(0);
+        // Who is gone is not stopped.
+        if (stop_.slot == s) stop_.until = std::min(stop_.until, monotonic_ns());
         bool const asked =
             alive_ && s == b_.now.victim && struck() && (end_ == ending::kill || end_ == ending::quit);
         if (asked || hung_[s] || b_.over.load()) return;
