@@ -11,6 +11,7 @@
 #include "herring/policy.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/saved_in_gaps.hpp"
+#include "herring/sync/sync.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -20,13 +21,21 @@
 namespace HERRING_NAMESPACE {
 
 namespace detail {
-template <bool Trains, bool KeepsState> struct saves_in_gaps {
+template <bool Trains, bool EveryStep, bool KeepsState> struct saves_in_gaps {
     static constexpr bool value = true;
-    static_assert(Trains && KeepsState, "[HRG-C09] gap_checkpoint: needs a reducer with an optimizer, whose "
-                                        "workers keep the state; common slips are to "
-                                        "name no optimizer, and servers of their own, which keep it and have "
-                                        "no gaps; name optimizer::adamw, say, "
-                                        "and placement::colocated, or call save");
+    static_assert(
+        Trains && EveryStep && KeepsState,
+        "[HRG-C09] gap_checkpoint: needs a reducer with an optimizer in every step, whose workers "
+        "keep the state; common slips are to name no optimizer, a sync policy that skips steps, and "
+        "servers of their own, which keep it and have no gaps; name optimizer::adamw, say, "
+        "sync::every_step and placement::colocated, or call save");
+};
+/// What `gap_checkpoint` is after a sentence of the compiler's.
+struct no_gap_checkpoint {
+    template <class... Anything> void begin(Anything&&...) noexcept {}
+    void finish() noexcept {}
+    std::chrono::nanoseconds quantum() const noexcept { return {}; }
+    bool next() noexcept { return false; }
 };
 } // namespace detail
 
@@ -58,11 +67,13 @@ template <class Reducer> class gap_checkpoint {
         access::begin(of_, saved_, folder, bytes);
     }
     /// Writes what gaps have left, and puts the checkpoint in force. Collective, between steps. When it returns the checkpoint is
-    /// whole and durable; afterwards none is under way, also where it throws.
+    /// whole and durable; afterwards none is under way, also where it throws, but for `bad_state` in a step and a world that has
+    /// ended.
     ///
     /// Cost:   two small collectives, and what is left to write: nothing, where all ranks have `written()`.
     /// Blocks: as `save`.
-    /// Errors: on all ranks, which go on: what a rank's disk refused in a gap or here, as `save`. `bad_state` where none is under way.
+    /// Errors: on all ranks, which go on: what a rank's memory or disk refused since `begin`, as `save`. `bad_state` where none
+    ///         is under way.
     void finish() { access::finish(of_, saved_); }
 
     /// Whether one has begun and is not in force yet.
@@ -89,16 +100,18 @@ template <class Reducer> class gap_checkpoint {
 /// Of a reducer that cannot have one: a sentence of the compiler's.
 template <class Pack>
 requires(!detail::optimizes<typename Pack::optimizer> || Pack::placement::facts.dedicated_servers) //
-    class gap_checkpoint<basic_reducer<Pack>> {
+    class gap_checkpoint<basic_reducer<Pack>> : public detail::no_gap_checkpoint {
   public:
     explicit gap_checkpoint(basic_reducer<Pack>&) noexcept {
-        (void)holds<detail::saves_in_gaps<detail::optimizes<typename Pack::optimizer>,
+        (void)holds<detail::saves_in_gaps<detail::optimizes<typename Pack::optimizer>, true,
                                           !Pack::placement::facts.dedicated_servers>>;
     }
-    template <class... Anything> void begin(Anything&&...) noexcept {}
-    void finish() noexcept {}
-    std::chrono::nanoseconds quantum() const noexcept { return {}; }
-    bool next() noexcept { return false; }
+};
+template <class Pack> class gap_checkpoint<basic_lazy_reducer<Pack>> : public detail::no_gap_checkpoint {
+  public:
+    explicit gap_checkpoint(basic_lazy_reducer<Pack>&) noexcept {
+        (void)holds<detail::saves_in_gaps<true, !detail::skips_steps<typename Pack::sync>, true>>;
+    }
 };
 
 } // namespace HERRING_NAMESPACE

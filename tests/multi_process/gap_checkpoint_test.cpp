@@ -5,12 +5,14 @@
 
 #include "checkpoint_files.hpp"
 #include "doctest/doctest.h"
+#include "sanitizers.hpp"
 
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
 #include "herring/optimizer/adamw.hpp"
 #include "herring/optimizer/sgd.hpp"
+#include "herring/session/saved_in_gaps.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include <chrono>
@@ -191,6 +193,63 @@ TEST_CASE("gap_checkpoint: a disk that is full on one rank ends no step, and fin
                 return 0;
             },
             nodes({"a", "b"})) == 0);
+}
+
+TEST_CASE("gap_checkpoint: a rank without memory for a copy throws with all, and not alone; the next one is "
+          "whole") {
+    scratch_folder const folder;
+    using herring::detail::checkpoints::tensor_memory;
+    constexpr auto too_much = std::size_t{1} << 50;
+    constexpr bool ends_nothing = !HERRING_TEST_ASAN && !HERRING_TEST_TSAN; // to ask them for as much does
+    CHECK(herring::launch(
+              2,
+              [&](world& w) {
+                  layout const two{{"first", 1000}, {"second", 1000}};
+                  herring::detail::checkpoint_kind const kind{
+                      .element = "float",
+                      .optimizer = "none",
+                      .groups = 1,
+                      .group_values = 0,
+                      .tensors = two,
+                      .shape = {.weight_bytes = 4, .number_bytes = 4, .states = 0, .stride_bytes = 0}};
+                  std::vector<float> weights(1000, 1.0f);
+                  tensor_memory owned{.tensor = static_cast<std::size_t>(w.rank()),
+                                      .elements = weights.size(),
+                                      .weights = reinterpret_cast<std::byte*>(weights.data())};
+                  std::vector<std::byte> const user(10);
+                  herring::detail::saved_in_gaps saved(w.rank());
+                  auto const told_by_all = [&](auto&& call) {
+                      try {
+                          call();
+                      } catch (herring::error const& why) {
+                          require(why.code() == herring::errc::no_resources && why.peer() == 1,
+                                  std::string("it names rank 1: ") + why.what());
+                          require(!saved.under_way(), "none is under way");
+                          return;
+                      }
+                      require(false, "all ranks throw");
+                  };
+                  auto const begin = [&](std::span<std::byte const> bytes) {
+                      saved.begin(w, folder.path(), kind, {}, {&owned, 1}, bytes);
+                  };
+                  if (w.rank() == 1) owned.elements = too_much;
+                  begin(user);
+                  require((saved.part().how().what == herring::errc::ok) == (w.rank() == 0),
+                          "the rank knows before");
+                  told_by_all([&] { saved.finish(w, kind); });
+                  owned.elements = weights.size();
+                  if (ends_nothing)
+                      told_by_all([&] {
+                          begin(w.rank() == 1 ? std::span<std::byte const>(user.data(), too_much) : user);
+                      });
+                  begin(user);
+                  saved.finish(w, kind);
+                  w.barrier();
+                  auto const found = files_of(folder.path());
+                  require(found.size() == 4 && found.contains("herring.manifest"), "two parts, and two more");
+                  return 0;
+              },
+              nodes({"a", "b"})) == 0);
 }
 
 TEST_CASE("gap_checkpoint: calls that do not fit, and folders that are not there") {

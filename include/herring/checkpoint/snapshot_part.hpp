@@ -17,14 +17,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <pthread.h>
 
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
-/// `take` copies; each `next` writes one block; what brings the file to the disk takes as long as the disk does, in a thread that
+/// `open` copies; each `next` writes one block; what brings the file to the disk takes as long as the disk does, in a thread that
 /// only waits for it. The file has the bytes of `write_part`.
 ///
 /// Memory:  the copy, kept for the next one; a block.
@@ -41,12 +40,11 @@ class snapshot_part {
     ///
     /// Errors: `no_resources`.
     HERRING_SEPARABLE void reserve(std::size_t bytes);
-    /// Copies the ranges. Nothing is being written.
-    HERRING_SEPARABLE void take(std::span<tensor_memory const> ranges, state_shape const& shape);
-    /// Creates the file for the copy.
+    /// Copies the ranges, and creates the file for the copy. Nothing is being written.
     ///
     /// Lifetime: refers to the folder, until it is written.
-    HERRING_SEPARABLE void open(folder const& where, std::string name) noexcept;
+    HERRING_SEPARABLE void open(std::span<tensor_memory const> ranges, state_shape const& shape,
+                                folder const& where, std::uint64_t steps, std::uint64_t generation) noexcept;
 
     /// Writes a block. False: there is nothing to do, or nothing now.
     HERRING_SEPARABLE bool next() noexcept;
@@ -55,18 +53,20 @@ class snapshot_part {
     /// Closes the file. Nothing is being written.
     void close() noexcept { file_.reset(); }
     /// Whether all of it is durable, or it has failed.
-    bool done() const noexcept {
-        return doing_ == stage::nothing ||
-               (doing_ == stage::syncing && synced_.load(std::memory_order_acquire));
-    }
+    bool done() const noexcept { return doing_ == stage::nothing || has_synced(); }
     /// Ok, or why it could not be written.
-    failure const& how() const noexcept { return how_; }
-    /// Once it is done.
+    failure const& how() const noexcept { return has_synced() ? synced_how_ : how_; }
+    bool has_file() const noexcept { return file_.has_value(); }
+    /// Once it is done, and ok.
     file_entry const& entry() const noexcept { return file_->entry(); }
 
   private:
     enum class stage : std::uint8_t { nothing, writing, sealing, syncing };
 
+    bool has_synced() const noexcept {
+        return doing_ == stage::syncing && synced_.load(std::memory_order_acquire);
+    }
+    void take(std::span<tensor_memory const> ranges, state_shape const& shape);
     template <class Step> void attempt(stage then, Step const& step) noexcept;
     void sync() noexcept;
     HERRING_SEPARABLE void join() noexcept;

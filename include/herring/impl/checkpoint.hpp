@@ -253,14 +253,15 @@ HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind 
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
                                   training_values const& values, bool owns, std::span<std::byte const> user,
-                                  bool has_replica) {
+                                  bool has_replica, failure const& so_far) {
     using namespace checkpoints;
-    begun.values = values;
     begun.user = user;
     collective_call all(ranks, operation, kind);
     begun.keeper = all.keeper(owns);
     bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
+        status(so_far).value();
+        begun.values = values;
         byte_buffer mine;
         if (keeps || owns || has_replica) begun.where.emplace(path, ranks.rank(), operation);
         if (keeps) wire::append<std::uint64_t>(mine, tidy(*begun.where) + 1);

@@ -7,12 +7,15 @@
 #include "herring/base/private_memory.hpp"
 #include "herring/base/start_thread.hpp"
 #include "herring/checkpoint/file_table.hpp"
+#include "herring/checkpoint/folder.hpp"
+#include "herring/checkpoint/manifest.hpp"
 #include "herring/checkpoint/snapshot_part.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/error.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <span>
@@ -30,7 +33,8 @@ HERRING_SEPARABLE void snapshot_part::reserve(std::size_t bytes) {
     std::memset(memory_.data(), 0, bytes); // pages are had now, and not while a step waits
 }
 
-HERRING_SEPARABLE void snapshot_part::take(std::span<tensor_memory const> ranges, state_shape const& shape) {
+HERRING_SETUP inline void snapshot_part::take(std::span<tensor_memory const> ranges,
+                                              state_shape const& shape) {
     ranges_.clear();
     std::size_t elements = 0;
     for (tensor_memory const& one : ranges) {
@@ -60,9 +64,15 @@ template <class Step> void snapshot_part::attempt(stage then, Step const& step) 
     }
 }
 
-HERRING_SEPARABLE void snapshot_part::open(folder const& where, std::string name) noexcept {
+HERRING_SEPARABLE void snapshot_part::open(std::span<tensor_memory const> ranges, state_shape const& shape,
+                                           folder const& where, std::uint64_t steps,
+                                           std::uint64_t generation) noexcept {
     how_ = {};
-    attempt(stage::writing, [&] { file_.emplace(where, std::move(name)); });
+    file_.reset();
+    attempt(stage::writing, [&] {
+        take(ranges, shape);
+        file_.emplace(where, file_name(steps, generation, std::to_string(rank_)));
+    });
 }
 
 HERRING_SEPARABLE bool snapshot_part::next() noexcept {

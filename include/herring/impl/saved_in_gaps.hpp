@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/checkpoint/tensor_memory.hpp"
+#include "herring/control/all_or_none.hpp"
 #include "herring/error.hpp"
 #include "herring/session/checkpoint.hpp"
 #include "herring/session/saved_in_gaps.hpp"
@@ -20,17 +21,16 @@ HERRING_SEPARABLE void saved_in_gaps::begin(world& ranks, std::string const& pat
                                             checkpoint_kind const& kind, training_values const& values,
                                             std::span<checkpoints::tensor_memory const> owned,
                                             std::span<std::byte const> user) {
-    owns_ = !owned.empty();
-    user_.assign(user.begin(), user.end());
+    bool const owns = !owned.empty();
+    failure const so_far = failure_of(ranks.rank(), "begin", [&] { user_.assign(user.begin(), user.end()); });
     try {
-        begin_save(begun_.emplace(), ranks, "begin", path, kind, values, owns_, user_);
+        begin_save(begun_.emplace(), ranks, "begin", path, kind, values, owns, user_, false, so_far);
     } catch (...) {
         begun_.reset();
         throw;
     }
-    if (!owns_) return;
-    part_.take(owned, kind.shape); // has its memory
-    part_.open(*begun_->where, begun_->name_of(std::to_string(ranks.rank())));
+    // From here on this rank throws nothing: it would be the only one.
+    if (owns) part_.open(owned, kind.shape, *begun_->where, begun_->values.steps, begun_->generation);
 }
 
 HERRING_SEPARABLE void saved_in_gaps::finish(world& ranks, checkpoint_kind const& kind) {
@@ -42,7 +42,7 @@ HERRING_SEPARABLE void saved_in_gaps::finish(world& ranks, checkpoint_kind const
             of.begun_.reset();
         }
     } const afterwards{*this};
-    bool const wrote = owns_ && part_.how().what == errc::ok;
+    bool const wrote = part_.has_file() && part_.how().what == errc::ok;
     end_save(*begun_, ranks, "finish", kind, part_.how(), wrote ? &part_.entry() : nullptr);
 }
 

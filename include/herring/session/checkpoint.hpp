@@ -97,11 +97,11 @@ struct begun_save {
         return checkpoints::file_name(values.steps, generation, what);
     }
 };
-/// Prepares the folder. `user`: has to stay until `end_save`.
+/// Prepares the folder. `user`: has to stay until `end_save`; `so_far`: how this rank's preparation went.
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
                                   training_values const& values, bool owns, std::span<std::byte const> user,
-                                  bool has_replica = false);
+                                  bool has_replica = false, failure const& so_far = {});
 /// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `own`: its section; null: it has none. Where
 /// it throws, the keeper has removed what was written.
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,

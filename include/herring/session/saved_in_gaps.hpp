@@ -19,7 +19,8 @@ namespace HERRING_NAMESPACE::detail {
 
 /// One after the other.
 ///
-/// Errors: of `begin` and `finish`, on all ranks; then none is under way, and the one that was there is in force.
+/// Errors: of `begin` and `finish`, on all ranks; then none is under way, and the one that was there is in force. What a rank
+///         cannot copy, or its file, is an error of `finish`.
 class saved_in_gaps {
   public:
     explicit saved_in_gaps(int rank) noexcept : part_(rank) {}
@@ -38,7 +39,6 @@ class saved_in_gaps {
 
   private:
     std::optional<begun_save> begun_; // before the part, which refers to its folder
-    bool owns_ = false;
     std::vector<std::byte> user_;
     checkpoints::snapshot_part part_;
 };

@@ -6,10 +6,24 @@
 
 #include "checkpoint_files.hpp"
 
-#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+std::atomic<bool> disk_fails{false};
+}
+extern "C" int fsync(int file) {
+    if (!disk_fails) return static_cast<int>(::syscall(SYS_fsync, file));
+    errno = EIO;
+    return -1;
+}
 
 namespace snapshot_part_test {
 
@@ -50,10 +64,10 @@ TEST_CASE("snapshot_part: what was copied is written, whatever happens to the me
     snapshot_part part(0);
     CHECK(part.done());
     CHECK(!part.next());
-    for (char const* const name : {"herring-1-2.0", "herring-1-3.0"}) { // the second one in the same memory
+    for (std::uint64_t const generation : {2u, 3u}) { // the second one in the same memory
+        std::string const name = "herring-1-" + std::to_string(generation) + ".0";
         of.fill(1);
-        part.take(of.owned, of.shape);
-        part.open(where, name);
+        part.open(of.owned, of.shape, where, 1, generation);
         int quanta = 0;
         while (part.next()) {
             of.fill(static_cast<float>(++quanta));
@@ -77,21 +91,65 @@ TEST_CASE("snapshot_part: a file that cannot be made is kept as an error, until 
     folder const where(path.path(), 3, "save");
     memory of;
     snapshot_part part(3);
-    part.take(of.owned, of.shape);
-    part.open(where, "herring-1-1.0/none");
+    herring::tests::put_bytes(path.path() + "/herring-1-1.3", "of another");
+    part.open(of.owned, of.shape, where, 1, 1);
     CHECK(part.how().what == herring::errc::bad_argument);
     CHECK(part.how().reporter == 3);
     CHECK(part.done());
     CHECK(!part.next());
     part.finish();
     part.close();
-    part.take(of.owned, of.shape);
-    part.open(where, "herring-1-1.0");
+    part.open(of.owned, of.shape, where, 1, 2);
     CHECK(part.how().what == herring::errc::ok);
     CHECK(!part.done());
     part.finish();
     CHECK(part.how().what == herring::errc::ok);
-    CHECK(bytes_of(path.path() + "/herring-1-1.0").size() > 45'001 * 12);
+    CHECK(bytes_of(path.path() + "/herring-1-2.3").size() > 45'001 * 12);
+}
+
+TEST_CASE("snapshot_part: memory that is not to be had is kept as an error, until the next one") {
+    scratch_folder const path;
+    folder const where(path.path(), 3, "save");
+    memory of;
+    tensor_memory more_than_there_is = of.owned[0];
+    more_than_there_is.elements = std::size_t{1} << 50;
+    snapshot_part part(3);
+    for (std::uint64_t generation = 1; generation < 4; generation += 2) {
+        part.open({&more_than_there_is, 1}, of.shape, where, 1, generation);
+        CHECK(part.how().what == herring::errc::no_resources);
+        CHECK(part.how().reporter == 3);
+        CHECK(!part.has_file()); // nor that of the one before
+        CHECK(part.done());
+        part.finish();
+        CHECK(part.how().what == herring::errc::no_resources);
+        part.open(of.owned, of.shape, where, 1, generation + 1);
+        CHECK(part.how().what == herring::errc::ok);
+        CHECK(part.has_file());
+        part.finish();
+        CHECK(part.how().what == herring::errc::ok);
+    }
+}
+
+TEST_CASE("snapshot_part: once it is done it is known whether the disk has it") {
+    scratch_folder const path;
+    folder const where(path.path(), 3, "save");
+    memory of;
+    snapshot_part part(3);
+    disk_fails = true;
+    part.open(of.owned, of.shape, where, 1, 1);
+    for (int quanta = 0; quanta < 10; ++quanta) CHECK(part.next());
+    CHECK(part.has_file());
+    while (!part.done()) ::usleep(100); // without a call that collects it
+    CHECK(part.how().what == herring::errc::bad_argument);
+    CHECK(part.how().reporter == 3);
+    part.finish();
+    CHECK(part.how().what == herring::errc::bad_argument);
+    part.close();
+    disk_fails = false;
+    part.open(of.owned, of.shape, where, 1, 2);
+    CHECK(part.how().what == herring::errc::ok);
+    part.finish();
+    CHECK(part.how().what == herring::errc::ok);
 }
 
 TEST_CASE("snapshot_part: destroyed in the middle, or while the disk is waited for") {
@@ -99,9 +157,8 @@ TEST_CASE("snapshot_part: destroyed in the middle, or while the disk is waited f
     folder const where(path.path(), 0, "save");
     memory of;
     for (int quanta : {0, 3, 10}) {
-        snapshot_part part(0);
-        part.take(of.owned, of.shape);
-        part.open(where, "herring-1-1." + std::to_string(quanta));
+        snapshot_part part(quanta);
+        part.open(of.owned, of.shape, where, 1, 1);
         for (int i = 0; i < quanta; ++i) CHECK(part.next());
     }
     CHECK(herring::tests::files_of(path.path()).size() == 3);
