@@ -40,9 +40,9 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// `next_hedge`, `next_ask`, `next_decided` and `next_returned` may have something.
 ///
 /// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: that with the fewest unanswered
-///          requests, which has a credit. One without a credit is asked when it has one, the oldest request first, before any that begins
-///          then, unless k others have come by then. Where they are fewer than k all together, or the deadline has passed, nobody is asked and the request is
-///          decided at once, as failed.
+///          requests, which has a credit. One without a credit is asked when it has one, the oldest request first and before any that begins
+///          then, unless k others have come by then. Where they are fewer than k all together, or the deadline has passed, nobody is
+///          asked and the request is decided at once, as failed.
 ///          *Decided* is a request when all its members are in (full), when those that are waited for are in and at least k
 ///          (partial), at the end of the grace (partial), at the deadline (partial from k on, else failed), and when k
 ///          cannot be reached any more (failed). What is counted then is in the answer, whatever the outcome.
