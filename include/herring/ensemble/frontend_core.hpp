@@ -263,7 +263,10 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
                 from->give_back(row.place);
         engine_.table.release(at, [](peer_index, place_index) noexcept {});
         engine_.slots[at].decided = false;
-        if (engine_.table.any_waiting()) engine_.changed(); // a member whose rows are free again may be asked
+        if (engine_.table.any_waiting()) { // a member whose rows are free again may be asked, from now on
+            engine_.table.advance(engine::now_ns());
+            engine_.changed();
+        }
         return shut_ && engine_.table.in_flight() == 0;
     }
 

@@ -63,6 +63,10 @@ class hedge_budget {
         hundredths_ += std::uint64_t{requests} * tuning.percent;
         if (hundredths_ > most) hundredths_ = most;
     }
+    /// One that was counted as sent was not: it counts when it is.
+    void unsent(hedging_tuning const& tuning) noexcept {
+        hundredths_ -= hundredths_ < tuning.percent ? hundredths_ : tuning.percent;
+    }
     bool take() noexcept {
         if (hundredths_ < 100) return false;
         hundredths_ -= 100;

@@ -35,6 +35,8 @@ class request_hedges {
     bool may() const noexcept { return roster_.replicas() > 1 && tuning_.percent > 0; }
     /// So many first requests were sent, which allow more hedges.
     void sent(std::size_t requests) noexcept { budget_.sent(requests, tuning_); }
+    /// One of them could not be sent.
+    void unsent() noexcept { budget_.unsent(tuning_); }
 
     /// Asks a second replica of an open member, if there is one with credit and the budget has a hedge.
     bool add(slot_index at, std::size_t m, std::int64_t now) noexcept {

@@ -28,8 +28,8 @@ class request_members {
     request_members(request_members const&) = delete;
     request_members& operator=(request_members const&) = delete;
 
-    /// Marks those that are to be asked as open, of the roster or of `among`, and those without a credit as waiting; of the others it is
-    /// known why they are not.
+    /// Marks those that are to be asked as open, of the roster or of `among`, and those without a credit, or for whose next one
+    /// an older request waits, as waiting; of the others it is known why they are not.
     void choose(slot_index at, member_set const* among) noexcept {
         request_slot& s = pool_[at];
         s.members = roster_.size();
@@ -39,9 +39,10 @@ class request_members {
             if (among != nullptr && !among->contains(m)) continue;
             ++s.target;
             table_roster::choice const who = roster_.choose(m, no_peer);
-            each.why = !who.admitted                        ? miss::absent
-                       : who.peer == no_peer && !s.expected ? miss::no_credit
-                                                            : miss::none;
+            bool const others_wait = roster_[m].waiting > 0; // a credit that has just come back is theirs
+            each.why = !who.admitted                                         ? miss::absent
+                       : (who.peer == no_peer || others_wait) && !s.expected ? miss::no_credit
+                                                                             : miss::none;
             each.slow = roster_[m].standing.on();
             if (each.why == miss::no_credit) {
                 each.is = asked_member::state::waiting;
@@ -68,12 +69,13 @@ class request_members {
 
     /// They are: each owes an answer from now on, and may be hedged when its time has come.
     void ask(slot_index at, std::int64_t now) noexcept {
-        for_each_open(at, [&](std::size_t m, asked_member& each) noexcept { ask(at, m, each, now); });
+        for_each_open(
+            at, [&](std::size_t m, asked_member& each) noexcept { ask(at, m, each, pool_[at].asked, now); });
         hedges_.sent(pool_[at].asked);
     }
     /// The oldest request that waits for a member which has a credit: it asks it now. False: there is none.
     ///
-    /// Cost: O(members) where something waits, and O(slots) for one that is found.
+    /// Cost: O(members) where something waits, and O(members + slots) for one that is found.
     bool ask_later(slot_index& at, peer_index& to, std::int64_t now) noexcept {
         for (std::size_t m = 0; m < roster_.size(); ++m) {
             if (roster_[m].waiting == 0) continue;
@@ -89,7 +91,7 @@ class request_members {
             roster_.waits_no_more(m);
             ++s.open;
             s.open_slow += each.slow ? 1 : 0;
-            ask(at, m, each, now);
+            ask(at, m, each, place_of(at, m), now);
             hedges_.sent(1);
             return true;
         }
@@ -97,21 +99,26 @@ class request_members {
     }
 
   private:
-    void ask(slot_index at, std::size_t m, asked_member& each, std::int64_t now) noexcept {
+    // `place`: the member's in the list of those that are asked, or the end of the list.
+    void ask(slot_index at, std::size_t m, asked_member& each, std::size_t place, std::int64_t now) noexcept {
         request_slot& s = pool_[at];
         ++roster_[m].counts.asked;
         if (s.expected) return;
         roster_.peer(each.first).owed.take(s.id, now);
         each.first_owes = true;
-        peer_index* const sent = pool_.asked(at);
-        std::size_t i = 0; // a member that could not be sent it before is in the list
-        while (i < s.asked && roster_.member_of(sent[i]) != m) ++i;
-        sent[i] = each.first;
-        s.asked += i == s.asked ? 1 : 0;
+        pool_.asked(at)[place] = each.first;
+        s.asked += place == s.asked ? 1 : 0;
         if (hedges_.may() && roster_[m].delay.ns() != never_ns) {
             each.hedge_at = now + roster_[m].delay.ns();
             s.hedge_at = std::min(s.hedge_at, each.hedge_at);
         }
+    }
+    // A member that could not be sent the request before is in the list.
+    std::size_t place_of(slot_index at, std::size_t m) const noexcept {
+        peer_index const* const sent = pool_.asked(at);
+        std::size_t place = 0;
+        while (place < pool_[at].asked && roster_.member_of(sent[place]) != m) ++place;
+        return place;
     }
     slot_index oldest_waiting(std::size_t m) const noexcept {
         slot_index oldest = no_slot;

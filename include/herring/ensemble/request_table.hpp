@@ -40,9 +40,9 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// `next_hedge`, `next_ask`, `next_decided` and `next_returned` may have something.
 ///
 /// Rules:   *Asked* are the admitted members of the roster, or of `among`, one replica each: that with the fewest unanswered
-///          requests, which has a credit. One without a credit is asked when it has one, the oldest request first, unless k others
-///          have come by then. Where they are fewer than k all together, or the deadline has passed, nobody is asked and the request is
-///          decided at once, as failed.
+///          requests, which has a credit. One without a credit is asked when it has one, the oldest request first and before any that begins
+///          then, unless k others have come by then. Where they are fewer than k all together, or the deadline has passed, nobody is
+///          asked and the request is decided at once, as failed.
 ///          *Decided* is a request when all its members are in (full), when those that are waited for are in and at least k
 ///          (partial), at the end of the grace (partial), at the deadline (partial from k on, else failed), and when k
 ///          cannot be reached any more (failed). What is counted then is in the answer, whatever the outcome.
@@ -202,6 +202,7 @@ class request_table {
         request_answer const a = answers_.take(at, incarnation, id, false);
         if (a.is != arrival::counted) return;
         roster_.peer(at).full = true;
+        if (a.asked == nullptr || a.asked->second != at) hedges_.unsent();
         if (a.last()) decisions_.unsent(a.slot, roster_.member_of(at), now);
     }
 
@@ -235,7 +236,7 @@ class request_table {
 
     /// A request that is to be sent to a second replica. False: none.
     bool next_hedge(slot_index& at, peer_index& to) noexcept { return hedges_.next(at, to); }
-    /// Requests wait for a member's credit: after `release` there may be one for them.
+    /// Requests wait for a member's credit: after `release`, which knows no time, there may be one for them: `advance` comes first.
     bool any_waiting() const noexcept { return roster_.any_waiting(); }
     /// A request that is to be sent to a member that had no credit before. False: none.
     bool next_ask(slot_index& at, peer_index& to) noexcept {

@@ -412,6 +412,40 @@ TEST_CASE("ensemble frontend: requests beyond what a member's lane has room for 
     CHECK(f.front.counters(0).answered == 6);
 }
 
+TEST_CASE(
+    "ensemble frontend: what waits until an answer goes is sent as of then, and not beyond its deadline") {
+    fixture<> f(1);
+    int ends[2] = {-1, -1};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    ensembles::lane_ends mine;
+    mine.socket = ends[0];
+    member one(ends[1]);
+    f.front.core().members().admitted(0, 1, 1, std::move(mine)); // a place for one row; the table counts 8
+    REQUIRE(f.front.submit(bytes(1), 60s, 1).accepted());
+    one.send(one.next(), 10);
+    frontend_of<waiting::adaptive>::answer held, a;
+    std::uint64_t cookie = 0;
+    while (!f.front.next_done(held, cookie)) f.front.poll();
+    REQUIRE(f.front.submit(bytes(2), 10ms, 2).accepted());
+    REQUIRE(f.front.submit(bytes(3), 60s, 3).accepted());
+    std::this_thread::sleep_for(300ms);
+    held = {}; // nobody has looked at the clock since
+    REQUIRE(f.front.next_done(a, cookie));
+    CHECK(cookie == 2);
+    CHECK(a.outcome() == outcome::failed);
+    CHECK(a.why(0) == miss::no_credit);
+    auto const third = one.next();
+    REQUIRE(third.input[0] == std::byte{3});
+    one.send(third, 10);
+    while (!f.front.next_done(a, cookie)) f.front.poll();
+    CHECK(cookie == 3);
+    CHECK(f.front.counters(0).asked == 2);
+    std::int64_t longest = 0;
+    f.front.core().look(
+        [&](auto const& table, auto const&, std::size_t) { longest = table.latencies(0).percentile(100); });
+    CHECK(longest < 250'000'000); // of the two that were sent, from when they were
+}
+
 TEST_CASE("ensemble frontend: a subset, weights, and what is refused") {
     fixture<> f(3);
     for (unsigned m = 0; m < 3; ++m) f.join(m).serve(float(m + 1));

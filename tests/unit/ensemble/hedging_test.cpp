@@ -61,6 +61,22 @@ TEST_CASE("hedging: at most 5 in 100 requests, and a bounded number saved up") {
     CHECK_FALSE(budget.take());
 }
 
+TEST_CASE("hedging: what could not be sent allows nothing, until it is sent") {
+    hedge_budget budget;
+    hedging_tuning const tuning{.percent = 40};
+    for (int tries = 0; tries < 100; ++tries) {
+        budget.sent(1, tuning);
+        budget.unsent(tuning);
+    }
+    budget.sent(2, tuning);
+    CHECK_FALSE(budget.take());
+    budget.sent(1, tuning);
+    CHECK(budget.take());
+    budget.unsent(tuning); // 20 hundredths are left, and no fewer than none after it
+    budget.sent(2, tuning);
+    CHECK_FALSE(budget.take());
+}
+
 TEST_CASE("hedging: the tuning prints") {
     CHECK(to_string(hedging_tuning{}) == "percent=5 floor_us=200 samples=100 burst=32");
 }

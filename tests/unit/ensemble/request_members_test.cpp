@@ -102,6 +102,31 @@ TEST_CASE("request members: the oldest request that waits is asked first, each o
 }
 
 TEST_CASE(
+    "request members: a credit that comes back is the oldest request's, not that of one which begins then") {
+    bench b(2);
+    slot_index const first = b.begin(), second = b.begin();
+    b.answer(0, first);
+    slot_index const third = b.begin(); // before anybody has asked for the second one
+    CHECK(b.asked(third).empty());
+    CHECK(b.pool.member(third, 0).why == miss::no_credit);
+    CHECK(b.pool[third].waiting == 2);
+    slot_index at = no_slot;
+    peer_index to = no_peer;
+    REQUIRE(b.members.ask_later(at, to, 6));
+    CHECK(at == second);
+    CHECK(!b.members.ask_later(at, to, 6));
+    b.answer(0, second);
+    REQUIRE(b.members.ask_later(at, to, 7));
+    CHECK(at == third);
+    b.answer(0, third);
+    CHECK(b.asked(b.begin()) == std::vector<peer_index>{0}); // nobody waits for it any more
+    b.pool.release(first);
+    slot_index const expected = b.pool.take(true, 9); // costs no credit, and waits for none
+    b.members.choose(expected, nullptr);
+    CHECK(b.pool[expected].waiting == 0);
+}
+
+TEST_CASE(
     "request members: of two replicas the one with a credit is asked later; a member is in the list once") {
     bench b(2, 2);
     slot_index const first = b.begin(), second = b.begin(), third = b.begin();

@@ -720,6 +720,26 @@ TEST_CASE("request_table: hedges are at most 5 % of what is sent") {
     CHECK(b.table.totals().hedges_withheld >= 1);
 }
 
+TEST_CASE("request_table: a request allows its part of a hedge once, however often it could not be sent") {
+    for (std::uint32_t const percent : {50u, 100u}) {
+        CAPTURE(percent);
+        replicated b(0, 1, {.percent = percent});
+        auto const r = b.ask(0);
+        peer_index to = 0;
+        for (int tries = 0; tries < 20; ++tries) {
+            b.table.unsent(to, 100 + to, r.id, us);
+            to = 1 - to;
+            CHECK(b.row(to, 12345, us) == arrival::stale); // it answers something: there may be room
+            CHECK(b.later() == std::vector<std::pair<slot_index, peer_index>>{{r.slot, to}});
+        }
+        CHECK(b.table.counters(0).asked == 1);
+        CHECK(b.row(1 - to, 12345, us) == arrival::stale);
+        b.table.lost(to, 2 * us);
+        CHECK(b.hedges() == (percent == 100 ? hedges{{r.slot, 1 - to}} : hedges{}));
+        CHECK(b.table.totals().hedges_withheld == (percent == 100 ? 0 : 1));
+    }
+}
+
 TEST_CASE("request_table: a replica that is lost is replaced at once") {
     replicated b(40); // no percentile yet, and a budget of 4
     auto const r = b.ask(b.now);

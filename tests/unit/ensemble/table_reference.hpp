@@ -126,7 +126,7 @@ class table_reference {
             peer_index const to = choose(m, no_peer, there);
             if (!there)
                 each.not_asked = miss::absent;
-            else if (to == no_peer && !q.expect) {
+            else if ((to == no_peer || others_wait_for(m)) && !q.expect) {
                 each.not_asked = miss::no_credit;
                 each.waiting = true;
                 each.slow = on_probation(m);
@@ -230,6 +230,7 @@ class table_reference {
         found const f = find(p, incarnation, id);
         if (f.is != request_table::arrival::counted) return;
         peers[p].full = true;
+        if (!f.hedge) tokens -= std::min<std::uint64_t>(tokens, o.hedging.percent);
         part& m = f.of->parts[p / o.replicas];
         if (f.of->how || !m.open() || m.owed()) return;
         if (static_cast<std::size_t>(std::count_if(f.of->parts.begin(), f.of->parts.end(),
@@ -395,6 +396,7 @@ class table_reference {
         request_table::arrival is;
         request* of = nullptr;
         std::int64_t since = 0;
+        bool hedge = false;
     };
     struct pending {
         std::size_t request_at, member, sent_at;
@@ -453,6 +455,11 @@ class table_reference {
         }
         return best;
     }
+    // In requests that were there before.
+    bool others_wait_for(std::size_t m) const {
+        return std::any_of(all.begin(), all.end(),
+                           [&](request const& r) { return m < r.parts.size() && r.parts[m].waiting; });
+    }
     found find(peer_index p, std::uint64_t incarnation, std::uint64_t id) {
         using arrival = request_table::arrival;
         if (p >= peers.size()) return {arrival::stale};
@@ -468,7 +475,7 @@ class table_reference {
                 for (sent& s : r.parts[member].to)
                     if (s.peer == p && s.owed()) {
                         s.answered = true;
-                        return {arrival::counted, &r, s.at};
+                        return {arrival::counted, &r, s.at, s.hedge};
                     }
         if (request* const r = live(id); r != nullptr && member < r->parts.size()) {
             part& m = r->parts[member];
