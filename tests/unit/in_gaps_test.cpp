@@ -119,6 +119,7 @@ TEST_CASE(
 TEST_CASE("in_gaps: a rank that dies is named as by wait") {
     if (one_core()) return;
     std::atomic<int> done{0};
+    std::atomic<bool> waits{false};
     CHECK(on_nodes(2, [&](world& w) {
               reducer reduce(w, {{"a", 10}});
               counting task{done};
@@ -128,6 +129,7 @@ TEST_CASE("in_gaps: a rank that dies is named as by wait") {
                       reduce.ready(0);
                       reduce.wait();
                   }
+                  while (!waits) std::this_thread::yield(); // a failure that is known already ends ready()
                   w.fail(herring::failure::make(herring::errc::peer_failed, 1, 1, "backward", "on purpose"));
                   return 0;
               }
@@ -137,6 +139,7 @@ TEST_CASE("in_gaps: a rank that dies is named as by wait") {
                   work.wait();
               }
               reduce.ready(0);
+              waits = true;
               herring::status const ended = work.wait(10s);
               return !ended.ok() && ended.code() == herring::errc::peer_failed ? 0 : 1;
           }) == 0);
