@@ -45,7 +45,7 @@ enum class miss : std::uint8_t {
     none,        ///< it is in the answer
     not_asked,   ///< the request was limited to others
     absent,      ///< it was not connected, or was leaving
-    no_credit,   ///< it had all its credits unanswered, or answers held its rows, until the end: it was not sent the request
+    no_credit,   ///< it had no credit, or answers held its rows, until the end: it was not sent the request
     probation,   ///< it was asked and not waited for: it had been late several times in a row
     late,        ///< it had not answered when the set of contributors was frozen, before the deadline
     declined,    ///< it answered that it does not

@@ -40,7 +40,7 @@ struct core_sharing {
     bool mine = false;          ///< this rank
     bool any = false;           ///< the same on every rank
     bool as_one_thread = false; ///< this rank, were each rank one thread
-    std::uint32_t all = 0;      ///< cores of all ranks, if `any`; 0: of several machines. The same on every rank
+    std::uint32_t all = 0; ///< cores of all ranks, if `any`; 0: of several machines; the same on every rank
 };
 
 /// Whether a thread of `mine` may have to share a core with another one that waits for messages: its cores are fewer than the

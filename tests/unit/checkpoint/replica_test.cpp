@@ -37,7 +37,7 @@ replica const sound{.policy = "every<3>",
 using namespace replica_test;
 
 TEST_CASE("replica: it comes back, with a rank's own weights and without") {
-    for (std::uint64_t const own : {0, 5}) {
+    for (std::uint64_t const own : {0u, 5u}) {
         replica from = sound;
         from.own_bytes = own;
         std::vector<std::byte> const bytes = written(from, own);
@@ -67,7 +67,7 @@ TEST_CASE("replica: what is cut, longer or foreign is refused, and changes nothi
     other[0] = std::byte{2};
     CHECK(checkpoints::read_replica(other, to) ==
           std::string_view("it is no state of a sync policy of this version"));
-    for (std::size_t const of_size : {28, 36, 44, 52}) { // own weights, name, state, what was exchanged
+    for (std::size_t const of_size : {28u, 36u, 44u, 52u}) { // own weights, name, state, what was exchanged
         other = bytes;
         for (std::size_t i = 0; i < 8; ++i) other[of_size + i] = std::byte{0xff};
         CHECK(checkpoints::read_replica(other, to) == std::string_view("it ends too soon"));
