@@ -90,7 +90,7 @@ struct sealed_rank_0 {
     control_peer rank_1{};
 
     sealed_rank_0() {
-        std::thread joins([this] { here.emplace(join(0, hub, true)); });
+        std::jthread joins([this] { here.emplace(join(0, hub, true)); });
         rank_1.seals = &toy_seals::table();
         try {
             rank_1.join(1, 2, hub.at, &our_secret());
@@ -123,14 +123,14 @@ TEST_CASE(
     {
         listener hub;
         std::optional<world> ends[2];
-        std::thread first([&] { ends[0].emplace(join(0, hub, true)); });
+        std::jthread first([&] { ends[0].emplace(join(0, hub, true)); });
         ends[1].emplace(join(1, hub, true));
         first.join();
         std::array<std::byte, 48> keys[2]{};
         for (int r : {0, 1}) ends[r]->derive_key(keys[r], "a label", 1 - r);
         CHECK(keys[0] == keys[1]);
         std::vector<std::byte> const large(300'001, std::byte{7});
-        std::thread other([&] {
+        std::jthread other([&] {
             CHECK(ends[0]->all_gather(large).size() == 2);
             ends[0]->barrier();
         });
@@ -139,7 +139,7 @@ TEST_CASE(
         CHECK(all[1].empty());
         ends[1]->barrier();
         other.join();
-        std::thread leaves([&] { ends[0].reset(); });
+        std::jthread leaves([&] { ends[0].reset(); });
         ends[1].reset();
         leaves.join();
     }
@@ -150,7 +150,7 @@ TEST_CASE(
 TEST_CASE("protection: nothing that ranks say after the handshake can be read on the way") {
     listener hub;
     std::string_view const marker = "what nobody else may read";
-    std::thread other([&] {
+    std::jthread other([&] {
         control_peer rank_0;
         rank_0.seals = &toy_seals::table();
         rank_0.let_in(hub.socket, &our_secret());
@@ -215,7 +215,7 @@ TEST_CASE("protection: a message that is changed, cut, repeated, left out or reo
 
 TEST_CASE("protection: a rank that is told what does not open names rank 0") {
     listener hub;
-    std::thread other([&] {
+    std::jthread other([&] {
         control_peer rank_0;
         rank_0.seals = &toy_seals::table();
         rank_0.let_in(hub.socket, &our_secret());
@@ -239,7 +239,7 @@ TEST_CASE("protection: where of a rank and rank 0 one seals, both are told, and 
     for (bool const rank_seals : {false, true}) {
         listener hub;
         failure of_rank_0, of_rank;
-        std::thread first([&] { of_rank_0 = not_joined(0, hub, !rank_seals, milliseconds(1500)); });
+        std::jthread first([&] { of_rank_0 = not_joined(0, hub, !rank_seals, milliseconds(1500)); });
         auto const from = herring::clock::now();
         of_rank = not_joined(1, hub, rank_seals, plenty);
         CHECK(herring::clock::now() - from < std::chrono::seconds(5)); // it is proved, and final at once
@@ -259,7 +259,7 @@ TEST_CASE("protection: where of a rank and rank 0 one seals, both are told, and 
 TEST_CASE("protection: who strips the offer to seal on the way gets nobody in") {
     // Rank 1 seals; what answers has the secret and says that it does not seal, but admits all the same.
     listener hub;
-    std::thread other([&] {
+    std::jthread other([&] {
         for (bool const seals : {false, true}) {
             control_peer rank_0;
             if (seals) rank_0.seals = &toy_seals::table();

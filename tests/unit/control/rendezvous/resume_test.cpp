@@ -166,7 +166,7 @@ class relay {
 class conversation {
   public:
     conversation(protection by, milliseconds peer_timeout) : between_(hub_.at) {
-        std::thread first([&] { ranks_[0].emplace(join(0, 2, hub_.socket, hub_.at, by, peer_timeout)); });
+        std::jthread first([&] { ranks_[0].emplace(join(0, 2, hub_.socket, hub_.at, by, peer_timeout)); });
         ranks_[1].emplace(join(1, 2, -1, between_.at(), by, peer_timeout));
         first.join();
     }
@@ -176,14 +176,14 @@ class conversation {
     /// Each rank gives what nobody else gives, and looks at what it gets. What went wrong, or nothing.
     std::string talk(std::uint32_t rounds) {
         std::array<std::string, 2> wrong;
-        std::thread other([&] { wrong[1] = side(1, rounds); });
+        std::jthread other([&] { wrong[1] = side(1, rounds); });
         wrong[0] = side(0, rounds);
         other.join();
         return wrong[0] + wrong[1];
     }
     /// Both leave in order.
     void end() {
-        std::thread other([&] { ranks_[1].reset(); });
+        std::jthread other([&] { ranks_[1].reset(); });
         ranks_[0].reset();
         other.join();
     }
@@ -274,11 +274,11 @@ struct scene {
     bool has_secret;
 
     explicit scene(bool with_secret, milliseconds peer_timeout = plenty) : has_secret(with_secret) {
-        std::thread joins([&] {
+        std::jthread joins([&] {
             here.emplace(join(0, 3, hub.socket, hub.at, has_secret ? protection::tags : protection::none,
                               peer_timeout, milliseconds(20)));
         });
-        std::thread second([&] { other.join(2, 3, hub.at, by()); });
+        std::jthread second([&] { other.join(2, 3, hub.at, by()); });
         first.join(1, 3, hub.at, by());
         second.join();
         joins.join();
@@ -315,7 +315,7 @@ TEST_CASE("resume: where too much was said to carry on, the rank is lost after i
             while (c.rank(0).failed() == nullptr && herring::clock::now() < from + plenty)
                 std::this_thread::sleep_for(milliseconds(10));
     };
-    std::thread other([&] { call(1); });
+    std::jthread other([&] { call(1); });
     call(0);
     REQUIRE(c.rank(0).failed() != nullptr);
     CHECK(c.rank(0).failed()->what == errc::peer_lost);
@@ -506,7 +506,7 @@ TEST_CASE("resume: a false rank 0 gets no rank to carry on with it, and the rank
     listener hub;
     control_peer rank_0;
     std::optional<world> rank_1;
-    std::thread joins([&] { rank_1.emplace(join(1, 2, -1, hub.at, protection::tags, plenty)); });
+    std::jthread joins([&] { rank_1.emplace(join(1, 2, -1, hub.at, protection::tags, plenty)); });
     rank_0.let_in(hub.socket, &our_secret());
     std::vector<int> const zeroes(2);
     herring::failure_detector_options times{.peer_timeout = milliseconds(2'000),
@@ -538,7 +538,7 @@ TEST_CASE("resume: a false rank 0 gets no rank to carry on with it, and the rank
     rank_0.await(kind::heartbeat);
     CHECK(rank_1->failed() == nullptr);
     rank_0.say(kind::leave);
-    std::thread leaves([&] { rank_1.reset(); });
+    std::jthread leaves([&] { rank_1.reset(); });
     rank_0.await(kind::leave);
     rank_0.close();
     leaves.join();

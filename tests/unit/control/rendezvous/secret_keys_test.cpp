@@ -108,7 +108,7 @@ struct real_rank_0 {
     /// Rank 1 joins at last, and both leave.
     void end(control_peer& rank_1) {
         joined();
-        std::thread leaves([&] { here.reset(); });
+        std::jthread leaves([&] { here.reset(); });
         rank_1.await(kind::leave);
         rank_1.close();
         leaves.join();
@@ -147,7 +147,7 @@ TEST_CASE("secret_keys: a key is of a secret and a salt; the second secret is be
 TEST_CASE("secret_keys: ranks that have one secret join, and derive the same keys") {
     listener hub;
     std::optional<world> ends[2];
-    std::thread first([&] { ends[0].emplace(join(0, hub, given(ours))); });
+    std::jthread first([&] { ends[0].emplace(join(0, hub, given(ours))); });
     ends[1].emplace(join(1, hub, given(ours)));
     first.join();
     std::array<std::byte, 48> keys[2]{};
@@ -157,10 +157,10 @@ TEST_CASE("secret_keys: ranks that have one secret join, and derive the same key
     }
     CHECK(keys[0] == keys[1]);
     CHECK(keys[0] != std::array<std::byte, 48>{});
-    std::thread other([&] { CHECK(ends[0]->all_gather(std::as_bytes(std::span("zero"))).size() == 2); });
+    std::jthread other([&] { CHECK(ends[0]->all_gather(std::as_bytes(std::span("zero"))).size() == 2); });
     CHECK(ends[1]->all_gather(std::as_bytes(std::span("one"))).size() == 2);
     other.join();
-    std::thread leaves([&] { ends[0].reset(); });
+    std::jthread leaves([&] { ends[0].reset(); });
     ends[1].reset();
     leaves.join();
 }
@@ -275,7 +275,7 @@ TEST_CASE("secret_keys: a refusal to who has proved itself is proved, and final 
         rank_0.end(rank_1);
     }
     listener hub;
-    std::thread other([&] {
+    std::jthread other([&] {
         control_peer rank_0;
         rank_0.accept(hub.socket);
         auto const hello = rank_0.challenged(true);
@@ -305,7 +305,7 @@ TEST_CASE("secret_keys: a refusal by who has proved nothing ends nobody, unless 
     };
     {
         listener hub;
-        std::thread other([&] {
+        std::jthread other([&] {
             for (int i = 0; i < 5; ++i) {
                 control_peer liar;
                 liar.accept(hub.socket);
@@ -328,7 +328,7 @@ TEST_CASE("secret_keys: a refusal by who has proved nothing ends nobody, unless 
     listener hub;
     std::atomic<bool> done{false};
     std::atomic<int> times{0};
-    std::thread other([&] {
+    std::jthread other([&] {
         while (!done) {
             pollfd asks{hub.socket, POLLIN, 0};
             if (::poll(&asks, 1, 20) != 1) continue;
@@ -353,7 +353,7 @@ TEST_CASE("secret_keys: a refusal by who has proved nothing ends nobody, unless 
 
 TEST_CASE("secret_keys: a false rank 0 gets no rank, whatever it answers") {
     listener hub;
-    std::thread other([&] {
+    std::jthread other([&] {
         for (int how = 0; how < 5; ++how) {
             control_peer liar;
             liar.accept(hub.socket);
@@ -391,7 +391,7 @@ TEST_CASE("secret_keys: a false rank 0 gets no rank, whatever it answers") {
 TEST_CASE("secret_keys: a rank that found no rank 0 with its secret says so at its deadline") {
     listener hub;
     std::atomic<bool> done{false};
-    std::thread other([&] {
+    std::jthread other([&] {
         while (!done) {
             pollfd asks{hub.socket, POLLIN, 0};
             if (::poll(&asks, 1, 20) != 1) continue;
@@ -421,7 +421,7 @@ TEST_CASE("secret_keys: real ranks whose secrets differ, or of which one has non
     for (auto const& pair : pairs) {
         listener hub;
         failure told[2];
-        std::thread first([&] { told[0] = not_joined(0, hub, given(pair.zero), milliseconds(2'500)); });
+        std::jthread first([&] { told[0] = not_joined(0, hub, given(pair.zero), milliseconds(2'500)); });
         told[1] = not_joined(1, hub, given(pair.one), milliseconds(20'000));
         first.join();
         CHECK(told[1].what == errc::mismatch);
@@ -442,11 +442,11 @@ TEST_CASE("secret_keys: while secrets are changed, the second is believed too") 
     }
     listener hub;
     std::optional<world> rank_0;
-    std::thread first([&] { rank_0.emplace(join(0, hub, given(ours, theirs))); });
+    std::jthread first([&] { rank_0.emplace(join(0, hub, given(ours, theirs))); });
     world rank_1 = join(1, hub, given(theirs, ours));
     first.join();
     CHECK(rank_1.has_secret());
-    std::thread leaves([&] { rank_0.reset(); });
+    std::jthread leaves([&] { rank_0.reset(); });
     { world const gone = std::move(rank_1); }
     leaves.join();
 }
