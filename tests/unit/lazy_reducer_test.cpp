@@ -193,29 +193,19 @@ TEST_CASE("lazy_reducer: a rank that leaves before it votes is named by those wh
 
 TEST_CASE("lazy_reducer: a rank that is behind counts votes while nobody else is in a call, whatever the "
           "route of such a size") {
-    using lazy = herring::reducer<float, herring::transport::tcp, herring::sync::selective<>,
-                                  herring::update::average>;
+    using lazy_over_tcp = herring::reducer<float, herring::transport::tcp, herring::fusion::per_tensor,
+                                           voting<1>, herring::update::average>;
     CHECK(herring::launch_threads(4,
                                   [](herring::world& ranks) {
-                                      {
-                                          lazy steps(ranks, herring::layout{{"a", 64}});
-                                          for (int n = 0; n < 3; ++n) {
-                                              if (n == 2 && ranks.rank() == 3)
-                                                  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-                                              steps.ready(0);
-                                              steps.wait();
-                                              steps.updated(0);
-                                              steps.settle();
-                                          }
-                                          if (ranks.rank() == 3) (void)steps.due(0);
-                                          ranks.barrier();
-                                          ranks.barrier(); // whoever leaves last counts votes with nobody
-                                          if (ranks.rank() == 2)
-                                              std::this_thread::sleep_for(std::chrono::milliseconds(100));
-                                      }
+                                      lazy_over_tcp lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+                                      if (ranks.rank() == 3)
+                                          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                                      take_step(lazy); // exchanges nothing
+                                      if (ranks.rank() == 3) require(lazy.due(0), "what all voted for");
+                                      ranks.barrier();
                                       return 0;
                                   },
-                                  {.default_timeout = std::chrono::seconds(3)}) == 0);
+                                  {.default_timeout = std::chrono::seconds(4)}) == 0);
 }
 
 TEST_CASE("lazy_reducer: one that is destroyed in a step, with votes that travel, leaves nothing to the "
