@@ -10,6 +10,7 @@
 // something to do; and one `save` at once. Bound: a step at most 1 % slower. What does not lie in a step, the beginning and the end of
 // a checkpoint, is printed beside.
 #include "harness.hpp"
+#include "world_team.hpp"
 
 #include <herring/gap_checkpoint.hpp>
 #include <herring/herring.hpp>
@@ -31,17 +32,6 @@ namespace {
 using trainer = herring::reducer<float, herring::transport::tcp, herring::update::average,
                                  herring::optimizer::adamw, herring::progress::thread>;
 
-bench::team team_of(herring::world& world) {
-    return {world.rank(), world.size(), [&world] { world.barrier(); },
-            [&world](std::vector<double> const& mine) {
-                std::vector<double> all;
-                for (auto const& bytes : world.all_gather(std::as_bytes(std::span(mine)))) {
-                    all.resize(all.size() + mine.size());
-                    std::memcpy(&all[all.size() - mine.size()], bytes.data(), bytes.size());
-                }
-                return all;
-            }};
-}
 double at(std::vector<double> of, double quantile) {
     std::sort(of.begin(), of.end());
     return of[static_cast<std::size_t>(quantile * static_cast<double>(of.size() - 1))];
@@ -61,7 +51,7 @@ struct endless {
 
 int run(herring::world& world, bench::options const& opt) {
     bench::pin(opt, world.rank());
-    auto const ranks = team_of(world);
+    auto const ranks = bench::team_of(world);
     auto const elements = static_cast<std::size_t>(opt.number("elements", 2e6));
     trainer train(world, {{"first", elements / 4}, {"second", elements / 2}, {"third", elements / 4}});
     train.start(0, [](std::size_t, std::span<float> into) { std::ranges::fill(into, 1.0f); });

@@ -14,6 +14,7 @@
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
 #include "harness.hpp"
+#include "world_team.hpp"
 
 #include <herring/collectives/all_gather.hpp>
 #include <herring/collectives/all_moments.hpp>
@@ -40,18 +41,6 @@
 
 namespace {
 
-bench::team team_of(herring::world& world) {
-    return {world.rank(), world.size(), [&world] { world.barrier(); },
-            [&world](std::vector<double> const& mine) {
-                std::vector<double> all;
-                for (auto const& bytes : world.all_gather(std::as_bytes(std::span(mine)))) {
-                    all.resize(all.size() + mine.size());
-                    std::memcpy(&all[all.size() - mine.size()], bytes.data(), bytes.size());
-                }
-                return all;
-            }};
-}
-
 template <class Reducer>
 void sweep(herring::world& world, bench::options const& opt, char const* name = "Herring, in place") {
     bool const in_place = opt.text("memory", "in_place") == "in_place";
@@ -63,13 +52,13 @@ void sweep(herring::world& world, bench::options const& opt, char const* name = 
                 reduce.ready(0);
                 reduce.wait();
             };
-            bench::measure(team_of(world), opt,
+            bench::measure(bench::team_of(world), opt,
                            {name, bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
         } else {
             Reducer reduce{world};
             std::vector<float> memory(n);
             std::span<float> const x(memory);
-            bench::measure(team_of(world), opt,
+            bench::measure(bench::team_of(world), opt,
                            {"Herring, caller's memory", bytes, {x}, true, {{"all_reduce", [&reduce, x] {
                                                                                 reduce.all_reduce(x);
                                                                             }}}});
@@ -97,7 +86,7 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
         else
             candidates = {{"broadcast", [&] { herring::broadcast(reduce, whole, 0); }}};
         bench::measure(
-            team_of(world), opt,
+            bench::team_of(world), opt,
             memory.row(in_place ? "Herring, in place" : "Herring, caller's memory", true, candidates));
     }
 }
@@ -106,7 +95,7 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
 /// turn the median and the quartiles count. With more ranks than cores a single run says little: how they come to their
 /// turns on the cores differs from run to run more than the operations do.
 template <class Reducer> void shares(herring::world& world, bench::options const& opt) {
-    auto const ranks = team_of(world);
+    auto const ranks = bench::team_of(world);
     auto const rounds = std::max<std::size_t>(static_cast<std::size_t>(opt.number("rounds", 15)), 3);
     for (auto bytes : opt.sizes()) {
         std::size_t const n = bytes / sizeof(float);
@@ -172,7 +161,7 @@ template <class Reducer> void moments(herring::world& world, bench::options cons
             op.kind = bench::pattern::all_moments;
             op.in = {{in, 0}};
             op.out = {{mean, 0}};
-            bench::measure(team_of(world), opt, op);
+            bench::measure(bench::team_of(world), opt, op);
         };
         row("Herring, all_moments",
             {"all_moments",
@@ -211,7 +200,7 @@ void table(herring::world& world, bench::options const& opt, std::string const& 
             reduce.wait();
         };
         bench::measure(
-            team_of(world), opt,
+            bench::team_of(world), opt,
             {"Herring, in place", bytes, tensors, true, {{"ready + wait", run}}, bench::table_name(path)});
     } else {
         bench::table_memory memory(counts);
@@ -219,7 +208,7 @@ void table(herring::world& world, bench::options const& opt, std::string const& 
             for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i, memory.tensors[i]);
             reduce.wait();
         };
-        bench::measure(team_of(world), opt,
+        bench::measure(bench::team_of(world), opt,
                        {"Herring, caller's memory",
                         memory.bytes,
                         memory.tensors,
@@ -233,7 +222,7 @@ void table(herring::world& world, bench::options const& opt, std::string const& 
 template <class Reducer>
 void late(herring::world& world, bench::options const& opt, double seconds, char const* what) {
     Reducer reduce{world, herring::layout{{"tensor", 1024}}};
-    auto const ranks = team_of(world);
+    auto const ranks = bench::team_of(world);
     auto const step = [&] {
         reduce.ready(0);
         reduce.wait();
@@ -268,7 +257,7 @@ template <class Waiting> void uneven(herring::world& world, bench::options const
         return; // more ranks than cores: it is not for that
     herring::reducer<double, tcp, memory, herring::update::sum, Waiting> reduce{world};
     double x = 1;
-    bench::uneven(team_of(world), opt, what, [&] { reduce.all_reduce(std::span(&x, 1)); });
+    bench::uneven(bench::team_of(world), opt, what, [&] { reduce.all_reduce(std::span(&x, 1)); });
 }
 
 int run(herring::world& world, bench::options const& opt) {

@@ -13,6 +13,7 @@
 // what the events of a step take by themselves, number times nanoseconds, of the step. A fourth one records each event 256 times: "share
 // measured" is what its steps take longer, divided by 256, with all that a step has beside the event itself, and more of the caches.
 #include "harness.hpp"
+#include "world_team.hpp"
 
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
@@ -44,18 +45,6 @@ struct repeated_timeline : herring::trace::timeline<1 << 16> {
 };
 template <class Node>
 using repeated = herring::reducer<float, herring::transport::tcp, Node, average, repeated_timeline>;
-
-bench::team team_of(herring::world& world) {
-    return {world.rank(), world.size(), [&world] { world.barrier(); },
-            [&world](std::vector<double> const& mine) {
-                std::vector<double> all;
-                for (auto const& bytes : world.all_gather(std::as_bytes(std::span(mine)))) {
-                    all.resize(all.size() + mine.size());
-                    std::memcpy(&all[all.size() - mine.size()], bytes.data(), bytes.size());
-                }
-                return all;
-            }};
-}
 
 void print(bench::options const& opt, char const* line) {
     std::printf("%s\n", line);
@@ -99,7 +88,7 @@ double one_event(bench::options const& opt) {
 
 template <class Node>
 void steps_of(herring::world& world, bench::options const& opt, char const* how, double event_ns) {
-    auto const ranks = team_of(world);
+    auto const ranks = bench::team_of(world);
     herring::layout const tensors = herring::layout::of(bench::read_table(opt.text("table")));
     // Gradients as backward leaves them: last tensor first.
     auto const step = [](auto& reduce) {

@@ -9,6 +9,7 @@
 // weights of both have to be the same bits, or the program ends with 1.
 #include "adamw_replica.hpp"
 #include "harness.hpp"
+#include "world_team.hpp"
 
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
@@ -30,21 +31,9 @@ using average = herring::update::average;
 using fused = herring::reducer<float, herring::transport::tcp, shared_memory, average, adamw>;
 using plain = herring::reducer<float, herring::transport::tcp, shared_memory, average>;
 
-bench::team team_of(herring::world& world) {
-    return {world.rank(), world.size(), [&world] { world.barrier(); },
-            [&world](std::vector<double> const& mine) {
-                std::vector<double> all;
-                for (auto const& bytes : world.all_gather(std::as_bytes(std::span(mine)))) {
-                    all.resize(all.size() + mine.size());
-                    std::memcpy(&all[all.size() - mine.size()], bytes.data(), bytes.size());
-                }
-                return all;
-            }};
-}
-
 int run(herring::world& world, bench::options const& opt) {
     bench::pin(opt, world.rank());
-    auto const ranks = team_of(world);
+    auto const ranks = bench::team_of(world);
     auto const counts = bench::read_table(opt.text("table"));
     herring::layout const tensors = herring::layout::of(counts);
     double parameters = 0;
