@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -206,30 +205,14 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         save_checkpoint(ranks, folder, kind, values, owned, bytes, section);
     }
     HERRING_SETUP static std::vector<std::byte> load(reducer& of, std::string const& folder) {
-        std::optional<call> here(std::in_place, of.calls_, "load");
-        check_at_rest(of, "load");
         auto& session = of.session_;
-        world& ranks = session.ranks();
-        replica_kind const replicas = kind_of_replicas(of);
-        private_memory common, state; // until all is checked
-        failure const so_far = failure_of(ranks.rank(), "load", [&] {
-            if (ranks.rank() == 0) common = private_memory(of.plan().tensor_bytes(), ranks.rank());
-            if constexpr (outer) state = session.updated().like_kept();
-        });
-        std::vector<checkpoints::tensor_memory> weights, kept;
-        if (common.data() != nullptr) weights = tensors_in(of, common.data());
-        if constexpr (outer) kept = ranges_kept(session, state.data(), false);
-        loaded_checkpoint loaded =
-            load_checkpoint(ranks, folder, kind_of(of, replicas), so_far, weights, kept);
-        if (ranks.rank() == loaded.keeper)
-            for (checkpoints::tensor_memory const& one : weights)
-                std::memcpy(of.weights(one.tensor).data(), one.weights, one.elements * sizeof(element));
-        here.reset(); // what follows is a collective of its own
+        private_memory state;                                   // until all is checked
+        loaded_checkpoint loaded = load_own(of, folder, state); // what follows is a collective of its own
         of.spread_weights("load", loaded.keeper);
         if constexpr (outer) {
             of.outer_.resume(session, session.node().memory(), state, loaded.values.groups,
                              loaded.own.outer_steps);
-            ranks.barrier(); // the node's copy is there before anyone reads it
+            session.ranks().barrier(); // the node's copy is there before anyone reads it
         }
         std::byte const* own = loaded.own.own.data();
         for (std::size_t i = 0; i < of.size(); ++i) {
@@ -247,6 +230,29 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
     }
 
   private:
+    // What this rank keeps of a checkpoint, the outer optimizer's state into `state`, and on the keeper the weights.
+    HERRING_SETUP static loaded_checkpoint load_own(reducer& of, std::string const& folder,
+                                                    private_memory& state) {
+        call const here(of.calls_, "load");
+        check_at_rest(of, "load");
+        auto& session = of.session_;
+        world& ranks = session.ranks();
+        replica_kind const replicas = kind_of_replicas(of);
+        private_memory common; // until all is checked
+        failure const so_far = failure_of(ranks.rank(), "load", [&] {
+            if (ranks.rank() == 0) common = private_memory(of.plan().tensor_bytes(), ranks.rank());
+            if constexpr (outer) state = session.updated().like_kept();
+        });
+        std::vector<checkpoints::tensor_memory> weights, kept;
+        if (common.data() != nullptr) weights = tensors_in(of, common.data());
+        if constexpr (outer) kept = ranges_kept(session, state.data(), false);
+        loaded_checkpoint loaded =
+            load_checkpoint(ranks, folder, kind_of(of, replicas), so_far, weights, kept);
+        if (ranks.rank() == loaded.keeper)
+            for (checkpoints::tensor_memory const& one : weights)
+                std::memcpy(of.weights(one.tensor).data(), one.weights, one.elements * sizeof(element));
+        return loaded;
+    }
     static void check_at_rest(reducer& of, char const* operation) {
         if (failure const* const why = of.session_.failed()) throw error(*why);
         of.check_between_steps(operation);

@@ -139,7 +139,14 @@ template <class Result> class asio_operations {
             // The place is free before the handler can run, which may ask again.
             Handler moved(std::move(self->handler));
             Executor const other(self->otherwise);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" // g++ 12 at -O2: of a std::optional that is empty
+#endif
             work_of<Handler, Executor> work(std::move(self->work));
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
             allocator memory(boost::asio::get_associated_allocator(moved));
             self->~holding_of();
             if constexpr (!fits<holding_of>) std::allocator_traits<allocator>::deallocate(memory, self, 1);

@@ -18,7 +18,7 @@ namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE void command::set_name(char const* from) noexcept {
     name = {};
-    std::strncpy(name.data(), from, name.size() - 1);
+    std::memcpy(name.data(), from, ::strnlen(from, name.size() - 1));
 }
 
 HERRING_SEPARABLE void command::write(std::span<std::byte, bytes> to) const noexcept {

@@ -54,6 +54,13 @@ using float_vector = vector<float>;
 using half_vector = vector<std::uint16_t>; // twice as many lanes as a word_vector
 using vector_bits = herring::detail::float_bits<word_vector, int_vector, float_vector>;
 
+// g++ 12 unrolls loops over whole vectors, and then warns of the parts that a short array does not have.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#pragma GCC diagnostic ignored "-Wstringop-overread"
+#endif
 template <class Vector> HERRING_ALWAYS_INLINE Vector load_vector(void const* from) noexcept {
     Vector result;
     std::memcpy(&result, from, sizeof result);
@@ -62,6 +69,9 @@ template <class Vector> HERRING_ALWAYS_INLINE Vector load_vector(void const* fro
 template <class Vector> HERRING_ALWAYS_INLINE void store_vector(void* to, Vector value) noexcept {
     std::memcpy(to, &value, sizeof value);
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 struct word_pair {
     word_vector low, high;
