@@ -7,7 +7,9 @@
 #include "herring/collectives/all_gather.hpp"
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/launch.hpp"
+#include "herring/optimizer/nesterov.hpp"
 #include "herring/progress/thread.hpp"
+#include "herring/sync/diloco.hpp"
 #include "herring/sync/selective.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
@@ -235,4 +237,69 @@ TEST_CASE("lazy_reducer: one that is destroyed in a step, with votes that travel
         }
         CHECK(said.find("(rank 0): it destroyed its reducer in the middle of a step") != said.npos);
     }
+}
+
+TEST_CASE("lazy_reducer: `due` that differs between ranks is found, with an outer optimizer too") {
+    auto const said = [](auto of) {
+        using policy = typename decltype(of)::type;
+        try {
+            herring::launch_threads(2, [](herring::world& ranks) {
+                herring::reducer<float, inproc, policy, herring::update::average> lazy(
+                    ranks, herring::layout{{"a", 4}});
+                lazy.start(
+                    0, [](std::size_t, std::span<float> all) { std::fill(all.begin(), all.end(), 1.0f); });
+                if (ranks.rank() == 1) { // one step ahead
+                    policy ahead = lazy.state();
+                    ahead.agreed({});
+                    lazy.set(ahead);
+                }
+                for (int n = 0; n < 8; ++n) {
+                    lazy.ready(0);
+                    lazy.wait();
+                    lazy.updated(0);
+                    lazy.settle();
+                }
+                return 0;
+            });
+        } catch (herring::error const& wrong) {
+            return std::string(wrong.what());
+        }
+        return std::string("no error");
+    };
+    auto const is_mismatch = [](std::string const& what) { return what.find("mismatch") != what.npos; };
+    using namespace herring;
+    std::string const every = said(std::type_identity<sync::every<4>>()),
+                      outer = said(std::type_identity<sync::diloco<4, optimizer::nesterov>>());
+    CHECK_MESSAGE(is_mismatch(every), every);
+    CHECK_MESSAGE(is_mismatch(outer), outer);
+}
+
+TEST_CASE("lazy_reducer: a call ends while the progress thread waits for votes that travel") {
+    // ThreadSanitizer sees whether both use the statistics of waits in order.
+    using quiet = herring::sync::selective<herring::sync::selective_tuning{.threshold = 10.0f, .window = 1}>;
+    using voting =
+        herring::reducer<float, inproc, herring::progress::thread, quiet, herring::update::average>;
+    herring::launch_options two_nodes;
+    two_nodes.nodes = {"a", "b"};
+    CHECK(herring::launch_threads(
+              2,
+              [](herring::world& ranks) {
+                  voting lazy(ranks, herring::layout{{"a", 4}});
+                  lazy.start(
+                      0, [](std::size_t, std::span<float> all) { std::fill(all.begin(), all.end(), 1.0f); });
+                  int local = 0;
+                  for (int n = 0; n < 20; ++n) {
+                      std::fill(lazy.tensor(0).begin(), lazy.tensor(0).end(), 1.0f);
+                      if (ranks.rank() == 1)
+                          std::this_thread::sleep_for(std::chrono::milliseconds(10)); // its vote is late
+                      lazy.ready(0);
+                      local += lazy.wait() == herring::step::local;
+                      lazy.updated(0);
+                      lazy.settle();
+                      (void)lazy.counters();
+                  }
+                  require(local >= 15, "steps that exchange nothing");
+                  return 0;
+              },
+              two_nodes) == 0);
 }

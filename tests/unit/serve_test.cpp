@@ -344,6 +344,32 @@ TEST_CASE("serve: a step of empty tensors, which has no buckets, and calls behin
           }) == 0);
 }
 
+namespace {
+// The last call of a reducer is a step without a bucket: nothing but its command leaves.
+template <class Reducer> int run_empty_steps(layout const& tensors, int steps) {
+    return run("abs", [&](world& w) {
+        if (w.role() == role::server) return serve<Reducer>(w, tensors);
+        Reducer reduce(w, tensors);
+        if constexpr (requires { reduce.weights(0); }) reduce.start(0, [](std::size_t, auto) {});
+        for (int turn = 0; turn < steps; ++turn) {
+            for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
+            reduce.wait();
+        }
+    });
+}
+} // namespace
+
+TEST_CASE("serve: a reducer may go right behind a step without a bucket: of empty tensors, or of none") {
+    using one_phase = reducer<float, inproc, placement::dedicated, optimizer::sgd>;
+    using two_phases = reducer<float, inproc, placement::dedicated, optimizer::clipped<optimizer::sgd>>;
+    for (layout const& tensors : {layout{{"none", 0}}, layout{}})
+        for (int const steps : {1, 1, 1, 2, 5}) {
+            CHECK(run_empty_steps<served>(tensors, steps) == 0);
+            CHECK(run_empty_steps<one_phase>(tensors, steps) == 0);
+            CHECK(run_empty_steps<two_phases>(tensors, steps) == 0);
+        }
+}
+
 TEST_CASE("serve: a server touches the pages of its part alone") {
     auto const resident = [](std::byte const* from, std::size_t bytes) {
         std::vector<unsigned char> pages(bytes / 4096);

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/transport/transport.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -61,6 +62,10 @@ struct token {
     std::uint64_t execution; ///< place in the ring
 
     static constexpr std::uint64_t low = (1u << 20) - 1;
+    /// Whether a ring of so many executions has a place of its own for each.
+    static constexpr bool can_name(std::size_t executions) noexcept {
+        return std::bit_ceil(executions + 1) <= low + 1;
+    }
     constexpr std::uint64_t packed() const noexcept {
         return (static_cast<std::uint64_t>(what) << 60) | (peer << 40) | (slot << 20) | (execution & low);
     }

@@ -142,14 +142,15 @@ struct engine_state {
     void record_wait(int waited_for, std::uint64_t ns) noexcept {
         if (ns == 0) return;
         if (waited_for >= 0) {
-            waited_for_ns_[static_cast<std::size_t>(waited_for)] += ns;
-            any_waited_for_ = true;
+            waited_for_ns_[static_cast<std::size_t>(waited_for)].add(ns);
+            any_waited_for_.set(1);
         }
         waited_.add(ns);
     }
-    /// Ends the statistics of one wait: who was waited for longest.
+    /// Ends the statistics of one wait: who was waited for longest. What is recorded meanwhile, by the thread that waits for what
+    /// travels still, counts for this wait, for the next or not at all.
     void finish_wait_stats() noexcept {
-        if (any_waited_for_ || slowest_rank_.get() != 0) find_slowest();
+        if (any_waited_for_.get() != 0 || slowest_rank_.get() != 0) find_slowest();
     }
 
     herring::counters counters() const noexcept {
@@ -183,9 +184,8 @@ struct engine_state {
     HERRING_SEPARABLE void find_slowest() noexcept;
 
     fixed_array<std::ptrdiff_t> local_offsets_;
-    fixed_array<std::uint64_t> waited_for_ns_; // rank → in the current wait
-    bool any_waited_for_ = false;
-    tally waited_, slowest_rank_, slowest_ns_;
+    fixed_array<tally> waited_for_ns_; // rank → in the current wait
+    tally any_waited_for_, waited_, slowest_rank_, slowest_ns_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -56,12 +56,16 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
 }
 
 HERRING_SEPARABLE void engine_state::find_slowest() noexcept {
-    auto const most = std::max_element(waited_for_ns_.begin(), waited_for_ns_.end());
-    bool const any = most != waited_for_ns_.end() && *most > 0;
-    slowest_ns_.set(any ? *most : 0);
-    slowest_rank_.set(any ? static_cast<std::uint64_t>(most - waited_for_ns_.begin()) + 1 : 0);
-    std::fill(waited_for_ns_.begin(), waited_for_ns_.end(), std::uint64_t{0});
-    any_waited_for_ = false;
+    any_waited_for_.set(0);
+    std::uint64_t most = 0, rank = 0; // from 1
+    for (std::size_t i = 0; i < waited_for_ns_.size(); ++i) {
+        std::uint64_t const ns = waited_for_ns_[i].get();
+        if (ns == 0) continue;
+        waited_for_ns_[i].set(0);
+        if (ns > most) most = ns, rank = i + 1;
+    }
+    slowest_ns_.set(most);
+    slowest_rank_.set(rank);
 }
 
 } // namespace HERRING_NAMESPACE::detail

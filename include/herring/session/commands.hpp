@@ -125,7 +125,11 @@ template <class Session> class command_desk<Session, true> : command_post {
 
     // ---- of a worker, when nothing of the session's is under way --------------------------------------------------------
 
-    void begin_step(Session& session) noexcept { begin(session, {}); }
+    /// Returns how many executions are submitted with the command.
+    std::uint64_t begin_step(Session& session) noexcept {
+        begin(session, {});
+        return submitted_;
+    }
     template <class Program>
     void begin_collective(Session& session, Program const& program, std::size_t elements) noexcept {
         command what{.what = command::kind::collective,
@@ -229,8 +233,7 @@ template <class Session> class command_desk<Session, true> : command_post {
 
     void begin(Session& session, command const& what) noexcept {
         if (session.serves() || !any()) return;
-        // Steps wait for their last bucket with elements: without one the last command may be on its way still.
-        await_taken(session);
+        await_taken(session); // where the program has not waited for the end of its last call
         write(what);
         submitted_ = session.submit(next(number));
     }

@@ -260,10 +260,10 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
     void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
-    /// Of a bucket that is ready: all of the step or, in two phases, the first.
-    void make_update(execution& e) const noexcept requires(updates) {
+    /// Of a bucket that is ready: all of the step or, in two phases, the first. `digest`: of what the step is, beside the bucket.
+    void make_update(execution& e, std::uint64_t digest) const noexcept requires(updates) {
         e.operation = number_of<std::conditional_t<two_phases, hold_gradients, returning>>();
-        e.fingerprint = fingerprint_of(e.elements, e.label ^ values_digest_);
+        e.fingerprint = fingerprint_of(e.elements, e.label ^ digest ^ values_digest_);
     }
     /// Numbers of each rank that a step exchanges between its phases, at most.
     std::size_t norm_numbers() const noexcept requires(two_phases) {

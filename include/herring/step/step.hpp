@@ -91,7 +91,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
     template <class Session>
     void ready(Session& session, std::size_t i, pointer external, stream written_in) noexcept {
         if constexpr (has_commands<Session>)
-            if (!ledger_.under_way()) session.desk().begin_step(session);
+            if (!ledger_.under_way()) command(session);
         if (mark_ready(i, external, written_in)) bounce_.submit(session, *this);
         if (bounced_ && bounce_.full()) advance(session);
     }
@@ -118,6 +118,8 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         check_stream(read_in, "wait");
         if (!ledger_.all_ready()) [[unlikely]]
             checks_.throw_not_ready(ledger_.first_unready(), name(ledger_.first_unready()));
+        if constexpr (has_commands<Session>)
+            if (ledger_.size() == 0) command(session); // a step all the same
         if constexpr (traces_details<Trace>)
             trace_.record(trace_event::wait_begin, {.index = 0, .execution = end_});
         else
@@ -189,7 +191,7 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
                                    fingerprint_of(full.elements, b ^ leaving_.digest()));
         e.name = Buckets::name;
         leaving_.adapt(e, b);
-        if constexpr (requires { session.make_update(e); }) session.make_update(e);
+        if constexpr (requires { session.make_update(e, 0); }) session.make_update(e, leaving_.digest());
         end_ = session.submit(e);
     }
 
@@ -205,6 +207,10 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
         if (ledger_.is_ready(i)) [[unlikely]]
             checks_.throw_ready_already(i, name(i));
         if (failure const* const why = session_.failed()) throw error(*why);
+    }
+    // A step begins, as the servers are told: without a bucket, that is all that leaves.
+    template <class Session> void command(Session& session) noexcept {
+        end_ = std::max(end_, session.desk().begin_step(session));
     }
     // Returns whether more buckets may leave.
     bool mark_ready(std::size_t i, pointer external, stream written_in) noexcept {

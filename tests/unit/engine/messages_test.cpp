@@ -4,9 +4,12 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/engine/ledger.hpp"
+
 #include <cstdint>
 #include <set>
 
+using herring::detail::execution_ledger;
 using herring::detail::message;
 using herring::detail::tag_of;
 using herring::detail::token;
@@ -23,6 +26,16 @@ TEST_CASE("messages: a token comes back as it was") {
                     CHECK(back.slot == slot);
                     CHECK(back.execution == execution);
                 }
+}
+
+TEST_CASE("messages: a ring of executions has no more places than tokens can name") {
+    CHECK(token::can_name(0));
+    CHECK(token::can_name(token::low));
+    CHECK_FALSE(token::can_name(token::low + 1));
+    // The ledger rounds up: its ring is what counts, and not the executions that were asked for.
+    for (std::size_t const asked : {std::size_t{524'286}, std::size_t{524'288}, std::size_t{1'048'574},
+                                    std::size_t{1'048'576}, std::size_t{1'060'004}})
+        CHECK(token::can_name(asked) == (execution_ledger(asked).mask() <= token::low));
 }
 
 TEST_CASE("messages: tags of different kinds never meet") {
