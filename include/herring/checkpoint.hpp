@@ -13,6 +13,7 @@
 #include "herring/error.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/policy/policy_name.hpp"
+#include "herring/range.hpp"
 #include "herring/reducer.hpp"
 #include "herring/session/checkpoint.hpp"
 #include "herring/session/training_memory.hpp"
@@ -58,15 +59,22 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         of.check_at_rest("load");
         auto& session = of.session_;
         world& ranks = session.ranks();
+        range part = of.owned(of.plan().elements); // that this rank reads of the weights
+        bool served = false;
         if constexpr (detail::session<Pack>::commands)
             if (session.desk().is_commanding()) {
                 session.desk().begin_load(session);
                 (void)folder_of_workers(ranks, folder);
+                part = {0, ranks.worker() == 0 ? of.plan().elements : 0};
+                served = true;
             }
         private_memory state;
         loaded_checkpoint loaded =
-            load_kept(session, folder, state, whole_tensors(of.plan(), of.parts_->steps));
-        of.spread_tensors("load", loaded.keeper);
+            load_kept(session, folder, state, tensors_within(part, of.plan(), of.parts_->steps));
+        if (served)
+            of.spread_tensors("load", loaded.keeper);
+        else
+            of.gather_tensors("load");
         of.training_.resume(session, session.node().memory(), state, loaded.values.groups,
                             loaded.values.steps);
         ranks.barrier(); // the node's copy is there before anyone reads it
@@ -121,7 +129,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
 
   private:
-    // What this rank keeps of a checkpoint, into `state`, and on one worker all weights.
+    // What this rank keeps of a checkpoint, into `state`, and these weights.
     template <class Session>
     HERRING_SETUP static loaded_checkpoint load_kept(Session& session, std::string const& folder,
                                                      private_memory& state,

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <new>
@@ -447,6 +448,34 @@ TEST_CASE("checkpoint: a disk that is full on one rank fails the save on all, an
         apart(3));
     CHECK(status == 0);
     CHECK(steps_of(folder.path()) == 3);
+}
+
+TEST_CASE("checkpoint: each rank reads its share of it, of weights as of the state") {
+    scratch_folder const folder;
+    auto const bytes_read = [] { // of files, by this process
+        std::ifstream in("/proc/self/io");
+        std::string name;
+        std::size_t bytes = 0;
+        in >> name >> bytes;
+        require(name == "rchar:", "the bytes that this process has read");
+        return bytes;
+    };
+    CHECK(herring::launch(
+              4,
+              [&](world& w) {
+                  constexpr std::size_t elements = 1'000'003;
+                  trainer train(w, {{"one", elements}});
+                  start(train);
+                  train.save(folder.path());
+                  std::size_t const before = bytes_read();
+                  train.load(folder.path());
+                  std::size_t const share = elements * 3 * sizeof(float) / 4, read = bytes_read() - before;
+                  require(read >= share && read < share + share / 5, std::to_string(share) +
+                                                                         " bytes are a share, and " +
+                                                                         std::to_string(read) + " were read");
+                  return 0;
+              },
+              apart(4)) == 0);
 }
 
 TEST_CASE("checkpoint: a file system that is full, with another checkpoint on it") {

@@ -368,12 +368,13 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
     using namespace checkpoints;
     collective_call all(ranks, "load", kind);
     int const keeper = all.keeper(ranks.worker() == 0);
-    bool const keeps = ranks.rank() == keeper, reads_state = kind.shape.states > 0 && !state.empty();
+    bool const keeps = ranks.rank() == keeper, reads_state = kind.shape.states > 0 && !state.empty(),
+               reads = reads_state || !weights.empty();
     std::optional<folder> where;
     manifest found;
     (void)all.agreed([&] {
         status(so_far).value();
-        if (keeps || reads_state || kind.replicas != nullptr) where.emplace(path, ranks.rank(), "load");
+        if (keeps || reads || kind.replicas != nullptr) where.emplace(path, ranks.rank(), "load");
         if (keeps) {
             std::optional<manifest> there = find_manifest(*where);
             if (!there) where->fail(errc::bad_argument, manifest::name, {"there is no checkpoint"});
@@ -396,12 +397,12 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
                         [&](auto const& values) { return values.size() != kind.group_values; }))
             throw error(errc::protocol, ranks.rank(), keeper, "load",
                         {"it sent a manifest that no rank writes; see that every rank runs the same build"});
-        if (keeps || reads_state) {
+        if (keeps || reads) {
             std::vector<std::uint64_t> elements;
             for (saved_tensor const& one : found.tensors) elements.push_back(one.elements);
             check_parts(*where, found.parts, elements, kind.shape);
             for (file_entry const& part : found.parts) {
-                if (keeps) read_part(*where, part, weights, kind.shape, 0, 1);
+                read_part(*where, part, weights, kind.shape, 0, 1);
                 if (reads_state) read_part(*where, part, state, kind.shape, 1, kind.shape.arrays());
             }
         }

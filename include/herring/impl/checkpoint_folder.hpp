@@ -35,7 +35,7 @@ HERRING_SEPARABLE folder::folder(std::string path, int rank, char const* operati
       self_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (self_.get() < 0)
         fail_by_system("opened", "",
-                       "; it has to be there before, and every rank that owns state has to see it");
+                       "; it has to be there before, and every rank has to see it");
 }
 
 HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {

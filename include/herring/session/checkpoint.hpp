@@ -112,16 +112,16 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
 struct loaded_checkpoint {
     training_values values;
     std::vector<std::byte> user;      ///< as they were given to `save`
-    int keeper = 0;                   ///< the lowest worker: has the weights
+    int keeper = 0;                   ///< the lowest worker
     checkpoints::replica own{};       ///< with `checkpoint_kind::replicas`: this rank's
     std::vector<std::byte> section{}; ///< where its weights lie
 };
 
-/// Collective: reads the state that this rank needs, on every rank, and all weights on the keeper. Returns once all ranks have what
-/// they need, and every byte of the checkpoint was compared with its checksum.
+/// Collective: reads what this rank needs of weights and of the state, on every rank. Returns once all ranks have what they need,
+/// and every byte of the checkpoint was compared with its checksum.
 ///
-/// Shape:  `weights`, `state`: sorted; of the whole layout, on workers, and what the rank keeps. `so_far`: how this rank's preparation
-///         went.
+/// Shape:  `weights`, `state`: sorted; what this rank is to read of the weights, which all ranks together read, and what it keeps.
+///         `so_far`: how this rank's preparation went.
 /// Blocks: as `save_checkpoint`.
 /// Errors: where a rank fails, all throw its failure. The memory of `weights` and `state` is unspecified then.
 HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string const& path,

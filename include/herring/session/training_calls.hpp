@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/time.hpp"
 #include "herring/checkpoint/state_range.hpp"
+#include "herring/engine/operations/all_gather.hpp"
 #include "herring/engine/operations/optimise.hpp"
 #include "herring/engine/operations/optimise_in_two.hpp"
 #include "herring/engine/operations/optimizer_memory.hpp"
@@ -189,7 +190,8 @@ template <class Pack> class training_calls<Pack, true> {
     /// of `start`. Collective, between steps. Returns the program's bytes.
     ///
     /// Shape:  the layout, the type of elements and the optimizer are those of `save`. Tensors are unspecified afterwards.
-    /// Cost:   each rank reads the state that it keeps, one rank all weights, which are broadcast.
+    /// Cost:   each rank reads the state that it keeps and a share of the weights, which are gathered; with servers of their own one
+    ///         worker reads all weights, which are broadcast.
     /// Memory: the state twice, while both are there.
     /// Blocks: as `save`, and as `start`.
     /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted` names the file and the
@@ -227,6 +229,22 @@ template <class Pack> class training_calls<Pack, true> {
         auto& of = reducer();
         status const ended =
             spread(operation, root, of.session_.node().memory(), deadline_in(of.default_timeout()));
+        of.session_.rethrow_of_handlers();
+        ended.value();
+    }
+    /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no servers of their own.
+    void gather_tensors(char const* operation) {
+        using share = collective_program::share;
+        auto& of = reducer();
+        std::byte* const memory = of.session_.node().memory();
+        std::size_t const elements = of.plan().elements;
+        status const ended = of.parts_->collectives.run(
+            of.session_,
+            {.operation = session<Pack>::template number_of<operations::all_gather>(),
+             .name = operation,
+             .gives = share::owned},
+            memory + of.owned(elements).offset * of.plan().element_bytes, memory, elements,
+            deadline_in(of.default_timeout()));
         of.session_.rethrow_of_handlers();
         ended.value();
     }

@@ -11,6 +11,7 @@
 #include "herring/optimizer/none.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
+#include "herring/range.hpp"
 #include "herring/session/checkpoint.hpp"
 
 #include <algorithm>
@@ -84,12 +85,20 @@ HERRING_SETUP std::vector<checkpoints::tensor_memory> ranges_kept(Session& sessi
     return all;
 }
 
-/// The whole layout, to be filled where tensors lie.
-template <class Step> std::vector<checkpoints::tensor_memory> whole_tensors(plan const& of, Step& steps) {
+/// What lies in a range of the plan's elements, to be filled where tensors lie.
+template <class Step>
+std::vector<checkpoints::tensor_memory> tensors_within(range const& part, plan const& of, Step& steps) {
     std::vector<checkpoints::tensor_memory> all;
-    for (std::size_t i = 0; i < of.tensors.size(); ++i)
-        if (of.tensors[i].elements > 0)
-            all.push_back({.tensor = i, .elements = of.tensors[i].elements, .weights = steps.tensor(i)});
+    for (std::size_t i = 0; i < of.tensors.size(); ++i) {
+        placed_tensor const& at = of.tensors[i];
+        std::size_t const begin = std::max(part.offset, at.offset),
+                          end = std::min(part.offset + part.elements, at.offset + at.elements);
+        if (begin < end)
+            all.push_back({.tensor = i,
+                           .offset = begin - at.offset,
+                           .elements = end - begin,
+                           .weights = steps.tensor(i) + (begin - at.offset) * of.element_bytes});
+    }
     return all;
 }
 
