@@ -1,28 +1,17 @@
-// herring: what the training rows of the bench share: their data, and AdamW as a rank has it that updates all weights by itself.
+// herring: AdamW as a rank has it that updates all weights by itself.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BENCH_ADAMW_REPLICA_HPP
 #define HERRING_BENCH_ADAMW_REPLICA_HPP
+
+#include "training_data.hpp"
 
 #include <herring/optimizer/adamw.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace bench {
-
-inline void initial_weights(std::size_t tensor, std::span<float> weights) {
-    for (std::size_t k = 0; k < weights.size(); ++k)
-        weights[k] = static_cast<float>((tensor * 31 + k * 7) % 101) / 64.0f - 0.75f;
-}
-
-inline void write_gradient(std::size_t tensor, std::span<float> to, int rank, int step) {
-    for (std::size_t k = 0; k < to.size(); ++k)
-        to[k] = static_cast<float>((tensor + k * 5 + static_cast<std::size_t>(rank * 17 + step * 3)) % 89) /
-                    128.0f -
-                0.3f;
-}
 
 /// AdamW as every rank has it for itself: all weights and all of the state. Vectorised; reads and writes everything once.
 class adamw_replica {

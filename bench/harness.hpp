@@ -295,6 +295,12 @@ inline std::pair<double, double> steal_ticks() {
     return {stolen, all};
 }
 
+/// The value below which this share of them lies; of at least one.
+inline double quantile(std::vector<double> of, double share) {
+    std::sort(of.begin(), of.end());
+    return of[static_cast<std::size_t>(share * static_cast<double>(of.size() - 1))];
+}
+
 // ---- one point
 // ------------------------------------------------------------------------------------------------------
 

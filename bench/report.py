@@ -382,6 +382,8 @@ def main():
         lines = read_lines(lines_path)
         result.update(tables(lines, facts_text, steal))
         result["training"] = [line for line in lines if line["what"] == "training"]
+        result["optimizers"] = [line for line in lines if line["suite"] == "optimizers"]
+        result["checkpoints"] = [line for line in lines if line["suite"] == "checkpoints"]
         result["timeline"] = [line for line in lines if line["suite"] == "timeline"]
         result["gaps"] = [line for line in lines if line["suite"] == "gaps"]
         os.makedirs(os.path.dirname(os.path.abspath(json_path)), exist_ok=True)

@@ -6,8 +6,8 @@
 //
 // Workers meet and compare their times through the reducer itself: a collective of the world's would wait for the servers.
 #include "harness.hpp"
+#include "worker_team.hpp"
 
-#include <herring/collectives/all_gather.hpp>
 #include <herring/herring.hpp>
 #include <herring/join.hpp>
 #include <herring/placement/dedicated.hpp>
@@ -16,25 +16,8 @@
 #include <herring/transport/tcp.hpp>
 
 #include <cstdio>
-#include <cstring>
-#include <span>
-#include <vector>
 
 namespace {
-
-template <class Reducer> bench::team team_of_workers(herring::world& world, Reducer& reduce) {
-    int const workers = world.workers();
-    // Moves bytes as they are: a double is two elements.
-    auto const gather = [&reduce, workers](std::vector<double> const& mine) {
-        std::vector<float> own(2 * mine.size()), all(own.size() * static_cast<std::size_t>(workers));
-        std::memcpy(own.data(), mine.data(), mine.size() * sizeof(double));
-        herring::all_gather(reduce, std::span<float const>(own), std::span<float>(all));
-        std::vector<double> result(all.size() / 2);
-        std::memcpy(result.data(), all.data(), result.size() * sizeof(double));
-        return result;
-    };
-    return {world.worker(), workers, [gather] { (void)gather({0.0}); }, gather};
-}
 
 template <class Placement> void sweep(herring::world& world, bench::options const& opt, char const* name) {
     using reducer =
@@ -50,7 +33,7 @@ template <class Placement> void sweep(herring::world& world, bench::options cons
             reduce.ready(0);
             reduce.wait();
         };
-        bench::measure(team_of_workers(world, reduce), opt,
+        bench::measure(bench::team_of_workers(world, reduce), opt,
                        {name, bytes, {reduce.tensor(0)}, true, {{"ready + wait", run}}});
     }
 }

@@ -8,7 +8,6 @@
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/base/time.hpp"
 #include "herring/collectives/door.hpp"
-#include "herring/engine/operations/vote.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
 #include "herring/optimizer/nesterov.hpp"
@@ -16,6 +15,7 @@
 #include "herring/session/construction.hpp"
 #include "herring/session/training_calls.hpp"
 #include "herring/step/own_gradients.hpp"
+#include "herring/step/votes.hpp"
 #include "herring/step_outcome.hpp"
 #include "herring/sync/diloco.hpp"
 #include "herring/sync/every.hpp"
@@ -84,7 +84,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             gradients_.emplace(this->plan(), ranks.rank());
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
             elsewhere_ = detail::fixed_array<bool>(this->size());
-            if constexpr (votes_travel) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
+            if constexpr (facts.votes) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
             if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
@@ -416,33 +416,19 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     }
     // The digest of what is due is compared with the votes: a policy that has ranks differ is found by the next of them.
     status vote(time_point deadline) requires(facts.votes) {
-        sync::ballot const own = policy_.vote();
-        std::memcpy(ballot_, &own, sizeof own);
-        detail::collective_program const program{.operation = session::template number_of<operations::vote>(),
-                                                 .name = "wait",
-                                                 .digest = leaving().digest()};
-        if constexpr (votes_travel) {
-            votes_end_ = votes_->submit(this->session_, program, ballot_, ballot_, ballot_elements);
-            if (votes_end_ > 0) return {};
-        }
-        status ended = this->parts_->collectives.run(this->session_, program, ballot_, ballot_,
-                                                     ballot_elements, deadline);
-        if (ended.ok()) take_ballot();
+        status ended = votes_->cast(this->session_, this->parts_->collectives, policy_.vote(),
+                                    leaving().digest(), deadline, tell_policy());
         this->session_.rethrow_of_handlers();
         return ended;
     }
-    // With ahead == 1 nobody asks what the votes of a step say before the next one: they travel meanwhile, so that no rank waits
-    // for another one that is less than a step behind.
     static constexpr bool votes_travel = facts.votes && facts.ahead == 1;
     /// Ends the votes that travel, if any do. Not between `wait` and `settle`: then they are those of the step.
     status count_votes([[maybe_unused]] time_point deadline) noexcept {
-        if constexpr (votes_travel)
-            if (votes_end_ > 0) {
-                if (status ended = this->session_.finish(votes_end_, deadline); !ended.ok()) return ended;
-                votes_end_ = 0;
-                take_ballot();
-            }
+        if constexpr (votes_travel) return votes_->finish(this->session_, deadline, tell_policy());
         return {};
+    }
+    auto tell_policy() noexcept {
+        return [this](sync::ballot const& any) noexcept { policy_.agreed(any); };
     }
     /// The same of a call between steps.
     void end_votes([[maybe_unused]] char const* operation) {
@@ -451,11 +437,6 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             count_votes(deadline()).value();
             this->session_.rethrow_of_handlers();
         }
-    }
-    void take_ballot() noexcept requires(facts.votes) {
-        sync::ballot any;
-        std::memcpy(&any, ballot_, sizeof any);
-        policy_.agreed(any);
     }
 
     // What the ranks go on from lies in the node's copy. It is not written again before this rank's next weights are updated.
@@ -513,14 +494,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     [[no_unique_address]] training_type outer_;
     detail::fixed_array<element*> external_; // with an outer optimizer: weights of the program's that are due
     policy policy_{};
-    static constexpr std::size_t ballot_elements =
-        (sizeof(sync::ballot) + sizeof(element) - 1) / sizeof(element);
-    alignas(64) element ballot_[ballot_elements] = {};
     struct nothing {};
     using collectives = std::remove_reference_t<decltype(std::declval<base&>().parts_->collectives)>;
-    [[no_unique_address]] std::conditional_t<votes_travel, detail::manual_lifetime<collectives>, nothing>
+    [[no_unique_address]] std::conditional_t<
+        facts.votes, detail::manual_lifetime<detail::votes<element, collectives, votes_travel>>, nothing>
         votes_;
-    std::uint64_t votes_end_ = 0; // executions with the votes that travel; 0: none do
     std::uint64_t steps_ = 0;
     bool decided_ = false; // between `wait` and `settle`
 };

@@ -31,6 +31,7 @@
 #include "herring/impl/dialler_admission.hpp"
 #include "herring/impl/dialler_core.hpp"
 #include "herring/impl/dissemination.hpp"
+#include "herring/impl/division.hpp"
 #include "herring/impl/door_admission.hpp"
 #include "herring/impl/door_core.hpp"
 #include "herring/impl/engine_state.hpp"

@@ -4,6 +4,7 @@
 #include "herring/lazy_reducer.hpp"
 
 #include "checkpoint_files.hpp"
+#include "conformance/loudest.hpp"
 #include "conformance/suite.hpp"
 #include "doctest/doctest.h"
 
@@ -42,36 +43,6 @@ using picky = sync_policies::selective<sync_policies::selective_tuning{
     .threshold = 0.3f, .window = 3, .smoothing = 0.5f, .ahead = Ahead, .per_bucket = PerBucket}>;
 template <class Sync, class Element = float, class... More>
 using lazy_of = herring::reducer<Element, inproc, per_tensor, Sync, herring::update::average, More...>;
-
-/// One of the user's: what all ranks know, what this one has seen, and bytes that are neither.
-struct loudest {
-    using axis = herring::axes::sync;
-    static constexpr herring::sync_facts facts{.observes = true, .votes = true};
-
-    void observe(std::size_t bucket, double squares) noexcept {
-        if (squares * (1 + static_cast<double>(steps % 3)) > most) {
-            most = squares;
-            largest = bucket;
-        }
-    }
-    sync_policies::ballot vote() noexcept {
-        sync_policies::ballot mine;
-        if (steps % 4 != 3) mine.set(largest + steps % 2);
-        most *= 0.5; // remembered, so that a state that was not loaded votes otherwise
-        return mine;
-    }
-    void agreed(sync_policies::ballot const& all) noexcept {
-        any = all;
-        ++steps;
-    }
-    bool due(std::size_t bucket) const noexcept { return any.has(bucket); }
-
-    sync_policies::ballot any;
-    double most = 0;
-    std::size_t largest = 0;
-    unsigned steps = 0;
-};
-static_assert(herring::sync_policy<loudest>);
 
 herring::layout const tensors{{"a", 40}, {"b", 3000}, {"c", 0}, {"d", 7}};
 

@@ -3,6 +3,7 @@
 #include "conformance/sync_suite.hpp"
 
 #include "conformance/dissemination_suite.hpp"
+#include "conformance/loudest.hpp"
 #include "doctest/doctest.h"
 
 #include "herring/intra_node/shared_memory.hpp"
@@ -32,36 +33,6 @@ template <int Ahead, bool PerBucket>
 using picky = sync_policies::selective<sync_policies::selective_tuning{
     .threshold = 0.3f, .window = 2, .smoothing = 0.5f, .ahead = Ahead, .per_bucket = PerBucket}>;
 
-/// One of the user's: ranks want other buckets, in turn; what all want is exchanged a step later.
-struct in_turn {
-    using axis = herring::axes::sync;
-    static constexpr herring::sync_facts facts{.observes = true, .votes = true};
-
-    void observe(std::size_t bucket, double squares) noexcept {
-        if (squares > most) {
-            most = squares;
-            largest = bucket;
-        }
-    }
-    sync_policies::ballot vote() noexcept {
-        sync_policies::ballot mine;
-        if (steps % 3 != 2) mine.set(largest + static_cast<std::size_t>(steps % 2));
-        most = 0;
-        return mine;
-    }
-    void agreed(sync_policies::ballot const& all) noexcept {
-        any = all;
-        ++steps;
-    }
-    bool due(std::size_t bucket) const noexcept { return any.has(bucket); }
-
-    sync_policies::ballot any;
-    double most = 0;
-    std::size_t largest = 0;
-    int steps = 0;
-};
-static_assert(herring::sync_policy<in_turn>);
-
 template <class Transport, class Sync, class... More>
 findings as_due(settings const& how = {}, std::size_t shapes = shapes_of_syncs.size()) {
     return sync_suite<herring::reducer<float, Transport, per_tensor, Sync, More...>,
@@ -80,7 +51,7 @@ TEST_CASE("sync: what is due is the mean, and the rest stays, by every route") {
     CHECK(text(as_due<threads, third, shared>({}, few)) == "");
     CHECK(text(as_due<threads, warm>({}, some)) == "");
     CHECK(text(as_due<threads, picky<1, true>, shared>({}, few)) == "");
-    CHECK(text(as_due<threads, in_turn>({}, few)) == "");
+    CHECK(text(as_due<threads, loudest>({}, few)) == "");
 }
 
 TEST_CASE("sync: decided behind the gradients, by the model's, with a thread of its own") {

@@ -12,23 +12,10 @@
 #include <cstddef>
 #include <initializer_list>
 #include <string>
-#include <string_view>
 
 namespace HERRING_NAMESPACE {
 
 namespace detail {
-
-HERRING_SEPARABLE void shard_check::refuse(std::string_view policy, division const& of) const {
-    std::string const where =
-        of.bucket == division::no_number ? std::string("a piece") : text({"bucket ", of.bucket});
-    std::string const what =
-        defect_ == nullptr ? text({"leaves elements ", next_, " to ", view_.elements, " without a server"})
-                           : text({"assign(", offset_, ", ", elements_, ", ", server_, ") ", defect_});
-    throw error(errc::bad_argument, of.rank, -1, of.operation,
-                {"sharding policy '", policy, "', ", where, " of ", view_.elements, " elements: ", what,
-                 "; ranges must ascend from 0, cover the bucket once, begin at multiples of ",
-                 view_.line_elements, " and name a server of 0 to ", servers_ - 1});
-}
 
 HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what) {
     throw error(errc::bad_argument, -1, -1, "make_plan", what);
@@ -53,7 +40,7 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
             text += "; " + std::to_string(count) + " by " + to_string(r);
     if (!p.all_have_both_roles()) {
         detail::server_loads loads(p.roles);
-        for (bucket const& b : p.buckets) loads.add(p, b);
+        for (bucket const& b : p.buckets) loads.add(b, p.shards);
         std::size_t least = ~std::size_t{0}, most = 0;
         for (std::size_t s = 0; s < p.roles.servers.size(); ++s) {
             least = std::min(least, loads.elements(server_id::at(s)) * p.element_bytes);

@@ -20,7 +20,7 @@ namespace HERRING_NAMESPACE {
 HERRING_SEPARABLE std::string load_of(plan const& all, topology const& map, server_id of) {
     detail::server_loads loads(all.roles);
     for (bucket const& b : all.buckets)
-        if (b.path == route::two_hop) loads.add(all, b);
+        if (b.path == route::two_hop) loads.add(b, all.shards);
     std::size_t const mine = loads.elements(of), contributors = all.roles.contributors.size(),
                       pushed =
                           contributors - (all.roles.contributor(all.roles.node_of(of)).value >= 0 ? 1 : 0);

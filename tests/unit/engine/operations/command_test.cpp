@@ -3,18 +3,13 @@
 #include "herring/engine/operations/command.hpp"
 
 #include "doctest/doctest.h"
-
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/placement/dedicated.hpp"
-#include "herring/plan/plan.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "unit/engine/operations/server_of_three.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstring>
 #include <span>
 #include <string>
-#include <vector>
 
 using namespace herring;
 using detail::command;
@@ -33,28 +28,14 @@ message said(command what, double first = 1, double second = 2) {
     return made;
 }
 
-/// Rank 1 is the server of workers 0, 2 and 3, each a node.
-struct server {
-    topology map{{0, 1, 2, 3}, {role::worker, role::server, role::worker, role::worker}};
-    plan of = make_plan<fusion::per_tensor, sharding::balanced, placement::dedicated>(
-        std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 4096, .window_bytes = 8192});
-    std::vector<int> peers{0, 2, 3};
-    failure announced{};
-    detail::engine_state state{
-        {&announced, [](void* to, failure const& why) noexcept { *static_cast<failure*>(to) = why; }},
-        1,
-        map,
-        of,
-        peers,
-        4};
+struct server : tests::server_of_three {
     detail::command_traffic traffic{state};
     operations::command operation{state, traffic};
     message kept{};
 
     server() { operation.keep(kept, 3); }
     void take(message const& a, message const& b, message const& c) {
-        node_part const parts[] = {{0, a.data()}, {2, b.data()}, {3, c.data()}};
-        operation.combine({}, {}, parts_view{std::span(parts).first(1), std::span(parts).last(2)});
+        combine(operation, {}, {}, a.data(), b.data(), c.data());
     }
     std::string text() const { return announced.text; }
 };

@@ -3,18 +3,12 @@
 #include "herring/engine/operations/norms.hpp"
 
 #include "doctest/doctest.h"
-
-#include "herring/fusion/per_tensor.hpp"
-#include "herring/placement/dedicated.hpp"
-#include "herring/plan/plan.hpp"
-#include "herring/sharding/balanced.hpp"
+#include "unit/engine/operations/server_of_three.hpp"
 
 #include <array>
 #include <cstddef>
 #include <limits>
-#include <span>
 #include <string>
-#include <vector>
 
 using namespace herring;
 
@@ -23,20 +17,8 @@ namespace {
 using numbers = std::array<double, 2>;
 std::byte const* bytes_of(numbers const& of) { return reinterpret_cast<std::byte const*>(of.data()); }
 
-/// Rank 1 is the server of workers 0, 2 and 3, each a node. Elements have 4 bytes, so a number is two of them.
-struct server {
-    topology map{{0, 1, 2, 3}, {role::worker, role::server, role::worker, role::worker}};
-    plan of = make_plan<fusion::per_tensor, sharding::balanced, placement::dedicated>(
-        std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 4096, .window_bytes = 8192});
-    std::vector<int> peers{0, 2, 3};
-    failure announced{};
-    detail::engine_state state{
-        {&announced, [](void* to, failure const& why) noexcept { *static_cast<failure*>(to) = why; }},
-        1,
-        map,
-        of,
-        peers,
-        4};
+/// A number is two elements.
+struct server : tests::server_of_three {
     detail::norms_traffic traffic{state};
     operations::norms operation{state, traffic};
     numbers kept{-1, -1};
@@ -44,8 +26,7 @@ struct server {
     chunk const all{.offset = 0, .elements = 4};
 
     void take(numbers const& a, numbers const& b, numbers const& c) {
-        node_part const parts[] = {{0, bytes_of(a)}, {2, bytes_of(b)}, {3, bytes_of(c)}};
-        operation.combine(e, all, parts_view{std::span(parts).first(1), std::span(parts).last(2)});
+        combine(operation, e, all, bytes_of(a), bytes_of(b), bytes_of(c));
     }
 };
 

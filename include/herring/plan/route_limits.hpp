@@ -1,0 +1,149 @@
+// herring: up to which size buckets take which route, and how much of each route is in flight.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_PLAN_ROUTE_LIMITS_HPP
+#define HERRING_PLAN_ROUTE_LIMITS_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/plan/bucket.hpp"
+#include "herring/plan/exchange_tuning.hpp"
+#include "herring/plan/roles.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace HERRING_NAMESPACE {
+
+/// What a plan has before any bucket, and the sizes that follow from it.
+struct route_limits {
+    std::size_t element_bytes = 0; ///< as stored
+    std::size_t part_element_bytes =
+        0; ///< of an element of a node's sum on the wire: of the accumulator where ranks share a node
+    std::size_t line_elements = 1; ///< elements to a cache line
+    exchange_tuning tuning;
+    int nodes = 1;
+    int largest_node = 1;
+    herring::roles roles;       ///< of the nodes
+    int contributing_ranks = 1; ///< ranks of all contributors
+    bool even = true;           ///< all nodes have the same number of ranks
+
+    /// Upper bound on chunks in flight to one server rank, per peer.
+    constexpr std::uint32_t window() const noexcept {
+        std::size_t const chunks = tuning.chunk_bytes == 0 ? 0 : tuning.window_bytes / tuning.chunk_bytes;
+        return static_cast<std::uint32_t>(chunks < 2 ? 2 : chunks);
+    }
+    /// Upper bound on one-hop chunks in flight to one peer.
+    static constexpr std::uint32_t one_hop_window() noexcept { return 8; }
+    /// Upper bound on one-hop chunks of one rank in flight: half a window.
+    static constexpr std::uint32_t one_hop_stages() noexcept { return one_hop_window() / 2; }
+
+    /// Upper bound on split buckets: a larger model gets larger parts. Over the network it keeps execution numbers
+    /// within the 12 bits that a tag carries.
+    constexpr std::size_t max_splits() const noexcept { return nodes > 1 ? 1 << 10 : 1 << 16; }
+
+    /// Whether every node contributes and serves. If not, every bucket takes two hops.
+    constexpr bool all_have_both_roles() const noexcept {
+        if (roles.contributors.empty()) return true; // not assigned
+        return roles.contributor_count() == nodes && roles.server_count() == nodes;
+    }
+    /// Whether each contributor serves too: there may be other servers beside them.
+    constexpr bool contributors_serve() const noexcept {
+        for (int const node : roles.contributors)
+            if (roles.server(node).value < 0) return false;
+        return true;
+    }
+    /// Buckets up to this many bytes go to one server as a whole, which costs a contributor one message in place of one for each
+    /// server: where some nodes do not serve, or do not contribute, and where ranks share few cores.
+    constexpr std::size_t whole_limit() const noexcept {
+        if (all_have_both_roles())
+            return shares_few_cores() ? std::min(tuning.whole_bytes, tuning.chunk_bytes) : 0;
+        return std::min(tuning.one_hop_bytes, tuning.chunk_bytes);
+    }
+    /// Whether one server is faster than dissemination, for the ranks share so few cores: 2 · (nodes − 1) messages in all take
+    /// less of these than nodes · ⌈log2 nodes⌉, and the server, which sends half of them on one core, is not what takes longest.
+    constexpr bool shares_few_cores() const noexcept {
+        auto const others = static_cast<std::uint64_t>(nodes - 1);
+        return nodes > 2 && tuning.shared_cores > 0 &&
+               others * std::max(tuning.shared_cores, 2u) < (others + 1) * dissemination_rounds();
+    }
+    /// Buckets up to this many bytes take one hop.
+    constexpr std::size_t one_hop_limit() const noexcept {
+        if (!all_have_both_roles()) return 0;
+        return nodes == 2 && tuning.one_hop_bytes_two_nodes > tuning.one_hop_bytes
+                   ? tuning.one_hop_bytes_two_nodes
+                   : tuning.one_hop_bytes;
+    }
+
+    /// Upper bound on chunks of one rank in flight by dissemination: half its window.
+    static constexpr std::uint32_t dissemination_stages() noexcept { return 2; }
+    static constexpr std::uint32_t dissemination_window() noexcept { return 2 * dissemination_stages(); }
+    /// Messages per chunk that a rank sends by dissemination: ⌈log2 nodes⌉.
+    constexpr std::uint32_t dissemination_rounds() const noexcept {
+        return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(nodes - 1)));
+    }
+    /// Upper bound on the parts of nodes that one message carries by dissemination. Round r forwards
+    /// min(2^r, nodes - 2^r) parts, most of them in the last round or in the round before. At least 3 nodes.
+    constexpr std::size_t dissemination_message_parts() const noexcept {
+        std::size_t const last = std::size_t{1} << (dissemination_rounds() - 1);
+        return std::max(last / 2, static_cast<std::size_t>(nodes) - last);
+    }
+    /// Buckets up to this many bytes take the dissemination route; 0 if the messages it saves cost less than its
+    /// additional rounds. A rank sends to the ranks with its own local number, so all nodes must have the same number
+    /// of ranks. No message is larger than `max_message_bytes`.
+    constexpr std::size_t dissemination_limit() const noexcept {
+        if (nodes < 3 || !even || !all_have_both_roles()) return 0;
+        auto const messages = static_cast<std::uint64_t>(nodes - 1),
+                   rounds = std::uint64_t{dissemination_rounds()};
+        bool const pays = (messages - rounds) * tuning.message_ns > (rounds - 1) * tuning.latency_ns;
+        if (!pays) return 0;
+        std::size_t const carried =
+            tuning.max_message_bytes / (dissemination_message_parts() * part_element_bytes);
+        return std::min(tuning.dissemination_bytes / element_bytes, carried) * element_bytes;
+    }
+    /// Upper bound on the bytes of one message of the dissemination route; 0 if no bucket takes it.
+    constexpr std::size_t dissemination_message_bytes() const noexcept {
+        std::size_t const limit = dissemination_limit();
+        return limit > 0 ? limit / element_bytes * part_element_bytes * dissemination_message_parts() : 0;
+    }
+    /// Bytes of one buffer of the dissemination window: it holds the parts of all nodes.
+    constexpr std::size_t dissemination_buffer_bytes() const noexcept {
+        return static_cast<std::size_t>(nodes) * (dissemination_limit() / element_bytes) * part_element_bytes;
+    }
+
+    /// Elements of the largest chunk that a slot must hold. No chunk is smaller than `line_elements`.
+    constexpr std::size_t slot_elements() const noexcept {
+        return std::max(tuning.chunk_bytes / element_bytes, line_elements);
+    }
+    /// Elements of the largest chunk by two hops that lies in no slot: of an all-gather, whose pushes are empty and whose results
+    /// come to where they belong. As much is in flight as of an all-reduce, which has a window of pushes and one of results.
+    constexpr std::size_t unslotted_elements() const noexcept {
+        return std::max(2 * tuning.chunk_bytes / element_bytes, line_elements);
+    }
+    constexpr std::size_t hop_slot_elements() const noexcept {
+        return std::min(one_hop_limit() / element_bytes, slot_elements());
+    }
+};
+
+namespace detail {
+
+/// The route of a bucket of `bytes` bytes. `undivided`: each rank gives all of it or nothing, and takes all of it or nothing. Of
+/// one that is divided among owners dissemination is chosen by the size of their parts. `twofold`: with two results for each
+/// element, which one server would return one by one.
+constexpr route route_of(std::size_t bytes, route_limits const& of, bool undivided = false,
+                         bool twofold = false) noexcept {
+    if (of.nodes == 1)
+        return bytes <= of.tuning.mailbox_bytes && of.largest_node > 2 ? route::mailbox : route::local;
+    if (!of.all_have_both_roles()) return route::two_hop;
+    if (undivided && bytes > 0) {
+        if (!twofold && bytes <= of.whole_limit()) return route::two_hop;
+        if (bytes <= of.dissemination_limit()) return route::dissemination;
+    }
+    return bytes <= of.one_hop_limit() ? route::one_hop : route::two_hop;
+}
+
+} // namespace detail
+
+} // namespace HERRING_NAMESPACE
+
+#endif // HERRING_PLAN_ROUTE_LIMITS_HPP
