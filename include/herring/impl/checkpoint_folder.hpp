@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/file_size_limit.hpp"
 #include "herring/base/text.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
@@ -34,8 +35,7 @@ HERRING_SEPARABLE folder::folder(std::string path, int rank, char const* operati
     : path_(std::move(path)), rank_(rank), operation_(operation),
       self_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (self_.get() < 0)
-        fail_by_system("opened", "",
-                       "; it has to be there before, and every rank has to see it");
+        fail_by_system("opened", "", "; it has to be there before, and every rank has to see it");
 }
 
 HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {
@@ -46,6 +46,10 @@ HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {
 
 HERRING_SEPARABLE void folder::write(descriptor const& file, std::string const& name,
                                      std::span<std::byte const> bytes) const {
+    if (!may_write(file.get(), bytes.size())) {
+        errno = EFBIG;
+        fail_by_system("written", name, "; raise the limit of file sizes (ulimit -f)");
+    }
     while (!bytes.empty()) {
         ssize_t const written = ::write(file.get(), bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;

@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 #include "checkpoint_files.hpp"
+#include "file_limit.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -112,3 +113,7 @@ TEST_CASE("folder: errors name the file, the folder and the reason") {
     CHECK(has(refused(errc::bad_argument, [&] { folder(scratch.path() + "/a", 0, "save"); }),
               "Not a directory"));
 }
+    herring::tests::file_limit const small(1'000);
+    put(where, "c", std::string(1'000, 'x'));
+    CHECK(has(refused(errc::no_resources, [&] { put(where, "d", std::string(1'001, 'x')); }),
+              "d: it cannot be written: File too large; raise the limit of file sizes (ulimit -f)"));
