@@ -34,8 +34,6 @@ namespace HERRING_NAMESPACE::detail {
 
 namespace checkpoints {
 
-inline constexpr std::string_view user_section = "user";
-
 /// One call of all ranks.
 class collective_call {
   public:

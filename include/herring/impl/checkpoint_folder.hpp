@@ -109,7 +109,7 @@ HERRING_SEPARABLE std::vector<std::string> folder::files() const {
     }
     std::uint64_t generation = 0;
     while (dirent const* const entry = ::readdir(listing))
-        if (is_file_name(entry->d_name, generation)) found.emplace_back(entry->d_name);
+        if (is_saved_file(entry->d_name, generation)) found.emplace_back(entry->d_name);
     ::closedir(listing);
     return found;
 }
@@ -166,7 +166,7 @@ HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_gen
     std::uint64_t last = in_force.generation;
     for (std::string const& name : where.files()) {
         std::uint64_t generation = 0;
-        (void)is_file_name(name, generation);
+        (void)is_saved_file(name, generation);
         if (readable && generation >= from_generation && !names(in_force, name))
             where.remove(name);
         else
@@ -176,7 +176,7 @@ HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_gen
 }
 
 HERRING_SEPARABLE void publish(folder const& where, manifest const& ready) {
-    std::string const before = file_name(ready.steps, ready.generation, "manifest");
+    std::string const before = file_name(ready.steps, ready.generation, manifest_draft);
     descriptor const file = where.create(before);
     std::string const text = write_manifest(ready);
     where.write(file, before, std::as_bytes(std::span(text)));

@@ -55,7 +55,10 @@ TEST_CASE("folder: a manifest is in force once it is published, and what it name
     CHECK(!checkpoints::find_manifest(where));
     CHECK(checkpoints::tidy(where) == 0);
     put(where, "herring-5-1.0");
-    put(where, "notes.txt");
+    std::vector<std::string> const others{"notes.txt",         "herring-5-1.bak",      "herring-5-1.old",
+                                          "herring-5-1.0copy", "herring-5-1.sync0old", "herring-5-1.00",
+                                          "herring-05-1.0"};
+    for (std::string const& name : others) put(where, name);
     manifest one{.generation = 1, .steps = 5, .parts = {{"herring-5-1.0", 1, 0, 0}}};
     checkpoints::publish(where, one);
     CHECK(checkpoints::find_manifest(where) == one);
@@ -71,7 +74,7 @@ TEST_CASE("folder: a manifest is in force once it is published, and what it name
     CHECK(checkpoints::find_manifest(where) == two);
     CHECK(checkpoints::tidy(where) == 2);
     CHECK(where.files() == std::vector<std::string>{"herring-9-2.user"});
-    CHECK(where.open("notes.txt").get() >= 0); // not ours
+    for (std::string const& name : others) CHECK_MESSAGE(where.open(name).get() >= 0, name); // not ours
 }
 
 TEST_CASE("folder: beside a manifest that cannot be read nothing is removed") {
@@ -112,8 +115,8 @@ TEST_CASE("folder: errors name the file, the folder and the reason") {
     CHECK(has(refused(errc::corrupted, [&] { (void)where.size(where.open("."), "."); }), "no plain file"));
     CHECK(has(refused(errc::bad_argument, [&] { folder(scratch.path() + "/a", 0, "save"); }),
               "Not a directory"));
-}
     herring::tests::file_limit const small(1'000);
     put(where, "c", std::string(1'000, 'x'));
     CHECK(has(refused(errc::no_resources, [&] { put(where, "d", std::string(1'001, 'x')); }),
               "d: it cannot be written: File too large; raise the limit of file sizes (ulimit -f)"));
+}
