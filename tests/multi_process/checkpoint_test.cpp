@@ -5,7 +5,10 @@
 #include "herring/gap_checkpoint.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
+#include "herring/lazy_reducer.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/sync/every.hpp"
+#include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "checkpoint_files.hpp"
@@ -13,6 +16,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +29,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,6 +66,8 @@ struct {
     bool logged = false;
     std::mutex mutex; // ranks are threads then
     std::vector<file_call> log;
+    std::string slow_file; // of this ending: the disk takes `slow_for` to have it
+    std::chrono::seconds slow_for{0};
 } calls;
 
 std::string path_of(int file) {
@@ -95,6 +102,8 @@ ssize_t write(int file, void const* data, std::size_t size) {
 }
 int fsync(int file) {
     note(op::sync, file, {});
+    if (!calls.slow_file.empty() && path_of(file).ends_with(calls.slow_file))
+        std::this_thread::sleep_for(calls.slow_for);
     return static_cast<int>(::syscall(SYS_fsync, file));
 }
 int renameat(int folder, char const* from, int to_folder, char const* to) noexcept {
@@ -448,6 +457,43 @@ TEST_CASE("checkpoint: a disk that is full on one rank fails the save on all, an
         apart(3));
     CHECK(status == 0);
     CHECK(steps_of(folder.path()) == 3);
+}
+
+TEST_CASE("checkpoint: ranks wait for a slow disk by all that they write: each its own weights, and the "
+          "program's bytes") {
+    struct {
+        char const *ending, *what;
+        std::size_t elements, user;
+    } const cases[] = {{".sync2", "weights of each rank", 4 << 20,
+                        0}, // five copies of 16 MiB, of which all differ but the common ones
+                       {".user", "bytes of the program's", 1000, std::size_t{80} << 20}};
+    for (auto const& one : cases) {
+        std::string const what = one.what;
+        CAPTURE(what);
+        scratch_folder const folder;
+        auto options = apart(4);
+        options.default_timeout = std::chrono::seconds(3); // and 5 for the bytes
+        calls.slow_file = one.ending;
+        calls.slow_for = std::chrono::seconds(5);
+        CHECK(herring::launch_threads(
+                  4,
+                  [&](world& w) {
+                      herring::reducer<float, herring::transport::inproc, herring::sync::every<8>,
+                                       herring::update::average>
+                          train(w, {{"one", one.elements}});
+                      train.start(0,
+                                  [](std::size_t, std::span<float> into) { std::ranges::fill(into, 1.0f); });
+                      train.ready(0);
+                      train.wait();
+                      for (float& x : train.weights(0)) x += static_cast<float>(w.rank());
+                      train.updated(0);
+                      train.settle();
+                      train.save(folder.path(), std::vector<std::byte>(w.rank() == 0 ? one.user : 0));
+                      return 0;
+                  },
+                  options) == 0);
+        calls.slow_file.clear();
+    }
 }
 
 TEST_CASE("checkpoint: each rank reads its share of it, of weights as of the state") {
