@@ -628,8 +628,11 @@ TEST_CASE(
               auto const before = herring::tests::files_of(folder.path());
               run_steps(train, on.ranks, 1, 2);
               refused(odd ? folder.path() + "/missing" : folder.path(), "missing");
-              refused(odd ? elsewhere.path() : folder.path(),
-                      "bad argument: herring-2-2.1: rank 1 has written it, and rank 0 does not see it");
+              for (int attempt = 0; attempt < 3; ++attempt)
+                  refused(odd ? elsewhere.path() : folder.path(),
+                          "bad argument: herring-2-2.1: rank 1 has written it, and rank 0 does not see it");
+              on.expect(herring::tests::files_of(elsewhere.path()).empty() || !odd,
+                        "what a failed save leaves in a folder of one rank");
               on.ranks.barrier(); // rank 0 tidies
               on.expect(herring::tests::files_of(folder.path()) == before, "what a failed save leaves");
               on.ranks.barrier();

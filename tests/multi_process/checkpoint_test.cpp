@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -68,6 +69,8 @@ struct {
     std::vector<file_call> log;
     std::string slow_file; // of this ending: the disk takes `slow_for` to have it
     std::chrono::seconds slow_for{0};
+    int refusals = 0; // of fsync, from the next rename on
+    bool renamed = false;
 } calls;
 
 std::string path_of(int file) {
@@ -104,10 +107,16 @@ int fsync(int file) {
     note(op::sync, file, {});
     if (!calls.slow_file.empty() && path_of(file).ends_with(calls.slow_file))
         std::this_thread::sleep_for(calls.slow_for);
+    if (calls.renamed && calls.refusals > 0 && is_ours(path_of(file))) {
+        --calls.refusals;
+        errno = EIO;
+        return -1;
+    }
     return static_cast<int>(::syscall(SYS_fsync, file));
 }
 int renameat(int folder, char const* from, int to_folder, char const* to) noexcept {
     note(op::rename, folder, from, to);
+    calls.renamed = true;
     return static_cast<int>(::syscall(SYS_renameat2, folder, from, to_folder, to, 0));
 }
 int unlinkat(int folder, char const* name, int flags) noexcept {
@@ -459,13 +468,43 @@ TEST_CASE("checkpoint: a disk that is full on one rank fails the save on all, an
     CHECK(steps_of(folder.path()) == 3);
 }
 
+TEST_CASE("checkpoint: a disk that refuses the very last call leaves a whole checkpoint: no rank removes its "
+          "files") {
+    (void)known_weights(0);
+    scratch_folder const folder;
+    for (int const refusals : {1, 100}) {
+        herring::tests::put_files(folder.path(), {});
+        CHECK(herring::launch_threads(
+                  2,
+                  [&](world& w) {
+                      trainer train(w, tensors);
+                      start(train);
+                      run_step(train, 0);
+                      save(train, folder.path(), 1);
+                      run_step(train, 1);
+                      w.barrier();
+                      if (w.rank() == 0) {
+                          calls.renamed = false;
+                          calls.refusals = refusals;
+                      }
+                      w.barrier();
+                      require_error(herring::errc::bad_argument,
+                                    "(rank 0): the folder cannot be written to the disk (fsync)",
+                                    [&] { save(train, folder.path(), 2); });
+                      return 0;
+                  },
+                  apart(2)) == 0);
+        calls.refusals = 0;
+        CHECK(steps_of(folder.path()) == 2); // the file system has it, whatever the disk has
+    }
+}
+
 TEST_CASE("checkpoint: ranks wait for a slow disk by all that they write: each its own weights, and the "
           "program's bytes") {
     struct {
         char const *ending, *what;
         std::size_t elements, user;
-    } const cases[] = {{".sync2", "weights of each rank", 4 << 20,
-                        0}, // five copies of 16 MiB, of which all differ but the common ones
+    } const cases[] = {{".sync2", "weights of each rank", 4 << 20, 0}, // of 16 MiB, beside the common ones
                        {".user", "bytes of the program's", 1000, std::size_t{80} << 20}};
     for (auto const& one : cases) {
         std::string const what = one.what;

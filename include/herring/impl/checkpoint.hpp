@@ -95,6 +95,19 @@ class collective_call {
         return all_or_none(ranks_.rank(), operation_, how, mine,
                            [&](std::span<std::byte const> bytes) { return gather(bytes); });
     }
+    /// After `agreed` has thrown: whether all ranks have heard of it, and the world goes on.
+    bool heard() const noexcept { return heard_; }
+    /// What `from` says, on all ranks; false where it cannot be heard.
+    bool said(int from, bool so) noexcept {
+        bool yes = false;
+        (void)failure_of(ranks_.rank(), operation_, [&] {
+            auto const mine = static_cast<std::byte>(so);
+            gather_result const all = gather({&mine, 1});
+            std::span<std::byte const> const theirs = all[static_cast<std::size_t>(from)];
+            yes = theirs.size() == 1 && theirs[0] == std::byte{1};
+        });
+        return yes;
+    }
 
     /// The bytes that `from` has, on all ranks.
     std::vector<std::byte> shared(int from, std::span<std::byte const> bytes) {
@@ -112,8 +125,11 @@ class collective_call {
 
   private:
     gather_result gather(std::span<std::byte const> mine) {
+        heard_ = false;
         try {
-            return ranks_.all_gather(mine, timeout_);
+            gather_result all = ranks_.all_gather(mine, timeout_);
+            heard_ = true;
+            return all;
         } catch (error const& ended) {
             failure const& why = ended.why();
             throw error(why.what, why.reporter, why.peer, operation_, why.text);
@@ -122,7 +138,8 @@ class collective_call {
 
     world& ranks_;
     char const* operation_;
-    std::chrono::milliseconds timeout_;
+    std::chrono::milliseconds timeout_{};
+    bool heard_ = false; // the last gather has ended, and not the world
 };
 
 HERRING_SETUP inline byte_buffer write_entry(file_entry const& of) {
@@ -314,6 +331,8 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
     using namespace checkpoints;
     collective_call all(ranks, operation, begun.bytes);
     bool const keeps = ranks.rank() == begun.keeper;
+    bool all_wrote = false;
+    bool may_be_in_force = false; // as the keeper knows
     try {
         given_by_all const written = all.agreed([&] {
             status(how).value();
@@ -326,6 +345,7 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
             }
             return mine;
         });
+        all_wrote = true;
         (void)all.agreed([&] {
             if (!keeps) return byte_buffer();
             folder const& where = *begun.where;
@@ -364,7 +384,7 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
             }
             ready.sections.push_back(
                 {std::string(user_section), write_bytes(where, begun.name_of(user_section), begun.user)});
-            publish(where, ready);
+            publish(where, ready, may_be_in_force);
             // It is in force, whatever is left of earlier ones.
             (void)failure_of(ranks.rank(), operation, [&] { (void)tidy(where); });
             return byte_buffer();
@@ -372,6 +392,9 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
     } catch (...) {
         if (keeps)
             (void)failure_of(ranks.rank(), operation, [&] { (void)tidy(*begun.where, begun.generation); });
+        // Each rank what it wrote, which may be in a folder that the keeper does not see.
+        bool const may_be_needed = !all.heard() || (all_wrote && !all.said(begun.keeper, !may_be_in_force));
+        if (!may_be_needed && begun.where) begun.where->remove_created();
         throw;
     }
 }

@@ -39,9 +39,14 @@ HERRING_SEPARABLE folder::folder(std::string path, int rank, char const* operati
 }
 
 HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {
+    created_.push_back(name);
     descriptor file(::openat(self_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file.get() < 0) fail_by_system("created", name);
-    return file;
+    if (file.get() >= 0) return file;
+    created_.pop_back(); // which leaves errno alone
+    fail_by_system("created", name,
+                   errno == EEXIST ? "; the rank that numbers saves has not seen it: all ranks have to save "
+                                     "into one folder that they share, one save at a time"
+                                   : "");
 }
 
 HERRING_SEPARABLE void folder::write(descriptor const& file, std::string const& name,
@@ -70,6 +75,11 @@ HERRING_SEPARABLE void folder::rename(std::string const& from, std::string const
 
 HERRING_SEPARABLE void folder::remove(std::string const& name) const noexcept {
     (void)::unlinkat(self_.get(), name.c_str(), 0);
+}
+
+HERRING_SEPARABLE void folder::remove_created() const noexcept {
+    for (std::string const& name : created_) remove(name);
+    created_.clear();
 }
 
 HERRING_SEPARABLE descriptor folder::open(std::string const& name) const {
@@ -175,13 +185,14 @@ HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_gen
     return last;
 }
 
-HERRING_SEPARABLE void publish(folder const& where, manifest const& ready) {
+HERRING_SEPARABLE void publish(folder const& where, manifest const& ready, bool& may_be_in_force) {
     std::string const before = file_name(ready.steps, ready.generation, manifest_draft);
     descriptor const file = where.create(before);
     std::string const text = write_manifest(ready);
     where.write(file, before, std::as_bytes(std::span(text)));
     where.sync(file, before);
     where.sync(); // the names of all files, before the one that needs them
+    may_be_in_force = true;
     where.rename(before, manifest::name);
     where.sync();
 }

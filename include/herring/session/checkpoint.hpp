@@ -108,7 +108,8 @@ HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* o
                                   std::span<std::byte const> user, std::uint64_t section_bytes = 0,
                                   failure const& so_far = {});
 /// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `own`: its section; null: it has none. Where
-/// it throws, the keeper has removed what was written.
+/// it throws, each rank has removed what it wrote, and the keeper what it sees of others that may have died; but in a world that
+/// ended no rank knows whether the keeper got to publish, and none but the keeper removes anything.
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
                                 checkpoints::file_entry const* part,
