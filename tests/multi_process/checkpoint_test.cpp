@@ -5,7 +5,10 @@
 #include "herring/gap_checkpoint.hpp"
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
+#include "herring/lazy_reducer.hpp"
 #include "herring/optimizer/adamw.hpp"
+#include "herring/sync/every.hpp"
+#include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "checkpoint_files.hpp"
@@ -13,6 +16,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +30,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,6 +67,10 @@ struct {
     bool logged = false;
     std::mutex mutex; // ranks are threads then
     std::vector<file_call> log;
+    std::string slow_file; // of this ending: the disk takes `slow_for` to have it
+    std::chrono::seconds slow_for{0};
+    int refusals = 0; // of fsync, from the next rename on
+    bool renamed = false;
 } calls;
 
 std::string path_of(int file) {
@@ -95,10 +105,18 @@ ssize_t write(int file, void const* data, std::size_t size) {
 }
 int fsync(int file) {
     note(op::sync, file, {});
+    if (!calls.slow_file.empty() && path_of(file).ends_with(calls.slow_file))
+        std::this_thread::sleep_for(calls.slow_for);
+    if (calls.renamed && calls.refusals > 0 && is_ours(path_of(file))) {
+        --calls.refusals;
+        errno = EIO;
+        return -1;
+    }
     return static_cast<int>(::syscall(SYS_fsync, file));
 }
 int renameat(int folder, char const* from, int to_folder, char const* to) noexcept {
     note(op::rename, folder, from, to);
+    calls.renamed = true;
     return static_cast<int>(::syscall(SYS_renameat2, folder, from, to_folder, to, 0));
 }
 int unlinkat(int folder, char const* name, int flags) noexcept {
@@ -426,7 +444,7 @@ TEST_CASE("checkpoint: a disk that is full on one rank fails the save on all, an
             run_step(train, 1);
             rlimit usual{};
             ::getrlimit(RLIMIT_FSIZE, &usual);
-            std::signal(SIGXFSZ, SIG_IGN);
+            std::signal(SIGXFSZ, SIG_DFL); // would end the process
             for (int const odd : {1, 0})
                 for (rlim_t const most : {rlim_t{0}, rlim_t{1000}, rlim_t{20'000}}) {
                     w.barrier(); // rank 0 has tidied
@@ -448,6 +466,73 @@ TEST_CASE("checkpoint: a disk that is full on one rank fails the save on all, an
         apart(3));
     CHECK(status == 0);
     CHECK(steps_of(folder.path()) == 3);
+}
+
+TEST_CASE("checkpoint: a disk that refuses the very last call leaves a whole checkpoint: no rank removes its "
+          "files") {
+    (void)known_weights(0);
+    scratch_folder const folder;
+    for (int const refusals : {1, 100}) {
+        herring::tests::put_files(folder.path(), {});
+        CHECK(herring::launch_threads(
+                  2,
+                  [&](world& w) {
+                      trainer train(w, tensors);
+                      start(train);
+                      run_step(train, 0);
+                      save(train, folder.path(), 1);
+                      run_step(train, 1);
+                      w.barrier();
+                      if (w.rank() == 0) {
+                          calls.renamed = false;
+                          calls.refusals = refusals;
+                      }
+                      w.barrier();
+                      require_error(herring::errc::bad_argument,
+                                    "(rank 0): the folder cannot be written to the disk (fsync)",
+                                    [&] { save(train, folder.path(), 2); });
+                      return 0;
+                  },
+                  apart(2)) == 0);
+        calls.refusals = 0;
+        CHECK(steps_of(folder.path()) == 2); // the file system has it, whatever the disk has
+    }
+}
+
+TEST_CASE("checkpoint: ranks wait for a slow disk by all that they write: each its own weights, and the "
+          "program's bytes") {
+    struct {
+        char const *ending, *what;
+        std::size_t elements, user;
+    } const cases[] = {{".sync2", "weights of each rank", 4 << 20, 0}, // of 16 MiB, beside the common ones
+                       {".user", "bytes of the program's", 1000, std::size_t{80} << 20}};
+    for (auto const& one : cases) {
+        std::string const what = one.what;
+        CAPTURE(what);
+        scratch_folder const folder;
+        auto options = apart(4);
+        options.default_timeout = std::chrono::seconds(3); // and 5 for the bytes
+        calls.slow_file = one.ending;
+        calls.slow_for = std::chrono::seconds(5);
+        CHECK(herring::launch_threads(
+                  4,
+                  [&](world& w) {
+                      herring::reducer<float, herring::transport::inproc, herring::sync::every<8>,
+                                       herring::update::average>
+                          train(w, {{"one", one.elements}});
+                      train.start(0,
+                                  [](std::size_t, std::span<float> into) { std::ranges::fill(into, 1.0f); });
+                      train.ready(0);
+                      train.wait();
+                      for (float& x : train.weights(0)) x += static_cast<float>(w.rank());
+                      train.updated(0);
+                      train.settle();
+                      train.save(folder.path(), std::vector<std::byte>(w.rank() == 0 ? one.user : 0));
+                      return 0;
+                  },
+                  options) == 0);
+        calls.slow_file.clear();
+    }
 }
 
 TEST_CASE("checkpoint: each rank reads its share of it, of weights as of the state") {

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/file_size_limit.hpp"
 #include "herring/error.hpp"
 
 #include <cerrno>
@@ -36,6 +37,10 @@ HERRING_SETUP inline void write_whole_file(std::string const& path, std::string_
         descriptor const file(
             ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
         if (file.get() < 0) fail("cannot create");
+        if (!may_write(file.get(), text.size())) {
+            errno = EFBIG;
+            fail("cannot write");
+        }
         while (!text.empty()) {
             ssize_t const written = ::write(file.get(), text.data(), text.size());
             if (written < 0 && errno == EINTR) continue;

@@ -29,7 +29,7 @@ class folder {
   public:
     HERRING_SEPARABLE folder(std::string path, int rank, char const* operation);
 
-    /// A file that was not there before.
+    /// A file that was not there before. From one thread at a time, as `remove_created`.
     HERRING_SEPARABLE descriptor create(std::string const& name) const;
     HERRING_SEPARABLE void write(descriptor const& file, std::string const& name,
                                  std::span<std::byte const> bytes) const;
@@ -40,6 +40,8 @@ class folder {
     HERRING_SEPARABLE void rename(std::string const& from, std::string const& to) const;
     /// As far as that is possible.
     HERRING_SEPARABLE void remove(std::string const& name) const noexcept;
+    /// The same of all files that this object has created.
+    HERRING_SEPARABLE void remove_created() const noexcept;
 
     /// None where there is no such file.
     HERRING_SEPARABLE descriptor open(std::string const& name) const;
@@ -65,6 +67,7 @@ class folder {
     int rank_;
     char const* operation_;
     descriptor self_;
+    mutable std::vector<std::string> created_; // names
 };
 
 /// The manifest that is in force there; none: there is no checkpoint.
@@ -78,8 +81,8 @@ HERRING_SEPARABLE std::optional<manifest> find_manifest(folder const& where);
 HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_generation = 0);
 
 /// Makes a manifest, and with it a checkpoint, the one in force: after all of its files are durable, and before any file of the
-/// one before is removed. Returns when that is durable.
-HERRING_SEPARABLE void publish(folder const& where, manifest const& ready);
+/// one before is removed. Returns when that is durable. `may_be_in_force`: becomes true when it may be, also where this throws.
+HERRING_SEPARABLE void publish(folder const& where, manifest const& ready, bool& may_be_in_force);
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 

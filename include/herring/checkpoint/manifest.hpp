@@ -39,6 +39,9 @@ struct saved_tensor {
     friend bool operator==(saved_tensor const&, saved_tensor const&) = default;
 };
 
+/// Names of sections, and of the manifest's file before it is in force, that others than those of replicas have.
+inline constexpr std::string_view user_section = "user", manifest_draft = "manifest";
+
 /// What a checkpoint has. Nothing in it depends on ranks, nodes or chunks: each part says which ranges of which tensors it has.
 struct manifest {
     static constexpr char const* name = "herring.manifest"; ///< of its file
@@ -68,8 +71,11 @@ HERRING_SEPARABLE char const* read_manifest(std::string_view text, manifest& to)
 /// The file of a step: "herring-<steps>-<generation>.<what>", with a name of a section, or the number of a rank.
 HERRING_SEPARABLE std::string file_name(std::uint64_t steps, std::uint64_t generation, std::string_view what);
 
-/// Whether `name` is one that `file_name` makes; its generation then.
+/// Whether `name` is one that `file_name` makes of some section, also one that this version does not know; its generation then.
 HERRING_SEPARABLE bool is_file_name(std::string_view name, std::uint64_t& generation) noexcept;
+
+/// Whether it is, to the letter, one of a file that a save of this version writes, beside the manifest in force: no other is removed.
+HERRING_SEPARABLE bool is_saved_file(std::string_view name, std::uint64_t& generation) noexcept;
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints
 

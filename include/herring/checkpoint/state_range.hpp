@@ -12,7 +12,7 @@ namespace HERRING_NAMESPACE {
 
 /// What a rank owns of a tensor, one number of each element: of elements [offset, offset + span.size()).
 ///
-/// Lifetime: of the reducer; unspecified from `ready` to the end of `wait()`.
+/// Lifetime: of the reducer, also over `load`; contents are unspecified from `ready` to the end of `wait()`.
 template <class Element> struct state_range {
     std::size_t tensor = 0;
     std::size_t array = 0; ///< 0: the weights; n: the n-th number that the optimizer keeps of each

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/file_size_limit.hpp"
 #include "herring/base/free_memory.hpp"
 #include "herring/error.hpp"
 
@@ -18,7 +19,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -79,10 +79,8 @@ class sealed_memory {
   public:
     sealed_memory() = default;
     HERRING_SETUP explicit sealed_memory(std::size_t bytes) {
-        rlimit most{};
-        if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
-            lacks(bytes,
-                  {"the limit of file sizes is ", bytes_text(most.rlim_cur), "; raise it (ulimit -f)"});
+        if (std::uint64_t const most = file_size_limit(); bytes > most)
+            lacks(bytes, {"the limit of file sizes is ", bytes_text(most), "; raise it (ulimit -f)"});
         file_ = detail::descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
         if (file_.get() < 0)
             lacks(bytes,

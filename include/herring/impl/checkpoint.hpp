@@ -34,16 +34,38 @@ namespace HERRING_NAMESPACE::detail {
 
 namespace checkpoints {
 
-inline constexpr std::string_view user_section = "user";
+/// More than any disk has: sums of what is told, or read, do not overflow, nor do times.
+inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 50;
+HERRING_SETUP inline std::uint64_t sum_of_bytes(std::uint64_t a, std::uint64_t b) noexcept {
+    return std::min(std::min(a, most_bytes) + std::min(b, most_bytes), most_bytes);
+}
+
+/// Of one copy of the weights and the state.
+HERRING_SETUP inline std::uint64_t bytes_of(checkpoint_kind const& kind) noexcept {
+    return std::uint64_t{kind.tensors.elements()} * kind.shape.element_bytes();
+}
+HERRING_SETUP inline std::uint64_t bytes_of(manifest const& all) noexcept {
+    std::uint64_t bytes = 0;
+    for (file_entry const& one : all.parts)
+        bytes = sum_of_bytes(bytes, sum_of_bytes(one.data_bytes, one.table_bytes));
+    for (section const& one : all.sections)
+        bytes = sum_of_bytes(bytes, sum_of_bytes(one.file.data_bytes, one.file.table_bytes));
+    return bytes;
+}
 
 /// One call of all ranks.
 class collective_call {
   public:
-    collective_call(world& ranks, char const* operation, checkpoint_kind const& kind)
-        : ranks_(ranks), operation_(operation),
-          timeout_(ranks.default_timeout() +
-                   std::chrono::seconds(kind.tensors.elements() * kind.shape.element_bytes() /
-                                        (std::size_t{16} << 20))) {}
+    /// `bytes`: of the files that may be written or read, by all ranks, while this one waits.
+    collective_call(world& ranks, char const* operation, std::uint64_t bytes)
+        : ranks_(ranks), operation_(operation) {
+        allow_for(bytes);
+    }
+
+    void allow_for(std::uint64_t bytes) {
+        timeout_ = ranks_.default_timeout() +
+                   std::chrono::seconds(std::min(bytes, most_bytes) / (std::uint64_t{16} << 20));
+    }
 
     /// The lowest rank that owns anything; 0 where there is nothing to own.
     int keeper(bool owns) {
@@ -73,6 +95,19 @@ class collective_call {
         return all_or_none(ranks_.rank(), operation_, how, mine,
                            [&](std::span<std::byte const> bytes) { return gather(bytes); });
     }
+    /// After `agreed` has thrown: whether all ranks have heard of it, and the world goes on.
+    bool heard() const noexcept { return heard_; }
+    /// What `from` says, on all ranks; false where it cannot be heard.
+    bool said(int from, bool so) noexcept {
+        bool yes = false;
+        (void)failure_of(ranks_.rank(), operation_, [&] {
+            auto const mine = static_cast<std::byte>(so);
+            gather_result const all = gather({&mine, 1});
+            std::span<std::byte const> const theirs = all[static_cast<std::size_t>(from)];
+            yes = theirs.size() == 1 && theirs[0] == std::byte{1};
+        });
+        return yes;
+    }
 
     /// The bytes that `from` has, on all ranks.
     std::vector<std::byte> shared(int from, std::span<std::byte const> bytes) {
@@ -90,8 +125,11 @@ class collective_call {
 
   private:
     gather_result gather(std::span<std::byte const> mine) {
+        heard_ = false;
         try {
-            return ranks_.all_gather(mine, timeout_);
+            gather_result all = ranks_.all_gather(mine, timeout_);
+            heard_ = true;
+            return all;
         } catch (error const& ended) {
             failure const& why = ended.why();
             throw error(why.what, why.reporter, why.peer, operation_, why.text);
@@ -100,7 +138,8 @@ class collective_call {
 
     world& ranks_;
     char const* operation_;
-    std::chrono::milliseconds timeout_;
+    std::chrono::milliseconds timeout_{};
+    bool heard_ = false; // the last gather has ended, and not the world
 };
 
 HERRING_SETUP inline byte_buffer write_entry(file_entry const& of) {
@@ -230,7 +269,7 @@ HERRING_SEPARABLE std::string folder_of_workers(world& ranks, std::string const&
 HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind const& kind,
                                                   std::uint64_t weights_key, bool rank_0_has_common,
                                                   std::uint64_t state_key) {
-    checkpoints::collective_call all(ranks, "save", kind);
+    checkpoints::collective_call all(ranks, "save", checkpoints::bytes_of(kind));
     given_by_all const given = all.agreed([&] {
         byte_buffer mine;
         wire::append<std::uint64_t>(mine, weights_key);
@@ -252,23 +291,35 @@ HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind 
 
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
-                                  training_values const& values, bool owns, std::span<std::byte const> user,
-                                  bool has_replica, failure const& so_far) {
+                                  training_values const& values,
+                                  std::span<checkpoints::tensor_memory const> owned,
+                                  std::span<std::byte const> user, std::uint64_t section_bytes,
+                                  failure const& so_far) {
     using namespace checkpoints;
     begun.user = user;
-    collective_call all(ranks, operation, kind);
+    bool const owns = !owned.empty();
+    int const lowest = lowest_worker(ranks);
+    std::uint64_t bytes = ranks.rank() == lowest ? sum_of_bytes(section_bytes, user.size()) : section_bytes;
+    for (tensor_memory const& one : owned)
+        bytes = sum_of_bytes(bytes, one.elements * kind.shape.element_bytes());
+    collective_call all(ranks, operation, bytes_of(kind));
     begun.keeper = all.keeper(owns);
     bool const keeps = ranks.rank() == begun.keeper;
     given_by_all const prepared = all.agreed([&] {
         status(so_far).value();
         begun.values = values;
         byte_buffer mine;
-        if (keeps || owns || has_replica) begun.where.emplace(path, ranks.rank(), operation);
+        if (keeps || owns || section_bytes > 0) begun.where.emplace(path, ranks.rank(), operation);
+        wire::append<std::uint64_t>(mine, bytes);
         if (keeps) wire::append<std::uint64_t>(mine, tidy(*begun.where) + 1);
         return mine;
     });
-    begun.generation = wire::reader{prepared[static_cast<std::size_t>(begun.keeper)]}.number<std::uint64_t>();
-    if (int const lowest = lowest_worker(ranks); begun.keeper != lowest) {
+    for (std::size_t r = 0; r < prepared.size(); ++r) {
+        wire::reader in{prepared[r]};
+        begun.bytes = sum_of_bytes(begun.bytes, in.number<std::uint64_t>());
+        if (static_cast<int>(r) == begun.keeper) begun.generation = in.number<std::uint64_t>();
+    }
+    if (begun.keeper != lowest) {
         begun.of_lowest = all.shared(lowest, user);
         begun.user = begun.of_lowest;
     }
@@ -278,8 +329,10 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
                                 checkpoint_kind const& kind, failure const& how,
                                 checkpoints::file_entry const* part, checkpoints::section const* own) {
     using namespace checkpoints;
-    collective_call all(ranks, operation, kind);
+    collective_call all(ranks, operation, begun.bytes);
     bool const keeps = ranks.rank() == begun.keeper;
+    bool all_wrote = false;
+    bool may_be_in_force = false; // as the keeper knows
     try {
         given_by_all const written = all.agreed([&] {
             status(how).value();
@@ -292,6 +345,7 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
             }
             return mine;
         });
+        all_wrote = true;
         (void)all.agreed([&] {
             if (!keeps) return byte_buffer();
             folder const& where = *begun.where;
@@ -330,7 +384,7 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
             }
             ready.sections.push_back(
                 {std::string(user_section), write_bytes(where, begun.name_of(user_section), begun.user)});
-            publish(where, ready);
+            publish(where, ready, may_be_in_force);
             // It is in force, whatever is left of earlier ones.
             (void)failure_of(ranks.rank(), operation, [&] { (void)tidy(where); });
             return byte_buffer();
@@ -338,6 +392,9 @@ HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* ope
     } catch (...) {
         if (keeps)
             (void)failure_of(ranks.rank(), operation, [&] { (void)tidy(*begun.where, begun.generation); });
+        // Each rank what it wrote, which may be in a folder that the keeper does not see.
+        bool const may_be_needed = !all.heard() || (all_wrote && !all.said(begun.keeper, !may_be_in_force));
+        if (!may_be_needed && begun.where) begun.where->remove_created();
         throw;
     }
 }
@@ -347,8 +404,10 @@ HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, ch
                                        std::span<checkpoints::tensor_memory const> owned,
                                        std::span<std::byte const> user, replica_to_save const& replica) {
     bool const has_replica = !replica.name.empty();
+    std::uint64_t section_bytes = has_replica ? replica.head.size() : 0;
+    for (std::span<std::byte const> const one : replica.weights) section_bytes += one.size();
     begun_save begun;
-    begin_save(begun, ranks, "save", path, kind, values, !owned.empty(), user, has_replica);
+    begin_save(begun, ranks, "save", path, kind, values, owned, user, section_bytes);
     checkpoints::file_entry part;
     checkpoints::section own{.name = replica.name, .file = {}};
     failure const how = failure_of(ranks.rank(), "save", [&] {
@@ -366,7 +425,7 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
                                                     std::span<checkpoints::tensor_memory const> weights,
                                                     std::span<checkpoints::tensor_memory const> state) {
     using namespace checkpoints;
-    collective_call all(ranks, "load", kind);
+    collective_call all(ranks, "load", bytes_of(kind));
     int const keeper = all.keeper(ranks.worker() == 0);
     bool const keeps = ranks.rank() == keeper, reads_state = kind.shape.states > 0 && !state.empty(),
                reads = reads_state || !weights.empty();
@@ -389,6 +448,7 @@ HERRING_SEPARABLE loaded_checkpoint load_checkpoint(world& ranks, std::string co
     std::vector<std::byte> const shown = all.shared(keeper, std::as_bytes(std::span(text)));
     char const* const damage =
         read_manifest({reinterpret_cast<char const*>(shown.data()), shown.size()}, found);
+    all.allow_for(bytes_of(found));
 
     loaded_checkpoint loaded{{found.steps, found.groups}, {}, keeper};
     (void)all.agreed([&] {

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/file_size_limit.hpp"
 #include "herring/base/text.hpp"
 #include "herring/checkpoint/folder.hpp"
 #include "herring/checkpoint/manifest.hpp"
@@ -34,18 +35,26 @@ HERRING_SEPARABLE folder::folder(std::string path, int rank, char const* operati
     : path_(std::move(path)), rank_(rank), operation_(operation),
       self_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (self_.get() < 0)
-        fail_by_system("opened", "",
-                       "; it has to be there before, and every rank has to see it");
+        fail_by_system("opened", "", "; it has to be there before, and every rank has to see it");
 }
 
 HERRING_SEPARABLE descriptor folder::create(std::string const& name) const {
+    created_.push_back(name);
     descriptor file(::openat(self_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file.get() < 0) fail_by_system("created", name);
-    return file;
+    if (file.get() >= 0) return file;
+    created_.pop_back(); // which leaves errno alone
+    fail_by_system("created", name,
+                   errno == EEXIST ? "; the rank that numbers saves has not seen it: all ranks have to save "
+                                     "into one folder that they share, one save at a time"
+                                   : "");
 }
 
 HERRING_SEPARABLE void folder::write(descriptor const& file, std::string const& name,
                                      std::span<std::byte const> bytes) const {
+    if (!may_write(file.get(), bytes.size())) {
+        errno = EFBIG;
+        fail_by_system("written", name, "; raise the limit of file sizes (ulimit -f)");
+    }
     while (!bytes.empty()) {
         ssize_t const written = ::write(file.get(), bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;
@@ -66,6 +75,11 @@ HERRING_SEPARABLE void folder::rename(std::string const& from, std::string const
 
 HERRING_SEPARABLE void folder::remove(std::string const& name) const noexcept {
     (void)::unlinkat(self_.get(), name.c_str(), 0);
+}
+
+HERRING_SEPARABLE void folder::remove_created() const noexcept {
+    for (std::string const& name : created_) remove(name);
+    created_.clear();
 }
 
 HERRING_SEPARABLE descriptor folder::open(std::string const& name) const {
@@ -105,7 +119,7 @@ HERRING_SEPARABLE std::vector<std::string> folder::files() const {
     }
     std::uint64_t generation = 0;
     while (dirent const* const entry = ::readdir(listing))
-        if (is_file_name(entry->d_name, generation)) found.emplace_back(entry->d_name);
+        if (is_saved_file(entry->d_name, generation)) found.emplace_back(entry->d_name);
     ::closedir(listing);
     return found;
 }
@@ -162,7 +176,7 @@ HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_gen
     std::uint64_t last = in_force.generation;
     for (std::string const& name : where.files()) {
         std::uint64_t generation = 0;
-        (void)is_file_name(name, generation);
+        (void)is_saved_file(name, generation);
         if (readable && generation >= from_generation && !names(in_force, name))
             where.remove(name);
         else
@@ -171,13 +185,14 @@ HERRING_SEPARABLE std::uint64_t tidy(folder const& where, std::uint64_t from_gen
     return last;
 }
 
-HERRING_SEPARABLE void publish(folder const& where, manifest const& ready) {
-    std::string const before = file_name(ready.steps, ready.generation, "manifest");
+HERRING_SEPARABLE void publish(folder const& where, manifest const& ready, bool& may_be_in_force) {
+    std::string const before = file_name(ready.steps, ready.generation, manifest_draft);
     descriptor const file = where.create(before);
     std::string const text = write_manifest(ready);
     where.write(file, before, std::as_bytes(std::span(text)));
     where.sync(file, before);
     where.sync(); // the names of all files, before the one that needs them
+    may_be_in_force = true;
     where.rename(before, manifest::name);
     where.sync();
 }

@@ -7,6 +7,7 @@
 #include "herring/base/crc32c.hpp"
 #include "herring/base/text.hpp"
 #include "herring/checkpoint/manifest.hpp"
+#include "herring/checkpoint/replica.hpp"
 
 #include <charconv>
 #include <cstddef>
@@ -20,7 +21,7 @@
 namespace HERRING_NAMESPACE::detail::checkpoints {
 
 inline constexpr std::string_view first_words = "herring checkpoint ", version = "1";
-inline constexpr std::string_view crc_words = "crc32c ";
+inline constexpr std::string_view crc_words = "crc32c ", front_words = "herring-";
 inline constexpr std::size_t crc_line_bytes = crc_words.size() + 9;
 
 inline constexpr char hex_digits[] = "0123456789abcdef";
@@ -189,14 +190,13 @@ HERRING_SEPARABLE char const* read_manifest(std::string_view text, manifest& to)
 
 HERRING_SEPARABLE std::string file_name(std::uint64_t steps, std::uint64_t generation,
                                         std::string_view what) {
-    return text({"herring-", steps, "-", generation, ".", what});
+    return text({front_words, steps, "-", generation, ".", what});
 }
 
 HERRING_SEPARABLE bool is_file_name(std::string_view name, std::uint64_t& generation) noexcept {
-    constexpr std::string_view front = "herring-";
-    if (!name.starts_with(front) || name.size() > 128) return false;
+    if (!name.starts_with(front_words) || name.size() > 128) return false;
     std::uint64_t steps = 0;
-    char const *at = name.data() + front.size(), *const end = name.data() + name.size();
+    char const *at = name.data() + front_words.size(), *const end = name.data() + name.size();
     for (std::uint64_t* const number : {&steps, &generation}) {
         auto const read = std::from_chars(at, end, *number);
         if (read.ec != std::errc() || read.ptr == end || *read.ptr != (number == &steps ? '-' : '.'))
@@ -206,6 +206,20 @@ HERRING_SEPARABLE bool is_file_name(std::string_view name, std::uint64_t& genera
     for (char const* letter = at; letter != end; ++letter)
         if (!((*letter >= 'a' && *letter <= 'z') || (*letter >= '0' && *letter <= '9'))) return false;
     return at != end;
+}
+
+HERRING_SEPARABLE bool is_saved_file(std::string_view name, std::uint64_t& generation) noexcept {
+    if (!is_file_name(name, generation)) return false;
+    auto const is_number = [](std::string_view digits) { // as it is written
+        return !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos &&
+               (digits[0] != '0' || digits.size() == 1);
+    };
+    name.remove_prefix(front_words.size());
+    std::size_t const dash = name.find('-'), dot = name.find('.');
+    if (!is_number(name.substr(0, dash)) || !is_number(name.substr(dash + 1, dot - dash - 1))) return false;
+    std::string_view const what = name.substr(dot + 1);
+    return what == user_section || what == manifest_draft || what == replica::section || is_number(what) ||
+           (what.starts_with(replica::section) && is_number(what.substr(replica::section.size())));
 }
 
 } // namespace HERRING_NAMESPACE::detail::checkpoints

@@ -24,7 +24,7 @@ HERRING_SEPARABLE void saved_in_gaps::begin(world& ranks, std::string const& pat
     bool const owns = !owned.empty();
     failure const so_far = failure_of(ranks.rank(), "begin", [&] { user_.assign(user.begin(), user.end()); });
     try {
-        begin_save(begun_.emplace(), ranks, "begin", path, kind, values, owns, user_, false, so_far);
+        begin_save(begun_.emplace(), ranks, "begin", path, kind, values, owned, user_, 0, so_far);
     } catch (...) {
         begun_.reset();
         throw;

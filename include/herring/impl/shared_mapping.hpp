@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/file_size_limit.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/free_memory.hpp"
 #include "herring/base/identity.hpp"
@@ -28,7 +29,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -155,11 +155,9 @@ struct shared_mapping::building {
         if (bytes == 0) return;
         std::string const needed = text({"this node's ranks need ", bytes_text(bytes), " of shared memory"});
         char const* const cure = "reduce a smaller layout, put fewer ranks on the node, or ";
-        // Above this limit the kernel sends SIGXFSZ.
-        rlimit most{};
-        if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur)
+        if (std::uint64_t const most = file_size_limit(); bytes > most || whole_pages * page_bytes() > most)
             give_up(errc::no_resources, -1,
-                    {needed, ", the limit of file sizes is ", bytes_text(most.rlim_cur), "; ", cure,
+                    {needed, ", the limit of file sizes is ", bytes_text(most), "; ", cure,
                      "raise it (ulimit -f)"});
         file = descriptor(::memfd_create("herring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
         if (file.get() < 0)

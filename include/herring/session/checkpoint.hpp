@@ -74,7 +74,8 @@ HERRING_SEPARABLE replicas_alike compare_replicas(world& ranks, checkpoint_kind 
 /// Collective: `owned` of all ranks are, together, every element of the layout once. The keeper, which is the lowest rank that owns
 /// anything, prepares the folder and publishes; every owner writes a file. `user`: those of the lowest worker are saved.
 ///
-/// Blocks: until the slowest owner has written its file, at most `default_timeout()` and a second for 16 MiB of the checkpoint.
+/// Blocks: until the slowest rank has written its files, at most `default_timeout()` and a second for 16 MiB of the checkpoint, of all
+///         ranks together.
 /// Errors: where a rank fails, all throw its failure, and the checkpoint that was there is in force; but where the disk refuses the
 ///         very last call, either may be.
 HERRING_SEPARABLE void save_checkpoint(world& ranks, std::string const& path, checkpoint_kind const& kind,
@@ -89,6 +90,7 @@ struct begun_save {
     std::optional<checkpoints::folder> where; ///< of the keeper and of owners
     int keeper = 0;
     std::uint64_t generation = 0;
+    std::uint64_t bytes = 0; ///< that all ranks write
     training_values values;
     std::span<std::byte const> user;  ///< on the keeper
     std::vector<std::byte> of_lowest; ///< where that is another rank than the one that gave them
@@ -97,13 +99,17 @@ struct begun_save {
         return checkpoints::file_name(values.steps, generation, what);
     }
 };
-/// Prepares the folder. `user`: has to stay until `end_save`; `so_far`: how this rank's preparation went.
+/// Prepares the folder. `user`: has to stay until `end_save`; `section_bytes`: of this rank's section, 0: it has none; `so_far`: how
+/// this rank's preparation went.
 HERRING_SEPARABLE void begin_save(begun_save& begun, world& ranks, char const* operation,
                                   std::string const& path, checkpoint_kind const& kind,
-                                  training_values const& values, bool owns, std::span<std::byte const> user,
-                                  bool has_replica = false, failure const& so_far = {});
+                                  training_values const& values,
+                                  std::span<checkpoints::tensor_memory const> owned,
+                                  std::span<std::byte const> user, std::uint64_t section_bytes = 0,
+                                  failure const& so_far = {});
 /// Publishes. `how`: whether this rank has written its files; `part`: of what it owns, `own`: its section; null: it has none. Where
-/// it throws, the keeper has removed what was written.
+/// it throws, each rank has removed what it wrote, and the keeper what it sees of others that may have died; but in a world that
+/// ended no rank knows whether the keeper got to publish, and none but the keeper removes anything.
 HERRING_SEPARABLE void end_save(begun_save& begun, world& ranks, char const* operation,
                                 checkpoint_kind const& kind, failure const& how,
                                 checkpoints::file_entry const* part,

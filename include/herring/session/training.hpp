@@ -80,13 +80,13 @@ template <class Optimizer, class Memory> class training {
         session.updated().start(weights);
         go_on(session, 0);
     }
-    /// The weights are what lies in `from`, or where they belong, after `steps` steps, which left `kept` and these values. The scale
-    /// of the loss stays.
+    /// The weights are what lies in `from`, or where they belong, after `steps` steps, which left `kept`, of which this takes a copy,
+    /// and these values. The scale of the loss stays.
     template <class Session>
-    void resume(Session& session, std::byte const* from, private_memory& kept,
+    void resume(Session& session, std::byte const* from, private_memory const& kept,
                 std::vector<std::vector<double>> const& values_by_group, std::uint64_t steps) noexcept {
         if (from != nullptr) place_weights(session, from);
-        session.updated().exchange_kept(kept);
+        session.updated().take_kept(kept);
         for (std::size_t i = 0; i < groups_.size(); ++i) take_group(i, values_by_group[i].data());
         go_on(session, steps);
     }

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/file_size_limit.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -43,6 +44,10 @@ class timeline_memory {
     /// A new file, in place of an older one of that name. Its blocks are taken at once: a disk that is full later does not matter.
     /// Without memory, where it cannot be had: `why` says what the system said.
     HERRING_SETUP static timeline_memory file(std::string const& path, std::size_t bytes, std::string& why) {
+        if (bytes > file_size_limit()) {
+            why = std::strerror(EFBIG);
+            return {};
+        }
         ::unlink(path.c_str());
         descriptor const made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
         int failed = made.get() < 0 ? errno : ::posix_fallocate(made.get(), 0, static_cast<off_t>(bytes));

@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+#include "file_limit.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -38,5 +40,14 @@ TEST_CASE("whole file: a file is replaced as a whole, and one that cannot be lea
         write_whole_file(nowhere, "x", "write_it"),
         ("herring: write_it: unreachable: cannot create " + nowhere + ": No such file or directory").c_str(),
         herring::error);
+    {
+        herring::tests::file_limit const small(1'000'000);
+        CHECK_THROWS_WITH_AS(
+            write_whole_file(path, large, "write_it"),
+            ("herring: write_it: unreachable: cannot write " + path + ": File too large").c_str(),
+            herring::error);
+        CHECK(content() == large); // the old one
+        CHECK(files() == 2);
+    }
     std::filesystem::remove_all(folder);
 }

@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 #include "checkpoint_files.hpp"
+#include "file_limit.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -54,9 +55,14 @@ TEST_CASE("folder: a manifest is in force once it is published, and what it name
     CHECK(!checkpoints::find_manifest(where));
     CHECK(checkpoints::tidy(where) == 0);
     put(where, "herring-5-1.0");
-    put(where, "notes.txt");
+    std::vector<std::string> const others{"notes.txt",         "herring-5-1.bak",      "herring-5-1.old",
+                                          "herring-5-1.0copy", "herring-5-1.sync0old", "herring-5-1.00",
+                                          "herring-05-1.0"};
+    for (std::string const& name : others) put(where, name);
     manifest one{.generation = 1, .steps = 5, .parts = {{"herring-5-1.0", 1, 0, 0}}};
-    checkpoints::publish(where, one);
+    bool in_force = false;
+    checkpoints::publish(where, one, in_force);
+    CHECK(in_force);
     CHECK(checkpoints::find_manifest(where) == one);
     put(where, "herring-9-2.0"); // of a save that did not end
     put(where, "herring-9-3.0");
@@ -66,11 +72,11 @@ TEST_CASE("folder: a manifest is in force once it is published, and what it name
     CHECK(where.files() == std::vector<std::string>{"herring-5-1.0"});
     put(where, "herring-9-2.user");
     manifest two{.generation = 2, .sections = {{"user", {"herring-9-2.user", 1, 0, 0}}}};
-    checkpoints::publish(where, two);
+    checkpoints::publish(where, two, in_force);
     CHECK(checkpoints::find_manifest(where) == two);
     CHECK(checkpoints::tidy(where) == 2);
     CHECK(where.files() == std::vector<std::string>{"herring-9-2.user"});
-    CHECK(where.open("notes.txt").get() >= 0); // not ours
+    for (std::string const& name : others) CHECK_MESSAGE(where.open(name).get() >= 0, name); // not ours
 }
 
 TEST_CASE("folder: beside a manifest that cannot be read nothing is removed") {
@@ -82,6 +88,35 @@ TEST_CASE("folder: beside a manifest that cannot be read nothing is removed") {
         has(refused(errc::corrupted, [&] { (void)checkpoints::find_manifest(where); }), "herring.manifest"));
     CHECK(checkpoints::tidy(where) == 4);
     CHECK(where.files().size() == 1);
+}
+
+TEST_CASE("folder: what it has created is removed, and nothing else") {
+    scratch_folder const scratch;
+    folder const earlier(scratch.path(), 0, "save");
+    put(earlier, "herring-5-1.0");
+    folder const where(scratch.path(), 0, "save");
+    put(where, "herring-6-2.0");
+    put(where, "herring-6-2.sync0");
+    CHECK(has(refused(errc::bad_argument, [&] { (void)where.create("herring-5-1.0"); }), "File exists"));
+    where.remove_created();
+    CHECK(where.files() == std::vector<std::string>{"herring-5-1.0"});
+    put(earlier, "herring-6-2.0"); // of somebody else
+    where.remove_created();
+    CHECK(where.files().size() == 2);
+}
+
+TEST_CASE("folder: a manifest may be in force from the moment that it gets its name, and not before") {
+    scratch_folder const scratch;
+    folder const where(scratch.path(), 0, "save");
+    bool in_force = false;
+    manifest const one{.generation = 1, .steps = 5};
+    put(where, "herring-5-1.manifest");
+    (void)refused(errc::bad_argument, [&] { checkpoints::publish(where, one, in_force); });
+    CHECK(!in_force);
+    where.remove("herring-5-1.manifest");
+    REQUIRE(::mkdir((scratch.path() + "/" + manifest::name).c_str(), 0700) == 0); // the name is taken
+    (void)refused(errc::bad_argument, [&] { checkpoints::publish(where, one, in_force); });
+    CHECK(in_force);
 }
 
 TEST_CASE("folder: a pipe in the place of a file is refused, and not waited for") {
@@ -101,7 +136,7 @@ TEST_CASE("folder: errors name the file, the folder and the reason") {
     folder const where(scratch.path(), 3, "load");
     put(where, "a");
     CHECK(has(refused(errc::bad_argument, [&] { (void)where.create("a"); }),
-              "a: it cannot be created: File exists"));
+              "a: it cannot be created: File exists; the rank that numbers saves has not seen it"));
     CHECK(where.open("b").get() < 0);
     std::byte room[2];
     auto const file = where.open("a");
@@ -111,4 +146,8 @@ TEST_CASE("folder: errors name the file, the folder and the reason") {
     CHECK(has(refused(errc::corrupted, [&] { (void)where.size(where.open("."), "."); }), "no plain file"));
     CHECK(has(refused(errc::bad_argument, [&] { folder(scratch.path() + "/a", 0, "save"); }),
               "Not a directory"));
+    herring::tests::file_limit const small(1'000);
+    put(where, "c", std::string(1'000, 'x'));
+    CHECK(has(refused(errc::no_resources, [&] { put(where, "d", std::string(1'001, 'x')); }),
+              "d: it cannot be written: File too large; raise the limit of file sizes (ulimit -f)"));
 }

@@ -145,3 +145,24 @@ TEST_CASE("manifest: names of files") {
           "herring-12.3.a", "herring--3.a", "herring.manifest", "herring-12-99999999999999999999.a"})
         CHECK_MESSAGE(!checkpoints::is_file_name(other, generation), other);
 }
+
+TEST_CASE("manifest: names of files that a save writes, and no others, are removed with it") {
+    for (char const* what : {"0", "7", "10", "123456", "user", "manifest", "sync", "sync0", "sync20"}) {
+        std::uint64_t generation = 0;
+        CHECK_MESSAGE(checkpoints::is_saved_file(checkpoints::file_name(12, 3, what), generation), what);
+        CHECK(generation == 3);
+    }
+    std::uint64_t generation = 0;
+    for (char const* other :
+         {"herring-12-3.bak", "herring-12-3.old", "herring-12-3.user2", "herring-12-3.manifest1",
+          "herring-12-3.0bak", "herring-12-3.00", "herring-12-3.sync01", "herring-12-3.syncs",
+          "herring-12-3.users", "herring-012-3.0", "herring-12-03.0", "herring.manifest", "herring-12-3.",
+          "herring-12-3"})
+        CHECK_MESSAGE(!checkpoints::is_saved_file(other, generation), other);
+    CHECK(checkpoints::is_saved_file("herring-0-1.0", generation));
+    // What another version's section has is read, and left out.
+    manifest one = sample(), read;
+    one.sections.push_back({"later", {"herring-1200-7.later", 1, 20, 1}});
+    CHECK(checkpoints::read_manifest(checkpoints::write_manifest(one), read) == nullptr);
+    CHECK(read == one);
+}

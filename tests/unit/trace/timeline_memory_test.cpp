@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+#include "file_limit.hpp"
+
 #include <cstdio>
 #include <string>
 
@@ -35,6 +37,13 @@ TEST_CASE("timeline memory: a file that cannot be had leaves nothing, and the sy
     std::string why;
     CHECK(timeline_memory::file("/nowhere/at/all", 100, why).data() == nullptr);
     CHECK(why.find("No such file") != std::string::npos);
+    {
+        std::string const path = "/tmp/herring-timeline-limit-" + std::to_string(::getpid());
+        herring::tests::file_limit const small(4'999);
+        CHECK(timeline_memory::file(path, 5000, why).data() == nullptr);
+        CHECK(why == "File too large");
+        CHECK(::access(path.c_str(), F_OK) != 0);
+    }
     timeline_memory const none = timeline_memory::anonymous(4096);
     REQUIRE(none.data() != nullptr);
     CHECK_FALSE(none.is_file());

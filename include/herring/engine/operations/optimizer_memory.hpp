@@ -68,8 +68,8 @@ template <class Element, class Optimizer> class optimizer_memory {
           chunks_(plan_, state.who.own_chunks(), state.who.server),
           runs_(plan_, tensors,
                 Optimizer::facts.tensor_norms ? tensor_runs::of::tensors : tensor_runs::of::groups),
-          memory_(like_kept()), groups_(count_groups(tensors, state.who.rank)),
-          squares_(two_phases ? plan_.buckets.size() : 0),
+          memory_(chunks_.elements() * arrays() * sizeof(number), state.who.rank),
+          groups_(count_groups(tensors, state.who.rank)), squares_(two_phases ? plan_.buckets.size() : 0),
           norms_(Optimizer::facts.tensor_norms ? tensors.size() : 0) {}
 
     // ---- between steps ------------------------------------------------------------------------------------------------
@@ -89,13 +89,16 @@ template <class Element, class Optimizer> class optimizer_memory {
     /// Of these arrays all but the gradients of a step outlive it: the state, and weights before rounding.
     static constexpr std::size_t kept_arrays() noexcept { return states + has_masters; }
     std::byte* kept() const noexcept { return memory_.data(); }
-    /// Memory like that in use, and its exchange with it.
+    /// Memory like that of these arrays, and what makes it theirs: they stay where they are, as the program may have spans of them.
     ///
     /// Errors: `no_resources`.
     HERRING_SETUP private_memory like_kept() const {
-        return {chunks_.elements() * arrays() * sizeof(number), state_.who.rank};
+        return {chunks_.elements() * kept_arrays() * sizeof(number), state_.who.rank};
     }
-    void exchange_kept(private_memory& other) noexcept { std::swap(memory_, other); }
+    HERRING_SETUP void take_kept(private_memory const& other) noexcept {
+        if (std::span<std::byte const> const all = other.bytes(); !all.empty())
+            std::memcpy(memory_.data(), all.data(), all.size());
+    }
 
     // ---- steps --------------------------------------------------------------------------------------------------------
 
