@@ -57,6 +57,8 @@ struct options {
     fault_kind fault = fault_kind::killed;
     int draws = 30, together = 1;
     unsigned seed = 1;
+    int kbit = 0; // a second, of each host's link, both ways; 0: as fast as it is
+    std::size_t elements = 20'000;
 };
 
 void note(rank_seen& mine, herring::failure const& why) {
@@ -65,21 +67,27 @@ void note(rank_seen& mine, herring::failure const& why) {
     mine.at_ns.store(monotonic_ns());
 }
 
-template <class Reducer> void reduce_until_it_fails(world& w, rank_seen& mine, bool idle) {
+template <class Reducer> void reduce_until_it_fails(options const& o, world& w, rank_seen& mine) {
     Reducer r(w);
-    std::vector<float> x(20'000);
+    std::vector<float> x(o.elements);
     auto const once = [&] {
         for (float& v : x) v = static_cast<float>(1 << w.rank());
         r.all_reduce(std::span<float>(x));
         for (float const v : x)
             if (v != 15) mine.wrong.store(true);
     };
-    once();
-    mine.ready.store(true);
-    while (idle) sleep_for(ns(0.01)); // the failure's handler ends it
-    for (;;) {
+    try {
         once();
-        sleep_for(ns(0.001));
+        mine.ready.store(true);
+        while (o.fault == fault_kind::killed_idle) sleep_for(ns(0.01)); // the failure's handler ends it
+        for (;;) {
+            once();
+            sleep_for(ns(0.001));
+        }
+    } catch (herring::error const& why) {
+        note(mine,
+             why.why()); // before the world says goodbye, which takes time where a rank cannot be reached
+        throw;
     }
 }
 
@@ -102,14 +110,14 @@ void live(options const& o, hosts const& net, world_seen& seen, int rank, int po
         using herring::transport::tcp;
         if (one_host)
             reduce_until_it_fails<
-                herring::reducer<float, tcp, herring::update::sum, herring::intra_node::shared_memory>>(
-                w, mine, idle);
+                herring::reducer<float, tcp, herring::update::sum, herring::intra_node::shared_memory>>(o, w,
+                                                                                                        mine);
         else if (o.transport == "tcp")
-            reduce_until_it_fails<herring::reducer<float, tcp, herring::update::sum>>(w, mine, idle);
+            reduce_until_it_fails<herring::reducer<float, tcp, herring::update::sum>>(o, w, mine);
 #if __has_include(<rdma/fabric.h>)
         else if (o.transport == "ofi")
             reduce_until_it_fails<herring::reducer<float, herring::transport::ofi<herring::provider::tcp>,
-                                                   herring::update::sum>>(w, mine, idle);
+                                                   herring::update::sum>>(o, w, mine);
 #endif
     } catch (herring::error const& why) {
         note(mine, why.why());
@@ -126,6 +134,9 @@ struct result {
 
 void batch(options const& o, hosts const& net, std::mt19937& random, int count, int port, result& all) {
     std::vector<world_seen*> worlds;
+    for (int h = 0; o.kbit != 0 && h < net.count(); ++h)
+        if (!net.slow_down(h, o.kbit, 3'000'000) || !net.slow_down_at_switch(h, o.kbit, 3'000'000))
+            std::puts("a link is as fast as before: see tc");
     std::fflush(nullptr);
     for (int i = 0; i < count; ++i) {
         worlds.push_back(in_shared_memory<world_seen>());
@@ -259,6 +270,10 @@ int main(int count, char** words) {
             o.draws = std::atoi(words[i + 1]);
         } else if (name == "--together") {
             o.together = std::atoi(words[i + 1]);
+        } else if (name == "--kbit") {
+            o.kbit = std::atoi(words[i + 1]);
+        } else if (name == "--elements") {
+            o.elements = static_cast<std::size_t>(std::atoi(words[i + 1]));
         } else if (name == "--seed") {
             o.seed = static_cast<unsigned>(std::atoi(words[i + 1]));
         } else {
@@ -267,7 +282,7 @@ int main(int count, char** words) {
     }
     if (!known) {
         std::puts("detection [--transport tcp|shm|ofi] [--fault kill|idle|stop|partition|silent|reset] "
-                  "[--draws 30] [--together 1] [--seed 1]");
+                  "[--draws 30] [--together 1] [--seed 1] [--kbit 10000] [--elements 20000]");
         return 2;
     }
     hosts const net(ranks);

@@ -10,7 +10,7 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
-#include "herring/base/address.hpp"
+#include "free_port.hpp"
 #include "sanitizers.hpp"
 
 #include <algorithm>
@@ -187,17 +187,6 @@ struct report {
         return out;
     }
 };
-
-inline std::string free_address(std::string const& host = "127.0.0.1") {
-    std::string why;
-    auto const found = herring::detail::resolve(host, 0, clock::now() + plenty, why);
-    require(!found.empty(), host + " resolves");
-    int const socket = herring::detail::listen_on(found[0]);
-    require(socket >= 0, "a free port");
-    std::string const address = herring::detail::local_end(socket).text();
-    ::close(socket);
-    return address;
-}
 
 /// Names of things that could be left behind, of all programs.
 inline std::set<std::string> shared_files() {

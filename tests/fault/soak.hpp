@@ -3,6 +3,7 @@
 #ifndef HERRING_TESTS_FAULT_SOAK_HPP
 #define HERRING_TESTS_FAULT_SOAK_HPP
 
+#include "free_port.hpp"
 #include "hosts.hpp"
 
 #include "herring/collectives/all_gather.hpp"
@@ -1093,7 +1094,7 @@ inline int run(options const& o) {
     for (int i = 0; i < 64; ++i) secret += "0123456789abcdef"[random() % 16];
 
     // The last ranks of the eventful troupe are those that are killed; the others live all the time.
-    int const port = 24'800 + static_cast<int>(::getpid() % 1'000) * 2;
+    int const port = free_port(), steady_port = free_port();
     auto* const strangers = in_shared_memory<std::atomic<std::uint64_t>>();
     bool const on_four = o.hosts == 4;
     large = o.loss >= 5 ? 50 : 1;
@@ -1102,7 +1103,8 @@ inline int run(options const& o) {
                     on_four ? std::vector<int>{0, 1, 2, 3, 3} : std::vector<int>{0, 0, 1, 1, 2}, port, at,
                     secret);
     troupe steady("steady", *in_shared_memory<board>(),
-                  on_four ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1, 2}, port + 1, at, secret);
+                  on_four ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0, 1, 2}, steady_port, at,
+                  secret);
     tally t;
 
     std::int64_t const from = monotonic_ns(), until = from + ns(o.seconds);
@@ -1173,7 +1175,7 @@ inline int run(options const& o) {
             for (int s = 0; s < p->size(); ++s) {
                 if (p->pid(s) == 0) continue;
                 if (p->number() > 0 && p->now().rank[s] == 0)
-                    ends.emplace_back(p->address(s), port + (p == &steady ? 1 : 0));
+                    ends.emplace_back(p->address(s), p == &steady ? steady_port : port);
                 for (tcp_socket const& one : tcp_sockets(p->pid(s)))
                     if (one.listens) ends.emplace_back(p->address(s), one.local_port);
             }

@@ -4,6 +4,7 @@
 
 #include "control_peer.hpp"
 #include "doctest/doctest.h"
+#include "free_port.hpp"
 #include "herring/control/join_as.hpp"
 #include "herring/launch.hpp"
 
@@ -62,15 +63,6 @@ detail::endpoint literal(std::string const& host, std::uint16_t port) {
     auto const found = detail::resolve(host, port, herring::clock::now() + plenty, why);
     require(!found.empty(), host + " resolves");
     return found[0];
-}
-
-/// An address on which nobody listens.
-std::string free_address(std::string const& host = "127.0.0.1") {
-    int const socket = detail::listen_on(literal(host, 0));
-    if (socket < 0) return {};
-    std::string const address = detail::local_end(socket).text();
-    ::close(socket);
-    return address;
 }
 
 herring::join_options as(int rank, int size, std::string const& address, milliseconds timeout = plenty) {

@@ -8,6 +8,7 @@
 #include "herring/transport/tcp_asio.hpp"
 
 #include "doctest/doctest.h"
+#include "free_port.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -215,14 +216,14 @@ TEST_CASE("lifetime: a reducer that outlives its world is refused") {
 
 TEST_CASE("lifetime: a reducer that outlives its world, over the control connections of join") {
     // As `launch`, but by `join`, and threads: what the control's own thread reads stays where it is.
-    int const port = 20000 + static_cast<int>(::getpid() % 20000);
+    std::string const address = free_address();
     std::atomic<int> good{0};
     auto const rank = [&](int r) {
         try {
             join_options options;
             options.rank = r;
             options.size = 2;
-            options.address = "127.0.0.1:" + std::to_string(port);
+            options.address = address;
             std::optional<world> own(join(options));
             auto const reduce = std::make_unique<by_tcp>(*own, tensors);
             run_step(*reduce, *own);

@@ -3,6 +3,7 @@
 #include "herring/join.hpp"
 
 #include "doctest/doctest.h"
+#include "free_port.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/join_as.hpp"
 #include "toy_seals.hpp"
@@ -401,13 +402,14 @@ TEST_CASE("join: addresses that cannot be used say what to do") {
 }
 
 TEST_CASE("join: a port that is in use, and nobody there") {
+    int const port = free_port();
+    std::string const address = "127.0.0.1:" + std::to_string(port);
     std::string why;
-    auto const at =
-        herring::detail::resolve("127.0.0.1", 0, herring::clock::now() + std::chrono::seconds(5), why);
+    auto const at = herring::detail::resolve("127.0.0.1", static_cast<std::uint16_t>(port),
+                                             herring::clock::now() + std::chrono::seconds(5), why);
     REQUIRE(at.size() == 1);
     int const socket = herring::detail::listen_on(at[0]);
     REQUIRE(socket >= 0);
-    std::string const address = herring::detail::local_end(socket).text();
     CHECK(says(join_error(rank_of(0, 2, address), errc::no_resources), {"in use", "choose another port"}));
     ::close(socket);
     CHECK(says(join_error(rank_of(1, 2, address), errc::timeout), {"(rank 0)", address, "50 ms"}));

@@ -7,6 +7,7 @@
 #include "herring/base/time.hpp"
 #include "herring/control/data_sockets.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,9 @@ namespace HERRING_NAMESPACE::detail {
 /// in flight, for the engine's windows are alike in both directions; it drains at the rate at which data comes in. A sign of life
 /// takes that twice: TCP, which takes the first ones for lost, sends the next one when they are acknowledged, and what acknowledges
 /// them waits in the queue of the other direction.
+/// Nothing may come in while that drains, neither data nor an acknowledgement, so an estimate holds for the time that it says: until
+/// then looks that find nothing do not end it, nor do looks when all that was sent has arrived, for what is to come in may still wait.
+/// What ends it sooner is that every connection has its answers at once.
 class queue_estimate {
   public:
     /// One connection, in a look at all of them.
@@ -27,30 +31,33 @@ class queue_estimate {
         using namespace std::chrono_literals;
         received_ += found.received;
         in_flight_ += found.in_flight;
-        slow_ = slow_ || (found.unanswered >= 2 && found.since_data < 300ms) || found.queueing >= 500ms;
+        slow_ = slow_ || (found.unanswered >= 2 && found.since_data < 300ms) ||
+                (found.queueing >= 500ms && found.since_packet < 300ms);
+        any_ = true;
+        late_ = late_ || found.unanswered != 0 || found.round_trip >= 100ms;
     }
-    /// All have been added.
-    constexpr void end_look(time_point now) noexcept {
+    /// All have been added. `most`: a sign of life is never thought to wait for longer.
+    constexpr void end_look(time_point now, clock::duration most) noexcept {
         using namespace std::chrono;
         mark const oldest = marks_[next_];
-        if (oldest.at != time_point{} && now > oldest.at) {
+        if (oldest.at != time_point{} && now > oldest.at && slow_ && in_flight_ != 0) {
             std::uint64_t const came = received_ > oldest.received ? received_ - oldest.received : 1;
-            if (slow_) {
-                double const seconds = duration<double>(now - oldest.at).count();
-                double const delay =
-                    2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
-                delay_ = duration_cast<clock::duration>(duration<double>(delay < 3600 ? delay : 3600.0));
-                slow_at_ = now;
-            }
+            double const seconds = duration<double>(now - oldest.at).count();
+            double const delay = 2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
+            double const longest = duration<double>(most).count();
+            delay_ = duration_cast<clock::duration>(duration<double>(std::min(delay, longest)));
+            slow_at_ = now;
+        } else if (any_ && !late_) {
+            delay_ = {}; // what is sent has its answer at once: nothing waits any more
         }
         marks_[next_] = {now, received_};
         next_ = (next_ + 1) % looks;
         received_ = in_flight_ = 0;
-        slow_ = false;
+        slow_ = any_ = late_ = false;
     }
-    /// As it was found since that time; zero: nothing was slow.
+    /// Of a sign of life behind one that came at `since`; zero: by then the queues had drained, or nothing was slow.
     constexpr clock::duration delay(time_point since) const noexcept {
-        return slow_at_ > since ? delay_ : clock::duration(0);
+        return slow_at_ + delay_ > since ? delay_ : clock::duration(0);
     }
 
   private:
@@ -63,7 +70,7 @@ class queue_estimate {
     std::size_t next_ = 0;
     std::uint64_t received_ = 0;
     std::size_t in_flight_ = 0;
-    bool slow_ = false;
+    bool slow_ = false, any_ = false, late_ = false; // in this look
     time_point slow_at_{};
     clock::duration delay_{};
 };

@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 using namespace herring::detail;
@@ -24,7 +25,7 @@ TEST_CASE("queue estimate: it follows from what is in flight and what comes in")
             found.received = came / 3;
             estimate.add(found);
         }
-        estimate.end_look(now);
+        estimate.end_look(now, 1h);
         now += 500ms;
         came += 62'500; // 125 kB/s in all
     };
@@ -35,5 +36,80 @@ TEST_CASE("queue estimate: it follows from what is in flight and what comes in")
     look(4, 10ms);
     CHECK(estimate.delay(begun) > 11'900ms);
     CHECK(estimate.delay(begun) < 12'100ms);
-    CHECK(estimate.delay(now) == 0s); // not since then
+    CHECK(estimate.delay(now) > 11'900ms); // it drains for so long
+    CHECK(estimate.delay(now + 11s) > 11'900ms);
+    CHECK(estimate.delay(now + 12s) == 0s);
+}
+
+namespace {
+
+/// A connection as it is found, over which so many bytes have come in all.
+struct found_at {
+    std::size_t in_flight = 768'000;
+    unsigned unanswered = 0;
+    std::chrono::milliseconds since_data{10}, round_trip{1};
+};
+class looks {
+  public:
+    herring::time_point now = herring::clock::now();
+    queue_estimate estimate;
+
+    /// A look, and half a second, in which `bytes` come in.
+    void look(found_at const& at, std::uint64_t bytes, herring::clock::duration most = 15s) {
+        socket_report found;
+        found.in_flight = at.in_flight;
+        found.unanswered = at.unanswered;
+        found.since_data = found.since_packet = at.since_data;
+        found.round_trip = at.round_trip;
+        found.queueing = at.round_trip - 1ms;
+        found.received = came_;
+        estimate.add(found);
+        estimate.end_look(now, most);
+        now += 500ms;
+        came_ += bytes;
+    }
+
+  private:
+    std::uint64_t came_ = 0;
+};
+constexpr found_at stuck{.unanswered = 4};
+
+} // namespace
+
+TEST_CASE("queue estimate: what drains still does while nothing comes in between two looks") {
+    looks of;
+    for (int i = 0; i < 6; ++i) of.look(stuck, 62'500);
+    herring::time_point const last = of.now - 350ms; // after the look before
+    for (int i = 0; i < 8; ++i) of.look({.unanswered = 4, .since_data = 350ms + 500ms * i}, 0);
+    CHECK(of.estimate.delay(last) > 12s);
+}
+
+TEST_CASE("queue estimate: where all that was sent has arrived, what comes in may still wait") {
+    looks of;
+    for (int i = 0; i < 6; ++i) of.look(stuck, 62'500);
+    of.look({.in_flight = 0, .round_trip = 3s}, 62'500);
+    CHECK(of.estimate.delay(of.now) > 12s);
+}
+
+TEST_CASE("queue estimate: a round trip that was long before everything stopped is no news") {
+    looks of;
+    for (int i = 0; i < 6; ++i) of.look({.in_flight = 62'500, .round_trip = 600ms}, 62'500);
+    CHECK(of.estimate.delay(of.now - 500ms) == 1s);
+    for (int i = 1; i < 10; ++i)
+        of.look({.in_flight = 30'000, .unanswered = 2, .since_data = 500ms * i, .round_trip = 600ms}, 0);
+    CHECK(of.estimate.delay(of.now - 5s) <= 1s);
+    CHECK(of.estimate.delay(of.now - 3s) == 0s);
+}
+
+TEST_CASE("queue estimate: after an outage, of which no rate follows, answers end it") {
+    looks of;
+    for (int i = 0; i < 6; ++i) of.look({}, 0);
+    of.look(stuck, 1'448);
+    of.look(stuck, 1'448);
+    CHECK(of.estimate.delay(of.now) == 15s);
+    of.look({.unanswered = 1}, 1'000'000);
+    CHECK(of.estimate.delay(of.now) == 15s); // not yet
+    of.look({.round_trip = 99ms}, 1'000'000);
+    CHECK(of.estimate.delay(of.now) == 0s);
+    CHECK(of.estimate.delay(of.now - 1h) == 0s);
 }

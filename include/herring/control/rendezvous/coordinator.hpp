@@ -1,11 +1,10 @@
-// herring: rank 0's end: registers ranks, completes collectives, announces every failure, finds root causes.
+// herring: rank 0's end: completes collectives, announces every failure, finds root causes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CONTROL_RENDEZVOUS_COORDINATOR_HPP
 #define HERRING_CONTROL_RENDEZVOUS_COORDINATOR_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/failure/deadlock.hpp"
@@ -13,67 +12,30 @@
 #include "herring/control/failure/probe_round.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/rendezvous/connection.hpp"
-#include "herring/control/rendezvous/endpoint.hpp"
+#include "herring/control/rendezvous/door.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
-#include "herring/control/rendezvous/registration.hpp"
 #include "herring/control/rendezvous/settings.hpp"
-#include "herring/control/wire/handshake.hpp"
 #include "herring/control/wire/messages.hpp"
-#include "herring/crypto/random.hpp"
-#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
-#include "herring/plan/topology.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <sys/epoll.h>
-#include <sys/socket.h>
-
 namespace HERRING_NAMESPACE::detail::rendezvous {
 
-inline constexpr int pending_limit = 64; // unidentified connections
-
-/// Rank 0. Every other rank connects to it, knocks, is challenged, says hello, and is let in or refused (control/wire/handshake.hpp).
-/// An unidentified connection takes one of
-/// `pending_limit` places for at most `pending_time`. A rank that has been admitted may come again over another connection, which
-/// takes the place of the one that it has.
-class coordinator final : public control_endpoint<coordinator> {
+/// Rank 0. Every other rank is connected to it.
+class coordinator final : public door {
   public:
-    HERRING_SETUP explicit coordinator(settings&& from)
-        : control_endpoint(std::move(from)), registration_(own_hello()), pending_(settings_.size) {}
+    HERRING_SETUP explicit coordinator(settings&& from) : door(std::move(from)), pending_(settings_.size) {}
     ~coordinator() { stop(); }
 
   private:
     friend class control_endpoint<coordinator>;
-
-    void on_start() {
-        local_address_ = local_end(settings_.listeners.at(0)).address();
-        world_key_ = secret_key(random_nonce());
-        std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
-        if (secrets_.any()) { // before anyone waits for it
-            secrets_.proves(salt_);
-            secrets_.also(salt_);
-        }
-        watch_listeners();
-    }
-
-    /// Not all ranks came in time.
-    HERRING_SETUP void on_join_timeout() {
-        stage_ = stage::refused;
-        why_refused_ = registration_.timed_out(registration::absent(connections_.places()),
-                                               settings_.address_text, settings_.timeout, last_trouble_);
-        connections_.send_all(message_kind::refuse, 0, write_failure(why_refused_));
-    }
 
     /// Does what is due at `now`; returns when something is due next.
     HERRING_SETUP time_point run_due(time_point now) {
@@ -90,277 +52,19 @@ class coordinator final : public control_endpoint<coordinator> {
                 next = std::min(next, look_at_);
             }
         }
-        if (paused_ && now >= resume_at_) {
-            paused_ = false;
-            watch_listeners();
-        }
-        if (paused_) next = std::min(next, resume_at_);
-        if (stage_ != stage::joining) return next;
-        if (now >= tick_at_) {
-            tick_at_ = now + std::chrono::seconds(1);
-            tell_missing();
-        }
-        return std::min(next, tick_at_);
+        return std::min(next, look_after_joins(now));
     }
 
     void on_own_stall(clock::duration late) noexcept { probes_.postpone(late); }
 
-    // ---- connections --------------------------------------------------------------------------------------
-
-    static constexpr std::uint64_t listener_key = std::uint64_t{0xFFFFFFFF} << 32;
-
-    HERRING_SETUP void watch_listeners() noexcept {
-        for (std::size_t i = 0; i < settings_.listeners.size(); ++i)
-            thread_.watch(settings_.listeners[i], listener_key + i, EPOLLIN);
-    }
-
     /// Whether the event was at a listener.
     HERRING_SETUP bool on_event(std::uint64_t key) {
-        if (key < listener_key) return false;
-        if (key - listener_key < settings_.listeners.size()) accept(settings_.listeners[key - listener_key]);
-        return true;
+        return on_listener(key, [this](connection& c) { receive(c); });
     }
-
-    HERRING_SETUP void accept(int listener) {
-        for (int i = 0; i < 16; ++i) {
-            endpoint from;
-            from.size = sizeof from.raw;
-            int const socket = ::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-            if (socket < 0) {
-                if (errno == EINTR || errno == ECONNABORTED) continue;
-                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                    last_trouble_ = text({"accept: ", std::strerror(errno)});
-                    if (!drop_oldest()) pause();
-                }
-                return;
-            }
-            int pending = 0;
-            for (connection const& c : connections_.all()) pending += c.pending();
-            if (pending >= pending_limit) drop_oldest();
-            connection& c = connections_.open(socket, from.text(), EPOLLIN);
-            tune(socket, settings_.times.detector.peer_timeout);
-            receive(c); // it has often knocked already
-        }
-    }
-
-    /// Makes room among unidentified connections: a rank knocks at once, so one that has not is the least likely to be a
-    /// rank, and the oldest of them the least of all; a rank connects again.
-    HERRING_SETUP bool drop_oldest() {
-        connection* oldest = nullptr;
-        auto const less_likely = [](connection const& a, connection const& b) {
-            if (a.challenge.empty() != b.challenge.empty()) return a.challenge.empty();
-            return a.serial < b.serial;
-        };
-        for (connection& c : connections_.all())
-            if (c.pending() && (oldest == nullptr || less_likely(c, *oldest))) oldest = &c;
-        if (oldest == nullptr) return false;
-        bool const was_silent = oldest->challenge.empty();
-        receive(*oldest);
-        if (oldest->pending() && was_silent == oldest->challenge.empty()) on_unidentified(*oldest);
-        return true;
-    }
-
-    /// Out of descriptors: a listener that stays readable would keep the thread from sleeping.
-    HERRING_SETUP void pause() noexcept {
-        if (paused_) return;
-        paused_ = true;
-        resume_at_ = clock::now() + std::chrono::milliseconds(100);
-        for (int const listener : settings_.listeners) thread_.forget(listener);
-    }
-
-    void on_connected(connection&) noexcept {} // rank 0 connects to nobody
-
-    HERRING_SETUP void on_unidentified(connection& c) noexcept {
-        if (c.rank < 0 && !c.refused) registration_.count_unidentified();
-        close_connection(c);
-    }
-
-    void on_expired(connection& c) noexcept { on_unidentified(c); }
-
-    HERRING_SETUP void on_closed(connection& c, int why) {
-        if (c.rank < 0 || connections_.is_candidate(c)) {
-            on_unidentified(c);
-        } else if (is_timeout(why) && stage_ == stage::joined && !leaving_ && !left_[at(c.rank)]) {
-            connections_.give_up(c); // the rank makes another one, or is silent
-        } else if (stage_ == stage::joining) {
-            close_connection(c); // its place is free again
-            last_trouble_ = text({"rank ", c.rank, " (", c.from, ") left before all were here"});
-        } else {
-            lost(c, why);
-        }
-    }
-
-    // ---- joining ------------------------------------------------------------------------------------------
 
     void on_message(connection& from, head const& h, std::span<std::byte const> body) {
         if (from.rank < 0) return on_newcomer(from, h, body);
         connections_.is_candidate(from) ? on_candidate(from, h, body) : on_participant(from, h, body);
-    }
-
-    HERRING_SETUP void on_newcomer(connection& from, head const& h, std::span<std::byte const> body) {
-        if (!registration::speaks(h)) return refuse(from, h.rank, registration::other_version(h));
-        if (h.type == message_kind::knock && body.empty() && from.challenge.empty()) return challenge(from);
-        if (h.type == message_kind::resume) return on_resume(from, h, body);
-        hello said;
-        proof shown{};
-        std::span<std::byte const> words;
-        if (h.type != message_kind::hello || from.challenge.empty() || !split_proof(body, words, shown) ||
-            !said.read(words) || said.rank != h.rank)
-            return on_unidentified(from);
-        std::optional<handshake> const proven = proven_by(from, said, words, shown);
-        if (said.has_secret != secrets_.any() || (secrets_.any() && !proven))
-            return refuse(from, said.rank, registration::other_secret(said.has_secret, secrets_.any()));
-        if (said.seals != (settings_.seals != nullptr))
-            return refuse(from, said.rank, registration::other_protection(said.seals), proven);
-        refusal why;
-        if (registration_.refuses(said, connections_.places(), stage_ != stage::joining, why))
-            return refuse(from, said.rank, why, proven);
-        connection*& place = connections_.places()[said.rank];
-        if (place != nullptr) close_connection(*place); // the same process, on a new connection
-        place = &from;
-        from.rank = static_cast<int>(said.rank);
-        from.until = time_point::max();
-        registration_.admit(said);
-        admit(from, proven);
-        if (registration::absent(connections_.places()).empty()) welcome();
-    }
-
-    HERRING_SETUP void challenge(connection& to) {
-        wire::challenge asks{salt_, {}, secrets_.any(), settings_.seals != nullptr};
-        if (asks.seals) to.exchange = key_exchange(*settings_.seals);
-        asks.nonce = to.exchange.begun() ? to.exchange.shown() : random_nonce();
-        to.challenge = asks.write();
-        connections_.send(to, message_kind::challenge, 0, to.challenge);
-    }
-
-    /// The handshake of who has proved that it has one of this rank's secrets.
-    HERRING_SETUP std::optional<handshake> proven_by(connection const& from, hello const& said,
-                                                     std::span<std::byte const> words, proof const& shown) {
-        if (!secrets_.any()) return {};
-        bool const sealed = said.seals && settings_.seals != nullptr;
-        secret_key shared;
-        if (sealed && !from.exchange.agree(said.nonce, shared)) return {};
-        for (secret_key const* const key : {&secrets_.proves(salt_), secrets_.also(salt_)}) {
-            if (key == nullptr) continue;
-            std::optional<handshake> with(std::in_place, *key, from.challenge, words,
-                                          sealed ? &shared : nullptr);
-            if (equal_in_constant_time(with->proof_of_rank(), shown)) return with;
-        }
-        return {};
-    }
-
-    /// Proves that rank 0 has the secret too, and hands over the world's key. From here on messages have tags, or are sealed.
-    HERRING_SETUP void admit(connection& to, std::optional<handshake> const& proven) {
-        wire::admit told;
-        std::memcpy(told.wrapped.data(), world_key_.bytes().data(), told.wrapped.size());
-        if (proven) {
-            proven->wrap(told.wrapped);
-            connections_.with(to).resumption_key = proven->resumption_key();
-        }
-        admit(to, told, proven);
-    }
-    HERRING_SETUP void admit(connection& to, wire::admit& told, std::optional<handshake> const& proven) {
-        if (proven) told.proof = proven->proof_of_rank_0(told.wrapped);
-        connections_.send(to, message_kind::admit, 0, told.write());
-        if (proven) to.protect(*proven, true, settings_.seals);
-    }
-
-    /// A rank that was admitted wants another connection. Whatever is wrong with that, the one that it has stays as it is.
-    HERRING_SETUP void on_resume(connection& from, head const& h, std::span<std::byte const> body) {
-        resume said;
-        proof shown{};
-        std::span<std::byte const> words;
-        if (stage_ != stage::joined || from.challenge.empty() || !split_proof(body, words, shown) ||
-            !said.read(words) || said.rank != h.rank || said.rank == 0 || said.rank >= at(settings_.size) ||
-            said.job != job_ || said.incarnation != registration_.hellos()[said.rank].incarnation)
-            return on_unidentified(from);
-        connection const* const place = connections_.places()[said.rank];
-        if (place == nullptr || left_[said.rank] || said.attempt <= place->attempt)
-            return on_unidentified(from);
-        // Where too much was said to carry on, neither end is heard by coming again and again: each finds the other's silence.
-        bool const carries_on = connections_.with(*place).log.has_all();
-        if (failed() && !carries_on) return on_unidentified(from);
-        if (clock::now() - connections_.with(*place).resumed < resume_step(settings_.times.detector))
-            return on_unidentified(from);
-        std::optional<handshake> proven;
-        if (secrets_.any()) {
-            secret_key shared;
-            bool const sealed = settings_.seals != nullptr;
-            if (sealed && !from.exchange.agree(said.nonce, shared)) return on_unidentified(from);
-            proven.emplace(connections_.with(*place).resumption_key, from.challenge, words,
-                           sealed ? &shared : nullptr);
-            if (!equal_in_constant_time(proven->proof_of_rank(), shown)) return on_unidentified(from);
-        }
-        for (connection& other : connections_.all()) { // one candidate a rank: the newest
-            if (!other.open() || other.rank != place->rank || &other == place) continue;
-            if (other.attempt >= said.attempt) return on_unidentified(from);
-            close_connection(other);
-        }
-        from.rank = place->rank;
-        from.attempt = said.attempt;
-        from.until = clock::now() + pending_time;
-        if (carries_on) vouch(from.rank, clock::now());
-        wire::admit told;
-        admit(from, told, proven);
-    }
-
-    /// The rank has said over `from` what it has taken: `from` takes the place of its connection, and both carry on there.
-    HERRING_SETUP void on_candidate(connection& from, head const& h, std::span<std::byte const> body) {
-        message_log& log = connections_.with(from).log;
-        if (h.type != message_kind::resumed || h.version != protocol_version || !body.empty() ||
-            h.rank != static_cast<std::uint32_t>(from.rank) || left_[at(from.rank)] ||
-            connections_.places()[at(from.rank)] == nullptr || !log.has_all_after(h.sequence) ||
-            !log.acknowledge(h.sequence))
-            return on_unidentified(from);
-        leave_to_detector(from.socket, settings_.times.detector.peer_timeout);
-        connections_.replace(from);
-        from.came = log.taken();
-        connections_.send(from, message_kind::resumed, log.taken(), {});
-        connections_.repeat(from);
-    }
-
-    /// `proven`: then the rank can tell that the refusal is rank 0's.
-    HERRING_SETUP void refuse(connection& c, std::uint32_t rank, refusal const& why,
-                              std::optional<handshake> const& proven = {}) {
-        std::uint64_t const again = why.again ? 1 : 0;
-        byte_buffer body = write_failure(registration_.count_refusal(rank, c.from, why));
-        if (proven) body.append(proven->proof_of_refusal(again, body));
-        connections_.send(c, message_kind::refuse, again, body);
-        if (!c.open()) return;
-        c.refused = true;
-        connections_.finish(c);
-    }
-
-    /// Everyone is here: tells all which rank is on which node and machine, and what it is for.
-    HERRING_SETUP void welcome() {
-        roles_ = fixed_array<herring::role>(at(settings_.size));
-        fixed_array<std::string> nodes(at(settings_.size)), boots(at(settings_.size));
-        for (std::size_t r = 0; r < nodes.size(); ++r) {
-            nodes[r] = registration_.hellos()[r].node;
-            boots[r] = registration_.hellos()[r].boot;
-            roles_[r] = registration_.hellos()[r].role;
-            rates_.push_back(registration_.hellos()[r].rate);
-        }
-        job_ = random_bits();
-        node_ids_ = topology::of_names({nodes.data(), nodes.size()}, {roles_.data(), roles_.size()}).node_of;
-        machine_ids_ = topology::of_names({boots.data(), boots.size()}).node_of;
-        wire::welcome told{job_, settings_.times, node_ids_, machine_ids_, rates_, std::move(roles_)};
-        byte_buffer const body = told.write();
-        roles_ = std::move(told.roles);
-        stage_ = stage::joined;
-        for (connection* const place : connections_.places()) {
-            if (place == nullptr) continue;
-            place->heard = clock::now(); // no heartbeat was expected until now
-            leave_to_detector(place->socket, settings_.times.detector.peer_timeout);
-        }
-        connections_.send_all(message_kind::welcome, 0, body);
-        lock_.notify_all();
-    }
-
-    HERRING_SETUP void tell_missing() {
-        std::vector<int> const ranks = registration::absent(connections_.places());
-        connections_.send_all(message_kind::still_waiting_for, 0,
-                              waiting_for{ranks.empty() ? 0 : ranks[0], rank_list(ranks)}.write());
     }
 
     // ---- collectives and failures -------------------------------------------------------------------------
@@ -548,12 +252,7 @@ class coordinator final : public control_endpoint<coordinator> {
         if (found.what != errc::ok) set_failure(found);
     }
 
-    wire::salt salt_{};
-    registration registration_;
     pending_collective pending_;
-    time_point tick_at_{}; // when the next still_waiting_for is sent
-    time_point resume_at_{};
-    bool paused_ = false;
 
     fixed_array<blocked_report> reports_; // of a rank, the last; of no size until there is one
     bool unread_ = false;

@@ -15,6 +15,7 @@
 #include "herring/control/rendezvous/endpoint_base.hpp"
 #include "herring/control/rendezvous/pending_collective.hpp"
 #include "herring/control/rendezvous/settings.hpp"
+#include "herring/control/silence_bound.hpp"
 #include "herring/control/world_state.hpp"
 #include "herring/error.hpp"
 
@@ -135,15 +136,9 @@ template <class Role> class control_endpoint : public endpoint_base {
         }
     }
 
-    /// How long a sign of life from there may wait in queues, at most three times `peer_timeout`.
+    /// How long a sign of life from there may wait in queues.
     HERRING_SETUP clock::duration queueing(connection const& c, socket_report const& found) const noexcept {
-        using namespace std::chrono_literals;
-        // A connection that was made while the link was slow has never seen how short a round trip can be.
-        std::chrono::microseconds const longer =
-            std::max(found.queueing, found.round_trip - std::min(found.round_trip, c.shortest));
-        clock::duration const queue = std::max<clock::duration>(longer, queue_.delay(c.heard));
-        return queue < 250ms ? clock::duration(0)
-                             : std::min<clock::duration>(queue, 3 * settings_.times.detector.peer_timeout);
+        return silence_bound(settings_.times.detector).queueing(found, c.shortest, queue_.delay(c.heard));
     }
 
   private:
@@ -270,7 +265,7 @@ template <class Role> class control_endpoint : public endpoint_base {
             if (beats) note_progress(*place, now);
             clock::duration const nothing = silence(*place, now);
             clock::duration bound = settings_.times.detector.peer_timeout;
-            if (nothing >= bound / 4) bound += delay_of(*place, now);
+            if (nothing >= bound / 4) bound = bound_of(*place, now);
             if (nothing < bound) {
                 check_at_ = std::min(check_at_, now + (bound - nothing));
                 continue;
@@ -287,17 +282,13 @@ template <class Role> class control_endpoint : public endpoint_base {
         return std::min(heartbeat_at_, check_at_);
     }
 
-    /// By how much later a sign of life may come from there than over an idle network: what waits in queues before it, and where
-    /// the network has been away meanwhile, the time until the next retransmission.
-    HERRING_SETUP clock::duration delay_of(connection& c, time_point now) const noexcept {
-        using namespace std::chrono_literals;
-        clock::duration const patience = settings_.times.detector.peer_timeout;
+    /// For how long that rank may be silent.
+    HERRING_SETUP clock::duration bound_of(connection& c, time_point now) const noexcept {
+        silence_bound const bound(settings_.times.detector);
         socket_report found;
-        if (!found.read(c.socket)) return {};
+        if (!found.read(c.socket)) return bound.patience();
         if (found.unanswered != 0) c.unanswered = now;
-        clock::duration const again =
-            c.unanswered < c.heard ? clock::duration(0) : std::min<clock::duration>(patience / 5, 1s);
-        return queueing(c, found) + again;
+        return bound.after(queueing(c, found), c.unanswered >= c.heard);
     }
 
     HERRING_SETUP std::string bound_text(clock::duration bound) const {
@@ -320,7 +311,7 @@ template <class Role> class control_endpoint : public endpoint_base {
             if (found.unanswered >= 5 && found.since_packet >= times.peer_timeout + times.reply_timeout)
                 signs_.cut_off = found.rank;
         });
-        if (at_heartbeat) queue_.end_look(now);
+        if (at_heartbeat) queue_.end_look(now, silence_bound(times).longest_delay());
     }
 
     HERRING_SETUP void on_epoll(std::uint64_t key, std::uint32_t what) {
