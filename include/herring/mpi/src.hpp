@@ -50,6 +50,23 @@ template <class Element, class Update> using mpi_reducer = reducer<Element, HERR
 
 enum class mpi_rule { sum, min, max };
 
+template <class Element> constexpr int mpi_number_of() noexcept {
+    if constexpr (std::is_same_v<Element, int>) return 0;
+    if constexpr (std::is_same_v<Element, long>) return 1;
+    if constexpr (std::is_same_v<Element, long long>) return 2;
+    if constexpr (std::is_same_v<Element, float>) return 3;
+    return 4;
+}
+
+/// "sum of double", of the rule and the type's number.
+constexpr char const* mpi_call_name(mpi_rule rule, int type) noexcept {
+    constexpr char const* names[][5] = {
+        {"sum of int", "sum of long", "sum of long long", "sum of float", "sum of double"},
+        {"min of int", "min of long", "min of long long", "min of float", "min of double"},
+        {"max of int", "max of long", "max of long long", "max of float", "max of double"}};
+    return names[static_cast<int>(rule)][type];
+}
+
 /// Maps min and max of every type to max over one type, so that one reducer serves all of them.
 ///
 /// An order-preserving map from Element to 64-bit integers, complemented for min. A float is exact as a double. The
@@ -127,6 +144,8 @@ class mpi_group {
         by_words(reducer_in(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
     }
 
+    /// The calls of a communicator are made one after the other: so ranks in calls of two kinds are found without a deadline.
+    void begin_call(char const* name) noexcept { ranks_.state().begin_call(name); }
     std::string const& name() const noexcept { return name_; }
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
 
@@ -156,6 +175,7 @@ class mpi_group {
     // messages progress meanwhile, and checks for failures of ranks.
     HERRING_SETUP void wait_for_all(MPI_Comm of, std::chrono::milliseconds timeout) {
         time_point const deadline = deadline_in(timeout);
+        collective_wait const listed(ranks_.state());
         MPI_Request all = MPI_REQUEST_NULL;
         mpi_check(MPI_Ibarrier(of, &all), ranks_.rank(), "MPI_Ibarrier");
         for (int here = 0;;) {
@@ -215,10 +235,11 @@ class mpi_group {
     }
 
     [[noreturn]] HERRING_SETUP void differ(int own, int other) const {
-        static constexpr char const* types[] = {"int", "long", "long long", "float", "double"};
+        auto const called = [](int number) {
+            return mpi_call_name(number % 2 == 0 ? mpi_rule::min : mpi_rule::max, number / 2);
+        };
         throw error(errc::mismatch, ranks_.rank(), -1, "all_reduce",
-                    {"ranks differ: some called ", own % 2 == 0 ? "min" : "max", " of ", types[own / 2],
-                     ", others ", other % 2 == 0 ? "min" : "max", " of ", types[other / 2],
+                    {"ranks differ: some called ", called(own), ", others ", called(other),
                      "; let all ranks make the same calls on a communicator, in the same order"});
     }
 
@@ -383,14 +404,6 @@ inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept {
     if (!mpi_groups::all().errors_are_handled()) mpi_groups::all().report(comm, sentence);
 }
 
-template <class Element> constexpr int mpi_number_of() noexcept {
-    if constexpr (std::is_same_v<Element, int>) return 0;
-    if constexpr (std::is_same_v<Element, long>) return 1;
-    if constexpr (std::is_same_v<Element, long long>) return 2;
-    if constexpr (std::is_same_v<Element, float>) return 3;
-    return 4;
-}
-
 template <class Element> void mpi_check_memory(Element const* in, Element const* out, std::ptrdiff_t n) {
     if (n < 0)
         throw error(errc::bad_argument, -1, -1, "herring::mpi",
@@ -418,6 +431,7 @@ void mpi_reduce(mpi_rule rule, Element const* in, Element* out, std::ptrdiff_t n
         mpi_check_memory(in, out, n);
         mpi_group& by = groups.of(comm);
         group = &by;
+        by.begin_call(mpi_call_name(rule, mpi_number_of<Element>()));
         auto const count = static_cast<std::size_t>(n);
         if (rule == mpi_rule::sum)
             by.sum(comm, in, out, count, groups.timeout(by));

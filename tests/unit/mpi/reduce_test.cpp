@@ -373,6 +373,41 @@ TEST_CASE("herring::mpi: ranks that ask for different things are told") {
     CHECK(sum(1) == at.size);
 }
 
+TEST_CASE("herring::mpi: ranks in calls of two kinds are told within seconds, whatever the deadline") {
+    place const at;
+    if (at.size < 2) return;
+    herring::mpi::set_timeout(15); // nothing here takes that long
+    // Of `max` and `sum` of double the ranks have what they need, of `sum` of float some make it now.
+    auto const differ = [&](bool has_all, auto const& call_of_rank_1, auto const& call_of_others) {
+        MPI_Comm other;
+        MPI_Comm_dup(MPI_COMM_WORLD, &other);
+        CHECK(sum(1.0, other) == at.size);
+        CHECK(max(1.0, other) == 1.0);
+        if (has_all) CHECK(sum(1.0f, other) == static_cast<float>(at.size));
+        std::string const sentence = error_of([&] {
+            if (at.rank == 1)
+                call_of_rank_1(other);
+            else
+                call_of_others(other);
+        });
+        MPI_Comm_free(&other);
+        return sentence;
+    };
+    for (bool const has_all : {false, true}) {
+        std::string const type = differ(
+            has_all, [](MPI_Comm on) { sum(1.0, on); }, [](MPI_Comm on) { sum(1.0f, on); });
+        CHECK(has(type, "mismatch"));
+        CHECK(has(type, "rank 0 waits in sum of float for rank 1, which has not made that call and waits in "
+                        "sum of double"));
+        std::string const rule = differ(
+            has_all, [](MPI_Comm on) { max(1.0f, on); }, [](MPI_Comm on) { sum(1.0f, on); });
+        CHECK(has(rule, "rank 0 waits in sum of float for rank 1, which has not made that call and waits in "
+                        "max of float"));
+    }
+    herring::mpi::set_timeout(1e300);
+    CHECK(sum(1) == at.size);
+}
+
 TEST_CASE("herring::mpi: with MPI_THREAD_FUNNELED another thread than the main one is told") {
     place const at;
     CHECK(sum(1) == at.size);
