@@ -80,6 +80,9 @@ template <class Policy, class Number, class Lanes>
 concept steps = requires(Lanes& weight, Lanes gradient, Lanes* state, prepared<Policy, Number> const& with) {
     { Policy::step(weight, gradient, state, with) }
     noexcept;
+}
+&&!requires(Lanes gradient, Lanes* state, prepared<Policy, Number> const& with) { // it would update a copy
+    Policy::step(std::declval<Lanes>(), gradient, state, with);
 };
 template <class Policy, class Number, class Lanes>
 concept directs = requires(Lanes weight, Lanes gradient, Lanes* state, prepared<Policy, Number> const& with,
@@ -179,7 +182,8 @@ template <class Policy> struct check<axes::optimizer, Policy> {
     static_assert(broken != 4,
                   "[HRG-Z05] optimizer: needs 'template <class Lanes> static void step(Lanes& weight, Lanes "
                   "gradient, Lanes* state, prepared const&) noexcept'; a common slip is to forget static or "
-                  "noexcept, or to take the weight by value; take the four");
+                  "noexcept, or to take the weight by value, which updates a copy; take the four, the weight "
+                  "as Lanes&");
     static_assert(
         broken != 5,
         "[HRG-Z06] optimizer: its facts say takes_vectors, and step cannot be called with vectors; a common "
