@@ -213,6 +213,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         if constexpr (outer) kept = ranges_kept(session, state.data(), false);
         loaded_checkpoint loaded =
             load_checkpoint(ranks, folder, kind_of(of, replicas), so_far, weights, kept);
+        of.has_weights_ = true;
         if (ranks.rank() == loaded.keeper)
             for (checkpoints::tensor_memory const& one : weights)
                 std::memcpy(of.weights(one.tensor).data(), one.weights, one.elements * sizeof(element));
@@ -246,11 +247,6 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         of.count_votes(of.deadline()).value(); // those of the last step, which the state includes
     }
     static void check_weights_are_here(reducer& of) {
-        if constexpr (outer)
-            if (!of.outer_.started())
-                of.calls_.throw_misuse(
-                    errc::bad_state, "save",
-                    {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
         for (std::size_t i = 0; i < of.size(); ++i)
             if (of.elsewhere_[i])
                 of.calls_.throw_misuse(
@@ -258,6 +254,9 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
                     {"the weights of tensor ", i, " ('", of.name(i),
                      "') lie in memory of the program's; call save(folder, fill, bytes), whose "
                      "fill(i, span) writes them"});
+        if constexpr (outer)
+            if (!of.outer_.started()) of.throw_no_weights("save");
+        of.check_weights("save");
     }
     static replica_kind kind_of_replicas(reducer& of) {
         std::size_t elements = 0;
