@@ -296,7 +296,7 @@ TEST_CASE("dedicated: a worker with other hyper values is named, with both value
         for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
         train.wait();
     });
-    check_words(s, seen, 2, errc::mismatch, "its hyper value 0 is 0.5, that of rank 0 is 0.25");
+    check_words(s, seen, 2, errc::mismatch, "member 0 of hyper is 0.5 on rank 2 and 0.25 on rank 0");
 }
 
 TEST_CASE("dedicated: ranks whose roles are others than the plan's are told what to do") {

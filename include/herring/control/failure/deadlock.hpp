@@ -47,6 +47,13 @@ struct blocked_report {
         std::memset(call, 0, sizeof call);
         std::memcpy(call, text, std::strlen(text) < sizeof call ? std::strlen(text) : sizeof call);
     }
+    /// Its letters, as far as they can be printed: another rank may have sent them.
+    void read_call(char (&text)[longest_call + 1]) const noexcept {
+        std::memcpy(text, call, sizeof call);
+        text[longest_call] = 0;
+        for (char* at = text; *at != 0; ++at)
+            if (*at < ' ' || *at > '~') *at = '?';
+    }
     friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
@@ -87,8 +94,8 @@ HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all,
         std::size_t const other = awaited(all[r].waiting[0]);
         deadlock found{static_cast<int>(r), static_cast<int>(other), all[r].waiting[0].channel,
                        all[other].waiting[0].channel};
-        std::memcpy(found.call, all[r].call, sizeof all[r].call);
-        std::memcpy(found.other_call, all[other].call, sizeof all[other].call);
+        all[r].read_call(found.call);
+        all[other].read_call(found.other_call);
         return found;
     }
     return {};
