@@ -29,6 +29,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
+
 namespace HERRING_NAMESPACE::detail {
 
 /// A friend of the reducer. Calls are those of `basic_reducer`.
@@ -45,6 +47,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
         call const here(of.calls_, "save");
         check_started(of, "save");
+        check_no_gaps(of, "save", folder);
         if constexpr (session<Pack>::commands)
             if (of.session_.desk().is_commanding()) {
                 of.session_.desk().begin_save(of.session_);
@@ -83,8 +86,13 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         if (saved.under_way())
             of.calls_.throw_misuse(errc::bad_state, "begin",
                                    {"a checkpoint is being written; call finish() on all ranks first"});
+        check_no_gaps(of, "begin", folder);
         saved.begin(of.session_.ranks(), folder, kind_of(of.session_),
                     {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
+        try {
+            of.in_gaps_.push_back(folder);
+        } catch (...) { // this rank would be the only one that throws
+        }
     }
     template <class Saved> HERRING_SETUP static void finish(reducer& of, Saved& saved) {
         call const here(of.calls_, "finish");
@@ -92,7 +100,12 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         if (!saved.under_way())
             of.calls_.throw_misuse(errc::bad_state, "finish",
                                    {"no checkpoint is being written; call begin(folder) on all ranks first"});
+        abandon(of, saved);
         saved.finish(of.session_.ranks(), kind_of(of.session_));
+    }
+    /// That one's folder takes other checkpoints.
+    template <class Saved> static void abandon(reducer& of, Saved const& saved) noexcept {
+        if (saved.under_way()) std::erase(of.in_gaps_, saved.folder());
     }
     static std::size_t owned_bytes(reducer& of) {
         std::size_t elements = 0;
@@ -121,6 +134,19 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
 
   private:
+    static void check_no_gaps(reducer& of, char const* operation, std::string const& folder) {
+        for (std::string const& one : of.in_gaps_) {
+            struct stat here {
+            }, there{};
+            if (::stat(one.c_str(), &here) == 0 && ::stat(folder.c_str(), &there) == 0 &&
+                here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+                of.calls_.throw_misuse(
+                    errc::bad_state, operation,
+                    {"a checkpoint is being written into the folder '", folder,
+                     "' in the gaps of steps; call finish() of its gap_checkpoint on all ranks "
+                     "first, or name another folder"});
+        }
+    }
     // What this rank keeps of a checkpoint, into `state`, and on one worker all weights.
     template <class Session>
     HERRING_SETUP static loaded_checkpoint load_kept(Session& session, std::string const& folder,

@@ -180,7 +180,7 @@ template <class Pack> class training_calls<Pack, true> {
     /// Cost:   each rank writes what it owns, to the disk.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
     /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`, `no_resources`. `bad_state` as
-    ///         of `state`.
+    ///         of `state`, and while a `gap_checkpoint` writes into that folder.
     template <class Self = basic_reducer<Pack>>
     void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
         with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
@@ -263,6 +263,7 @@ template <class Pack> class training_calls<Pack, true> {
     }
 
     training_type training_;
+    std::vector<std::string> in_gaps_; // folders of checkpoints that are being written (gap_checkpoint)
 };
 
 } // namespace HERRING_NAMESPACE::detail
