@@ -38,6 +38,8 @@ inline void name_execution(char (&to)[96], execution const& e) noexcept {
     if (e.root >= 0) std::snprintf(root, sizeof root, " from rank %d", e.root);
     if (e.label != no_bucket)
         std::snprintf(to, sizeof to, "bucket %u of a step%s with %zu elements", e.label, root, e.elements);
+    else if (std::strcmp(e.name, "serve") == 0)
+        std::snprintf(to, sizeof to, "herring::serve");
     else
         std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, root, e.elements);
 }

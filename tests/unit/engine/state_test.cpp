@@ -58,6 +58,10 @@ TEST_CASE("engine_state: two ranks in calls that differ: each is told both, whoe
     CHECK(std::string(one.state.told(found).text) ==
           "rank 0 found that this rank differs: " + std::string(found.text) +
               "; rank 1 is in a call of broadcast from rank 1 with 2000 elements");
+    // A server waits for no buffer.
+    place serves(1);
+    serves.state.ledger.request(call_of("serve", 1));
+    CHECK(std::string(serves.state.told(found).text).ends_with("; rank 1 is in herring::serve"));
     // Of a death there is no other call.
     failure const lost = failure::make(errc::peer_lost, 0, 1, "wait", "it is silent");
     CHECK(std::string(one.state.told(lost).text) == "rank 0 gave this rank up: it is silent");
