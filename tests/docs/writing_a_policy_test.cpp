@@ -106,7 +106,7 @@ struct doubled {
     };
     norm norms[ballot::bits];
     ballot next = ballot::all();
-    int steps = 0;
+    std::int64_t steps = 0; // an int would leave a gap behind it
 };
 static_assert(herring::checked_policy<doubled>);
 // [end]
