@@ -304,10 +304,12 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.at(0).values; }
     /// Replaces all of them, for the exchanges from now on: between steps, and alike on all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next exchange ends in `mismatch`.
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` naming a value that cannot be meant. Where ranks have different ones,
+    ///         the next exchange ends in `mismatch`.
     void set(hyper_type const& values) requires(facts.outer) {
         detail::call const here(this->calls_, "set");
         check_between_steps("set");
+        detail::check_hyper<typename policy::outer>(this->calls_, values);
         outer_.set(this->session_, 0, outer_.size(), [&](auto& group) { group.values = values; });
     }
     /// The policy's object: its state, to be saved.
