@@ -29,6 +29,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
+
 namespace HERRING_NAMESPACE::detail {
 
 /// A friend of the reducer. Calls are those of `basic_reducer`.
@@ -45,6 +47,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {
         call const here(of.calls_, "save");
         check_started(of, "save");
+        check_no_gaps(of, "save", folder);
         if constexpr (session<Pack>::commands)
             if (of.session_.desk().is_commanding()) {
                 of.session_.desk().begin_save(of.session_);
@@ -90,8 +93,13 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         if (saved.under_way())
             of.calls_.throw_misuse(errc::bad_state, "begin",
                                    {"a checkpoint is being written; call finish() on all ranks first"});
+        check_no_gaps(of, "begin", folder);
         saved.begin(of.session_.ranks(), folder, kind_of(of.session_),
                     {of.training_.steps(), of.training_.values_by_group()}, owned(of), bytes);
+        try {
+            of.in_gaps_.push_back(folder);
+        } catch (...) { // this rank would be the only one that throws
+        }
     }
     template <class Saved> HERRING_SETUP static void finish(reducer& of, Saved& saved) {
         call const here(of.calls_, "finish");
@@ -99,7 +107,12 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
         if (!saved.under_way())
             of.calls_.throw_misuse(errc::bad_state, "finish",
                                    {"no checkpoint is being written; call begin(folder) on all ranks first"});
+        abandon(of, saved);
         saved.finish(of.session_.ranks(), kind_of(of.session_));
+    }
+    /// That one's folder takes other checkpoints.
+    template <class Saved> static void abandon(reducer& of, Saved const& saved) noexcept {
+        if (saved.under_way()) std::erase(of.in_gaps_, saved.folder());
     }
     static std::size_t owned_bytes(reducer& of) {
         std::size_t elements = 0;
@@ -128,6 +141,19 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
     }
 
   private:
+    static void check_no_gaps(reducer& of, char const* operation, std::string const& folder) {
+        for (std::string const& one : of.in_gaps_) {
+            struct stat here {
+            }, there{};
+            if (::stat(one.c_str(), &here) == 0 && ::stat(folder.c_str(), &there) == 0 &&
+                here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+                of.calls_.throw_misuse(
+                    errc::bad_state, operation,
+                    {"a checkpoint is being written into the folder '", folder,
+                     "' in the gaps of steps; call finish() of its gap_checkpoint on all ranks "
+                     "first, or name another folder"});
+        }
+    }
     // What this rank keeps of a checkpoint, into `state`, and these weights.
     template <class Session>
     HERRING_SETUP static loaded_checkpoint load_kept(Session& session, std::string const& folder,
@@ -248,6 +274,7 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         if constexpr (outer) kept = ranges_kept(session, state.data(), false);
         loaded_checkpoint loaded =
             load_checkpoint(ranks, folder, kind_of(of, replicas), so_far, weights, kept);
+        of.has_weights_ = true;
         if (ranks.rank() == loaded.keeper)
             for (checkpoints::tensor_memory const& one : weights)
                 std::memcpy(of.weights(one.tensor).data(), one.weights, one.elements * sizeof(element));
@@ -260,11 +287,6 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
         of.count_votes(of.deadline()).value(); // those of the last step, which the state includes
     }
     static void check_weights_are_here(reducer& of) {
-        if constexpr (outer)
-            if (!of.outer_.started())
-                of.calls_.throw_misuse(
-                    errc::bad_state, "save",
-                    {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
         for (std::size_t i = 0; i < of.size(); ++i)
             if (of.elsewhere_[i])
                 of.calls_.throw_misuse(
@@ -272,6 +294,9 @@ template <class Pack> struct checkpointing<basic_lazy_reducer<Pack>> {
                     {"the weights of tensor ", i, " ('", of.name(i),
                      "') lie in memory of the program's; call save(folder, fill, bytes), whose "
                      "fill(i, span) writes them"});
+        if constexpr (outer)
+            if (!of.outer_.started()) of.throw_no_weights("save");
+        of.check_weights("save");
     }
     static replica_kind kind_of_replicas(reducer& of) {
         std::size_t elements = 0;

@@ -55,14 +55,17 @@ template <class Reducer> class gap_checkpoint {
     explicit gap_checkpoint(Reducer& of) : of_(of), saved_(access::rank_of(of)) {
         saved_.part().reserve(access::owned_bytes(of));
     }
+    gap_checkpoint(gap_checkpoint const&) = delete;
+    gap_checkpoint& operator=(gap_checkpoint const&) = delete;
+    ~gap_checkpoint() { access::abandon(of_, saved_); }
 
-    /// Begins a checkpoint of what is now, with bytes of the program's, those of the lowest worker. Collective, between steps. No
-    /// other save into that folder may begin before `finish` has returned.
+    /// Begins a checkpoint of what is now, with bytes of the program's, those of the lowest worker. Collective, between steps. Into that
+    /// folder no other save may begin before `finish` has returned; those of this reducer are refused.
     ///
     /// Cost:   two small collectives of set-up, and the copy.
     /// Blocks: as `save`.
-    /// Errors: on all ranks: `bad_argument`, `no_resources`, of the folder. `bad_state` where one is under way already, or before
-    ///         `start` or `load`.
+    /// Errors: on all ranks: `bad_argument`, `no_resources`, of the folder. `bad_state` where one is under way already, of this
+    ///         object or into this folder, or before `start` or `load`.
     void begin(std::string const& folder, std::span<std::byte const> bytes = {}) {
         access::begin(of_, saved_, folder, bytes);
     }

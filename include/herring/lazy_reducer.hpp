@@ -54,8 +54,8 @@ template <class Sync> struct detail::lazy_reducer_header {};
 /// `sync::every_step` tensor(i) is the mean of all gradients after `wait`, and `updated` and `settle` do nothing.
 ///
 /// Shape:    weights(i) and tensor(i) have layout[i] elements on every rank.
-/// Result:   of a bucket that is due, the same bits on every rank, as of a reduction. Before the first exchange replicas are
-///           what the program makes them: `start` makes them one.
+/// Result:   of a bucket that is due, the same bits on every rank, as of a reduction. `start` makes replicas one, and a program may
+///           change them before the first exchange. One that keeps its weights itself, and calls `updated(i, span)` alone, needs no `start`.
 /// Memory:   weights lie where other reducers have their tensors; gradients in private memory.
 /// Threads:  as `basic_reducer`, of which the collectives, too, are this one's.
 /// Lifetime: as `basic_reducer`. With `facts.votes` and `facts.ahead == 1` it ends before its world: the last step's votes travel on, and a
@@ -120,9 +120,10 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     ///
     /// Shape:    layout[i].elements elements, 64-byte aligned.
     /// Lifetime: the reducer's; not to be touched between `updated(i)` and the end of `settle()`.
-    /// Errors:   `bad_argument` when i is out of range.
+    /// Errors:   `bad_argument` when i is out of range, `bad_state` before `start` or `load`.
     std::span<element> weights(std::size_t i) {
         check_index(i, "weights");
+        check_weights("weights");
         return base::tensor(i);
     }
 
@@ -145,6 +146,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         }
         spread_weights("start", root);
         std::fill(elsewhere_.begin(), elsewhere_.end(), false);
+        has_weights_ = true;
         if constexpr (facts.outer) outer_.start(this->session_, this->session_.node().memory());
     }
 
@@ -237,10 +239,12 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// This rank's weights of tensor i are those that the step ends with.
     ///
     /// Cost:   none, or the start of its bucket.
-    /// Errors: `bad_argument` when i is out of range, `bad_state` before `wait`, or a second time; neither changes anything.
+    /// Errors: `bad_argument` when i is out of range, `bad_state` before `wait`, a second time, or before `start` or `load`; neither
+    ///         changes anything.
     void updated(std::size_t i) {
         detail::call const here(this->calls_, "updated");
         check_update(i);
+        check_weights("updated");
         elsewhere_[i] = false;
         steps().ready(this->session_, i, nullptr, {});
     }
@@ -300,10 +304,12 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     hyper_type const& hyper() const noexcept requires(facts.outer) { return outer_.at(0).values; }
     /// Replaces all of them, for the exchanges from now on: between steps, and alike on all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step. Where ranks have different ones, the next exchange ends in `mismatch`.
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` naming a value that cannot be meant. Where ranks have different ones,
+    ///         the next exchange ends in `mismatch`.
     void set(hyper_type const& values) requires(facts.outer) {
         detail::call const here(this->calls_, "set");
         check_between_steps("set");
+        detail::check_hyper<typename policy::outer>(this->calls_, values);
         outer_.set(this->session_, 0, outer_.size(), [&](auto& group) { group.values = values; });
     }
     /// The policy's object: its state, to be saved.
@@ -356,6 +362,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                 fill(i, base::tensor(i));
                 elsewhere_[i] = false;
             }
+            has_weights_ = true;
         } catch (...) {
             detail::announce_and_rethrow(this->session_.ranks(), "save");
         }
@@ -407,9 +414,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         check_undecided("ready");
         if constexpr (facts.outer)
             if (!outer_.started()) [[unlikely]]
-                this->calls_.throw_misuse(
-                    errc::bad_state, "ready",
-                    {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first"});
+                throw_no_weights("ready");
         if (gradients_->ledger().is_ready(i)) [[unlikely]]
             this->calls_.throw_ready_already(i, name(i));
         gradients_->mark_ready(i, gradient);
@@ -460,6 +465,16 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         if (i >= this->size()) [[unlikely]]
             this->calls_.throw_no_such_tensor(operation, i, this->size());
     }
+    void check_weights(char const* operation) {
+        if (!has_weights_) [[unlikely]]
+            throw_no_weights(operation);
+    }
+    [[noreturn]] void throw_no_weights(char const* operation) {
+        this->calls_.throw_misuse(
+            errc::bad_state, operation,
+            {"there are no weights yet; call start(root, fill) or load(folder) on all ranks first",
+             facts.outer ? "" : ", or keep weights in memory of the program's and call updated(i, span)"});
+    }
     void check_undecided(char const* operation) {
         if (decided_) [[unlikely]]
             this->calls_.throw_misuse(
@@ -500,7 +515,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         facts.votes, detail::manual_lifetime<detail::votes<element, collectives, votes_travel>>, nothing>
         votes_;
     std::uint64_t steps_ = 0;
-    bool decided_ = false; // between `wait` and `settle`
+    bool decided_ = false;     // between `wait` and `settle`
+    bool has_weights_ = false; // that `start` or `load` has set
 };
 
 } // namespace HERRING_NAMESPACE

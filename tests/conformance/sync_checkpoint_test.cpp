@@ -227,6 +227,7 @@ TEST_CASE("sync_checkpoint: weights that lie in memory of the program's") {
     CHECK(text(run_case("elsewhere", 2, {"a", "b"}, {}, [&](auto& on) {
               herring::layout const one{{"a", 4}};
               lazy_of<third> lazy(on.ranks, one);
+              lazy.start(0, [](std::size_t, std::span<float> into) { std::ranges::fill(into, 0.0f); });
               std::vector<float> mine(4, static_cast<float>(on.ranks.rank()));
               lazy.ready(0);
               std::string const too_soon = said([&] { lazy.save(folder.path()); });

@@ -106,7 +106,7 @@ struct doubled {
     };
     norm norms[ballot::bits];
     ballot next = ballot::all();
-    int steps = 0;
+    std::int64_t steps = 0; // an int would leave a gap behind it
 };
 static_assert(herring::checked_policy<doubled>);
 // [end]
@@ -495,6 +495,9 @@ TEST_CASE("doubled exchanges when one rank's gradient has doubled") {
     CHECK(herring::launch(2,
                           [](herring::world& world) {
                               herring::reducer<float, local_socket, doubled> lazy(world, {{"weight", 100}});
+                              lazy.start(0, [](std::size_t, std::span<float> weights) {
+                                  std::fill(weights.begin(), weights.end(), 0.0f);
+                              });
                               std::string seen;
                               for (float const growth : {1.0f, 1.5f, 2.5f, 3.0f, 4.0f, 6.0f, 6.0f}) {
                                   for (float& x : lazy.tensor(0)) x = world.rank() == 1 ? growth : 1;

@@ -296,7 +296,25 @@ TEST_CASE("dedicated: a worker with other hyper values is named, with both value
         for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
         train.wait();
     });
-    check_words(s, seen, 2, errc::mismatch, "its hyper value 0 is 0.5, that of rank 0 is 0.25");
+    check_words(s, seen, 2, errc::mismatch, "member 0 of hyper is 0.5 on rank 2 and 0.25 on rank 0");
+}
+
+TEST_CASE("dedicated: a barrier of the world while servers serve names the server, and says that it serves") {
+    for (start const how : {start::launch, start::join}) {
+        setup const s = scene_of("wsw", "a barrier", how);
+        report const seen = play(s, [&](world& w, board&) {
+            if (w.role() == role::server) return herring::serve<served>(w, small);
+            served reduce(w, small);
+            w.barrier(milliseconds(3'000));
+        });
+        INFO(seen.text());
+        for (std::size_t const rank : {0u, 2u}) {
+            CHECK(seen.ranks[rank].why.peer == 1);
+            CHECK(std::string(seen.ranks[rank].why.text)
+                      .find("rank 1 is a server: while it serves it is in no barrier and no construction") !=
+                  std::string::npos);
+        }
+    }
 }
 
 TEST_CASE("dedicated: ranks whose roles are others than the plan's are told what to do") {

@@ -74,6 +74,7 @@ void wire_corpus() {
     report.waiting[0] = {1, 5};
     report.begun[0] = {0, 3};
     report.begun[1] = {1, 6};
+    report.name_call("sum of double");
     byte_buffer message;
     wire::append_message(message, message_kind::barrier, 2, 7, {});
     rendezvous::pending_collective pending(3);

@@ -272,6 +272,15 @@ TEST_CASE("gap_checkpoint: calls that do not fit, and folders that are not there
     CHECK(!checkpoint.under_way());
     checkpoint.begin(folder.path());
     CHECK(code_of([&] { checkpoint.begin(folder.path()); }) == herring::errc::bad_state);
+    {
+        scratch_folder const elsewhere;
+        CHECK(code_of([&] { train.save(folder.path() + "/."); }) == herring::errc::bad_state);
+        CHECK(code_of([&] { train.save(elsewhere.path()); }) == herring::errc::ok);
+        herring::gap_checkpoint another(train);
+        CHECK(code_of([&] { another.begin(folder.path()); }) == herring::errc::bad_state);
+        another.begin(elsewhere.path()); // and is destroyed before it is whole
+        CHECK(code_of([&] { train.save(elsewhere.path()); }) == herring::errc::bad_state);
+    }
     train.ready(0);
     CHECK(code_of([&] { checkpoint.finish(); }) == herring::errc::bad_state);
     train.ready(1);
@@ -280,6 +289,13 @@ TEST_CASE("gap_checkpoint: calls that do not fit, and folders that are not there
     CHECK(checkpoint.under_way());
     checkpoint.finish();
     CHECK(std::filesystem::exists(folder.path() + "/herring-0-1.0"));
+    CHECK(code_of([&] { train.save(folder.path()); }) == herring::errc::ok);
+    // One that is destroyed before it is whole leaves the folder to others.
+    {
+        herring::gap_checkpoint another(train);
+        another.begin(folder.path());
+    }
+    CHECK(code_of([&] { train.save(folder.path()); }) == herring::errc::ok);
 }
 
 } // namespace gap_checkpoint_test

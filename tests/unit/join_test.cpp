@@ -184,6 +184,48 @@ TEST_CASE("join: nothing set is alone") {
     CHECK(read({{"HERRING_RANK", ""}, {"HERRING_SIZE", ""}}).size == 1);
 }
 
+TEST_CASE("join: a launcher that does not say how many ranks there are is no world of one") {
+    for (auto const& [variable, launcher] : variables{{"PMIX_RANK", "PMIx"},
+                                                      {"PALS_RANKID", "PALS"},
+                                                      {"FLUX_TASK_RANK", "Flux"},
+                                                      {"JSM_NAMESPACE_RANK", "jsrun"},
+                                                      {"MV2_COMM_WORLD_RANK", "MVAPICH2"},
+                                                      {"ALPS_APP_PE", "aprun"}}) {
+        CHECK(says(error_of({{variable, "3"}}),
+                   {variable + " is '3'", "a launcher of " + launcher, "set HERRING_RANK and HERRING_SIZE",
+                    "HERRING_ADDR=host:port", "to run alone, HERRING_RANK=0 HERRING_SIZE=1"}));
+        CHECK(read({{variable, "3"}, {"HERRING_RANK", "0"}, {"HERRING_SIZE", "1"}}).size == 1);
+        CHECK(read({{variable, "3"}}, rank_of(0, 1, "")).size == 1);
+        CHECK(read({{variable, "1"},
+                    {"RANK", "1"},
+                    {"WORLD_SIZE", "2"},
+                    {"MASTER_ADDR", "a"},
+                    {"MASTER_PORT", "9"}})
+                  .size == 2);
+    }
+}
+
+TEST_CASE("join: an MPI program that nobody launched is alone") {
+    CHECK(read({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "7"}}).size == 1);
+    CHECK(error_of({{"FLUX_TASK_RANK", "0"}}) != "");
+}
+
+TEST_CASE("join: a variable that nothing reads is named, with those that are read") {
+    auto const unknown = [](std::vector<char const*> block) {
+        block.push_back(nullptr);
+        return herring::detail::unknown_variables(herring::detail::variables(block.data()));
+    };
+    CHECK(unknown({}) == "");
+    CHECK(unknown({"HERRING_ADDR=a:1", "HERRING_ROLE=server", "HERRING_TIMELINE_DIR=/tmp", "HERRINGS=3",
+                   "HERRING_ROOT=/opt", "HERRING_TEST_ROLE=x", "PATH=HERRING_ROL"}) == "");
+    std::string const line = unknown({"HERRING_ROL=server", "HERRING_NODE=a", "HERRING_ROLES="});
+    CHECK(line.find(
+              "herring: nothing reads HERRING_ROL, HERRING_ROLES; is it misspelt? Variables of Herring are "
+              "HERRING_ADDR, ") == 0);
+    CHECK(line.find("HERRING_ROLE, ") != line.npos);
+    CHECK(line.find('\n') == line.size() - 1);
+}
+
 TEST_CASE("join: HERRING_* go before launchers, options before both") {
     variables const both{{"HERRING_RANK", "2"},
                          {"HERRING_SIZE", "4"},

@@ -15,6 +15,7 @@
 #include "herring/transport/tcp.hpp"
 #include "herring/update/sum.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -33,6 +34,12 @@ using plain_type = herring::reducer<float, inproc, herring::update::average>;
 void require(bool holds, std::string const& what) {
     if (!holds) throw std::runtime_error(what);
 }
+
+/// Weights of 0.
+template <class Lazy> void start(Lazy& lazy) {
+    lazy.start(
+        0, [](std::size_t, std::span<float> weights) { std::fill(weights.begin(), weights.end(), 0.0f); });
+}
 } // namespace
 
 TEST_CASE("lazy_reducer: of packs that skip steps, and of no others") {
@@ -46,6 +53,7 @@ TEST_CASE("lazy_reducer: of packs that skip steps, and of no others") {
 TEST_CASE("lazy_reducer: collectives between steps, and between wait and settle") {
     CHECK(herring::launch_threads(2, [](herring::world& ranks) {
               lazy_type lazy(ranks, herring::layout{{"a", 4}});
+              start(lazy);
               std::vector<float> mine(2, static_cast<float>(ranks.rank())), all(4);
               auto const collect = [&] {
                   herring::all_gather(lazy, std::span<float const>(mine), std::span<float>(all));
@@ -60,6 +68,38 @@ TEST_CASE("lazy_reducer: collectives between steps, and between wait and settle"
                   lazy.updated(0);
                   lazy.settle();
               }
+              return 0;
+          }) == 0);
+}
+
+TEST_CASE(
+    "lazy_reducer: weights that nobody has set are no zeros; those in the program's memory need no start") {
+    CHECK(herring::launch_threads(2, [](herring::world& ranks) {
+              lazy_type lazy(ranks, herring::layout{{"a", 4}});
+              auto const refused = [](auto const& call) -> std::string {
+                  try {
+                      call();
+                  } catch (herring::error const& why) {
+                      return why.code() == herring::errc::bad_state ? why.what() : "";
+                  }
+                  return "";
+              };
+              std::string const no_weights =
+                  "there are no weights yet; call start(root, fill) or load(folder) on "
+                  "all ranks first, or keep weights in memory of the program's";
+              require(refused([&] { lazy.weights(0); }).find(no_weights) != std::string::npos, "weights");
+              std::vector<float> own(4);
+              for (int n = 0; n < 2; ++n) {
+                  own[0] = static_cast<float>(ranks.rank());
+                  lazy.ready(0);
+                  lazy.wait();
+                  require(refused([&] { lazy.updated(0); }).find(no_weights) != std::string::npos, "updated");
+                  lazy.updated(0, own);
+                  lazy.settle();
+              }
+              require(own[0] == 0.5f, "the mean of what the ranks lent");
+              start(lazy);
+              require(lazy.weights(0)[0] == 0.0f, "what start has set");
               return 0;
           }) == 0);
 }
@@ -79,6 +119,7 @@ TEST_CASE("lazy_reducer: a rank that leaves between wait and settle is named by 
     std::string said;
     CHECK_THROWS(herring::launch_threads(2, [&](herring::world& ranks) {
         lazy_type lazy(ranks, herring::layout{{"a", 4}});
+        start(lazy);
         lazy.ready(0);
         lazy.wait(); // local
         if (ranks.rank() == 1) throw std::runtime_error("left");
@@ -135,6 +176,7 @@ TEST_CASE("lazy_reducer: votes travel while the next step computes: no rank wait
     std::atomic<bool> ended = false;
     CHECK(herring::launch_threads(2, [&](herring::world& ranks) {
               voting_type<1> lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+              start(lazy);
               auto const until_ended = [&] {
                   for (int n = 0; n < 2000 && !ended; ++n)
                       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -153,6 +195,7 @@ TEST_CASE("lazy_reducer: a step does what the votes before it say, whoever asks 
     for (int const asks : {0, 1, 2, 3})
         CHECK(herring::launch_threads(3, [&](herring::world& ranks) {
                   voting_type<1> lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+                  start(lazy);
                   std::vector<float> all(3, static_cast<float>(ranks.rank()));
                   for (int n = 0; n < 9; ++n) {
                       // votes of the steps 0, 2, 4, ... are for a, b, a, ...
@@ -180,6 +223,7 @@ TEST_CASE("lazy_reducer: a rank that leaves before it votes is named by those wh
     std::string said;
     CHECK_THROWS(herring::launch_threads(2, [&](herring::world& ranks) {
         voting_type<1> lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+        start(lazy);
         take_step(lazy);
         if (ranks.rank() == 1) throw std::runtime_error("left");
         try {
@@ -200,6 +244,7 @@ TEST_CASE("lazy_reducer: a rank that is behind counts votes while nobody else is
     CHECK(herring::launch_threads(4,
                                   [](herring::world& ranks) {
                                       lazy_over_tcp lazy(ranks, herring::layout{{"a", 4}, {"b", 4}});
+                                      start(lazy);
                                       if (ranks.rank() == 3)
                                           std::this_thread::sleep_for(std::chrono::milliseconds(200));
                                       take_step(lazy); // exchanges nothing
@@ -220,6 +265,7 @@ TEST_CASE("lazy_reducer: one that is destroyed in a step, with votes that travel
         try {
             herring::launch_threads(3, [&](herring::world& ranks) {
                 lazy steps(ranks, herring::layout{{"a", 1u << 16}, {"b", 64}});
+                start(steps);
                 if (ranks.rank() > 0)
                     while (!leaving) std::this_thread::yield();
                 steps.ready(0);

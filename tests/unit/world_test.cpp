@@ -95,6 +95,9 @@ TEST_CASE("world: a failure is told in the words of each rank") {
     CHECK(at_3.peer == 3);
     CHECK(std::string(at_3.text).find("rank 2 gave this rank up") == 0);
     CHECK(herring::detail::as_seen_by(lost, 2).reporter == 2);
+    failure const differs = failure::make(errc::mismatch, 0, 1, "wait", "rank 1 is elsewhere");
+    CHECK(std::string(herring::detail::as_seen_by(differs, 1).text) ==
+          "rank 0 found that this rank differs: rank 1 is elsewhere");
     // Rank 1 had an error of its own: the others blame rank 1.
     failure const own = failure::make(errc::bad_argument, 1, -1, "ready", "index 9 of 4");
     failure const other = herring::detail::as_seen_by(own, 0);

@@ -180,6 +180,59 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
     if (into.rate == 0 && from.has("HERRING_RATE")) into.rate = from.number("HERRING_RATE", 1, most_rate);
 }
 
+/// Refuses to run alone where a launcher says that this process is one of several, by a variable from which the number of ranks and
+/// rank 0's address do not follow.
+HERRING_SETUP inline void check_no_launcher(variables const& from) {
+    static constexpr struct {
+        char const *variable, *launcher;
+    } known[] = {{"PMIX_RANK", "PMIx"},
+                 {"PALS_RANKID", "PALS"},
+                 {"FLUX_TASK_RANK", "Flux"},
+                 {"JSM_NAMESPACE_RANK", "jsrun"},
+                 {"MV2_COMM_WORLD_RANK", "MVAPICH2"},
+                 {"ALPS_APP_PE", "aprun"}};
+    // An MPI program that no launcher has started has PMIX_RANK=0 after MPI_Init, with Open MPI. Of several ranks another one says so.
+    for (auto const& one : known)
+        if (from.has(one.variable) && !(one.variable == known[0].variable && from.text(one.variable) == "0"))
+            bad_setting(
+                {one.variable, " is '", from.text(one.variable), "', so a launcher of ", one.launcher,
+                 " has started this rank, and join does not know from it how many ranks there are and "
+                 "where rank 0 is; set HERRING_RANK and HERRING_SIZE from the launcher's variables and "
+                 "HERRING_ADDR=host:port of rank 0, or call join(MPI_COMM_WORLD) in an MPI program; to "
+                 "run alone, HERRING_RANK=0 HERRING_SIZE=1"});
+}
+
+/// What has a name of Herring's and is read by nothing, in a line for stderr; empty where there is none.
+HERRING_SETUP inline std::string unknown_variables(variables const& from) {
+    static constexpr std::string_view known[] = {
+        "HERRING_ADDR",      "HERRING_CHAOS_SEED",  "HERRING_CONTROL",      "HERRING_DEFAULT_TIMEOUT",
+        "HERRING_INTERFACE", "HERRING_NODE",        "HERRING_PEER_TIMEOUT", "HERRING_RANK",
+        "HERRING_RATE",      "HERRING_ROLE",        "HERRING_SECRET",       "HERRING_SECRET_FILE",
+        "HERRING_SIZE",      "HERRING_TIMELINE_DIR"};
+    // Of module systems, and of tests.
+    static constexpr std::string_view others[] = {"HERRING_DIR", "HERRING_HOME", "HERRING_ROOT",
+                                                  "HERRING_TEST_"};
+    std::string found;
+    from.each([&](std::string_view name) {
+        if (!name.starts_with("HERRING_")) return;
+        for (std::string_view const one : known)
+            if (name == one) return;
+        for (std::string_view const one : others)
+            if (one.back() == '_' ? name.starts_with(one) : name == one) return;
+        append(found, {found.empty() ? "" : ", ", name});
+    });
+    if (found.empty()) return found;
+    std::string line = text({"herring: nothing reads ", found, "; is it misspelt? Variables of Herring are"});
+    for (std::string_view const one : known) append(line, {one == known[0] ? " " : ", ", one});
+    return line + '\n';
+}
+/// Says so, once.
+HERRING_SETUP inline void warn_of_unknown_variables(variables const& from) {
+    static std::atomic<bool> said{false};
+    std::string const line = unknown_variables(from);
+    if (!line.empty() && !said.exchange(true)) std::fputs(line.c_str(), stderr);
+}
+
 /// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
 /// of them.
 ///
@@ -263,6 +316,7 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
                      "' but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
                      "torchrun, mpirun or srun"});
     } else {
+        check_no_launcher(from);
         return found; // alone
     }
 

@@ -43,6 +43,11 @@ class variables {
     /// Also where it is empty.
     bool is_set(std::string_view name) const noexcept { return find(name).data() != nullptr; }
     bool has(std::string_view name) const noexcept { return !text(name).empty(); }
+    /// Calls `name(std::string_view)` for each.
+    template <class Name> HERRING_SETUP void each(Name const& name) const {
+        for (char const* const* at = entries_; at != nullptr && *at != nullptr; ++at)
+            name(std::string_view(*at).substr(0, std::string_view(*at).find('=')));
+    }
     /// Errors: `bad_argument` naming the variable and its value.
     HERRING_SETUP int number(std::string_view name, long long least, long long most) const {
         long long const value = number_in(text(name), least, most);

@@ -129,6 +129,12 @@ class world_state {
     /// The calling thread enters the world's next collective. Returns its number.
     std::uint64_t enter_collective() noexcept { return collectives_.fetch_add(1, std::memory_order_relaxed); }
 
+    /// This world has one caller, which makes its calls one after the other, and begins this one. So it can go on in no other
+    /// thread while this one waits, whatever other threads the process has.
+    ///
+    /// Lifetime: `name`, for ever.
+    void begin_call(char const* name) noexcept { call_.store(name, std::memory_order_release); }
+
     /// Reports what this rank waits for; false when a thread of it can still run, or none has waited for long.
     // Threads first, then what they have begun, then threads again: in between none of them can have run.
     HERRING_SEPARABLE bool blocked(blocked_report& report) noexcept;
@@ -150,6 +156,7 @@ class world_state {
     std::uint64_t constructed_ = 0;
     listed_wait waits_[blocked_report::most_waits];
     std::atomic<std::uint64_t> collectives_{0}; // entered
+    std::atomic<char const*> call_{nullptr};    // nullptr: any thread may call
 };
 
 /// One thread's wait for a reducer's execution, which is listed when nothing has been released for long.

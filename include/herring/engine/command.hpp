@@ -47,6 +47,8 @@ struct command {
         char text[96];
     };
     HERRING_SEPARABLE words text() const noexcept;
+    /// The worker's call that gives it.
+    HERRING_SEPARABLE char const* call() const noexcept;
 };
 
 /// The most elements of a buffer: more than any memory has.

@@ -104,7 +104,7 @@ template <class Core, class Waiting> class wait_loop {
         if (between > detector(ranks_).times().heartbeat && excused_ < ranks_.peer_timeout())
             excused_ += between;
         if (failure const* const why = ranks_.failed())
-            return core_.end(as_seen_by(*why, ranks_.rank()), false);
+            return core_.end(core_.told(*why), false);
         if (listed_ != nullptr) listed_->look(now, core_.ledger.released().load(std::memory_order_acquire));
         if (core_.failures.suspicion.what != errc::ok || who.gone || now - excused_ >= deadline)
             accuse(who, counted_time(between));
@@ -142,7 +142,7 @@ template <class Core, class Waiting> class wait_loop {
         detector(ranks_).report_suspicion(of);
         question_ = of.probe;
         if (failure const* const why = ranks_.failed())
-            core_.end(as_seen_by(*why, ranks_.rank()), false);
+            core_.end(core_.told(*why), false);
         else if (question_ == 0 || (waited_ > detector(ranks_).times().verdict_timeout && !of.held_up))
             core_.end(of.why); // nobody was asked, or nobody told
     }

@@ -136,6 +136,9 @@ struct engine_state {
         mismatch(who.map.rank_of(who.node, with_local), e, "of another size");
     }
 
+    /// What ended the world, in this rank's words; one that differs from who reports it says where it is itself.
+    HERRING_SEPARABLE failure told(failure const& why) const noexcept;
+
     // ---- waiting --------------------------------------------------------------------------------------------------
 
     /// Adds to the time that somebody was waited for.

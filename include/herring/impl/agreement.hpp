@@ -82,8 +82,8 @@ HERRING_SEPARABLE bool agree(world& ranks, declaration const& mine, std::chrono:
     if (other == all.size()) return all_attach;
     auto const [here, there] = declaration::difference(text(me), text(other));
     throw error(errc::mismatch, ranks.rank(), static_cast<int>(other), "construction",
-                {"ranks must be alike: this rank has ", (here.empty() ? "no more" : here), ", rank ", other,
-                 " has ", (there.empty() ? "no more" : there),
+                {"ranks must be alike: rank ", ranks.rank(), " has ", (here.empty() ? "no more" : here),
+                 ", rank ", other, " has ", (there.empty() ? "no more" : there),
                  "; build and start all ranks from the same program and model"});
 }
 

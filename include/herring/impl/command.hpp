@@ -89,6 +89,24 @@ HERRING_SEPARABLE command::words command::text() const noexcept {
     return said;
 }
 
+HERRING_SEPARABLE char const* command::call() const noexcept {
+    switch (what) {
+    case kind::step:
+        return "wait";
+    case kind::collective:
+        return name.data();
+    case kind::start:
+        return "start";
+    case kind::save:
+        return "save";
+    case kind::load:
+        return "load";
+    case kind::leave:
+        break;
+    }
+    return "world";
+}
+
 } // namespace HERRING_NAMESPACE::detail
 
 #endif // HERRING_IMPL_COMMAND_HPP

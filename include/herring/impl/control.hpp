@@ -31,7 +31,10 @@ HERRING_SEPARABLE failure as_seen_by(failure const& why, int rank, std::string_v
     char text[sizeof seen.text + 96];
     if (why.peer == rank) {
         if (why.reporter >= 0)
-            std::snprintf(text, sizeof text, "rank %d gave this rank up: %s", why.reporter, why.text);
+            std::snprintf(text, sizeof text,
+                          why.what == errc::mismatch ? "rank %d found that this rank differs: %s"
+                                                     : "rank %d gave this rank up: %s",
+                          why.reporter, why.text);
         else
             std::snprintf(text, sizeof text, "this rank was given up: %s", why.text);
         return failure::make(why.what, rank, rank, why.operation, text);

@@ -4,7 +4,9 @@
 #define HERRING_IMPL_ENGINE_STATE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/control/control.hpp"
 #include "herring/engine/state.hpp"
+#include "herring/error.hpp"
 #include "herring/trace/trace.hpp"
 
 #include <algorithm>
@@ -30,29 +32,47 @@ HERRING_SEPARABLE engine_state::engine_state(failure_sink sink, int rank, topolo
     for (std::size_t i = 0; i < with.size(); ++i) peers[i].rank = with[i];
 }
 
-HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
-    char what[64];
+/// "a call of broadcast from rank 1 with 1000 elements".
+inline void name_execution(char (&to)[96], execution const& e) noexcept {
+    char root[24] = "";
+    if (e.root >= 0) std::snprintf(root, sizeof root, " from rank %d", e.root);
     if (e.label != no_bucket)
-        std::snprintf(what, sizeof what, "bucket %u of a step", e.label);
+        std::snprintf(to, sizeof to, "bucket %u of a step%s with %zu elements", e.label, root, e.elements);
+    else if (std::strcmp(e.name, "serve") == 0)
+        std::snprintf(to, sizeof to, "herring::serve");
     else
-        std::snprintf(what, sizeof what, "a call of %s", e.name);
-    if (e.root >= 0) {
-        std::size_t const length = std::strlen(what);
-        std::snprintf(what + length, sizeof what - length, " from rank %d", e.root);
-    }
+        std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, root, e.elements);
+}
+
+HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
+    char what[96];
+    name_execution(what, e);
     bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
     char const* const more = agrees ? ", and let due() of the sync policy follow from steps and ballots alone"
                              : e.label != no_bucket && e.operation != 0
                                  ? ", and set the same hyper values before the step"
                                  : "";
-    char text[360];
-    std::snprintf(text, sizeof text,
-                  "it is in another operation, or in one %s: this rank is in %s, here with %zu elements; "
-                  "let all ranks "
-                  "make the same calls with the same sizes, in the same order%s",
-                  how, what, e.elements, more);
+    char text[416];
+    std::snprintf(
+        text, sizeof text,
+        "rank %d is in another operation, or in one %s: rank %d is in %s; let all ranks make the same "
+        "calls with the same sizes, in the same order%s",
+        with, how, who.rank, what, more);
     failures.fail(
         failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
+}
+
+HERRING_SEPARABLE failure engine_state::told(failure const& why) const noexcept {
+    failure seen = as_seen_by(why, who.rank);
+    std::uint64_t const number = ledger.released().load(std::memory_order_relaxed);
+    if (why.what != errc::mismatch || why.peer != who.rank || why.reporter == who.rank ||
+        number == ledger.requested().load(std::memory_order_acquire))
+        return seen;
+    char what[96];
+    name_execution(what, ledger.at(number));
+    std::size_t const length = std::strlen(seen.text);
+    std::snprintf(seen.text + length, sizeof seen.text - length, "; rank %d is in %s", who.rank, what);
+    return seen;
 }
 
 HERRING_SEPARABLE void engine_state::find_slowest() noexcept {

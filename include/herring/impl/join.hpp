@@ -16,8 +16,9 @@
 namespace HERRING_NAMESPACE {
 
 HERRING_SEPARABLE world join(join_options const& options) {
-    detail::join_target who = detail::read_environment(options, detail::variables::of_process(),
-                                                       static_cast<long long>(::getppid()));
+    auto const from = detail::variables::of_process();
+    detail::warn_of_unknown_variables(from);
+    detail::join_target who = detail::read_environment(options, from, static_cast<long long>(::getppid()));
     return detail::join_as(std::move(who), options.timeout);
 }
 

@@ -22,7 +22,10 @@ HERRING_SEPARABLE void saved_in_gaps::begin(world& ranks, std::string const& pat
                                             std::span<checkpoints::tensor_memory const> owned,
                                             std::span<std::byte const> user) {
     bool const owns = !owned.empty();
-    failure const so_far = failure_of(ranks.rank(), "begin", [&] { user_.assign(user.begin(), user.end()); });
+    failure const so_far = failure_of(ranks.rank(), "begin", [&] {
+        user_.assign(user.begin(), user.end());
+        folder_ = path;
+    });
     try {
         begin_save(begun_.emplace(), ranks, "begin", path, kind, values, owned, user_, 0, so_far);
     } catch (...) {

@@ -28,6 +28,23 @@
 
 namespace HERRING_NAMESPACE {
 
+namespace detail {
+
+/// The current exception, of a collective of the world: where a server is missing, it may be that it serves.
+[[noreturn]] HERRING_SETUP inline void rethrow_of_server(error const& current, topology const& map) {
+    failure why = current.why();
+    if ((why.what != errc::timeout && why.what != errc::mismatch) || why.peer < 0 || why.peer >= map.size() ||
+        why.peer == why.reporter || !map.is_server(why.peer))
+        throw;
+    throw error(
+        why.what, why.reporter, why.peer, why.operation,
+        {why.text, "; rank ", why.peer,
+         " is a server: while it serves it is in no barrier and no construction; call them before, or "
+         "after"});
+}
+
+} // namespace detail
+
 HERRING_SEPARABLE world::world() : world(alone()) {}
 
 HERRING_SEPARABLE world::world(detail::membership joined)
@@ -41,7 +58,11 @@ HERRING_SEPARABLE world::world(world& of, detail::for_reducer) : rank_(of.rank_)
 HERRING_SEPARABLE void world::barrier(std::chrono::milliseconds timeout) {
     usable("barrier");
     detail::collective_wait const here(*state_);
-    info().control.table->barrier(info().control.self, "barrier", detail::deadline_in(timeout));
+    try {
+        info().control.table->barrier(info().control.self, "barrier", detail::deadline_in(timeout));
+    } catch (error const& why) {
+        detail::rethrow_of_server(why, info().map);
+    }
 }
 
 HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> mine) {
@@ -52,8 +73,12 @@ HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> min
                                                   std::chrono::milliseconds timeout) {
     usable("all_gather");
     detail::collective_wait const here(*state_);
-    return info().control.table->all_gather(info().control.self, "all_gather", mine,
-                                            detail::deadline_in(timeout));
+    try {
+        return info().control.table->all_gather(info().control.self, "all_gather", mine,
+                                                detail::deadline_in(timeout));
+    } catch (error const& why) {
+        detail::rethrow_of_server(why, info().map);
+    }
 }
 
 HERRING_SEPARABLE void world::check() const {

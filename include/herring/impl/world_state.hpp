@@ -101,8 +101,9 @@ HERRING_SEPARABLE void world_state::unlist(listed_wait& wait) noexcept {
 }
 
 HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
+    char const* const call = call_.load(std::memory_order_acquire);
     std::uint64_t const mark = blocked_threads::mark();
-    if (!blocked_threads::are_all(mark)) return false;
+    if (call == nullptr && !blocked_threads::are_all(mark)) return false;
     report = {};
     report.waits_of_process = blocked_threads::waits_in(mark);
     {
@@ -115,12 +116,16 @@ HERRING_SEPARABLE bool world_state::blocked(blocked_report& report) noexcept {
             is_long = is_long || now - w.since >= info.times.detector.long_wait;
         }
         if (!is_long) return false;
+        if (call != nullptr) { // under the lock it cannot end its wait, and so begin nothing
+            report.waits_of_process = report.waits;
+            report.name_call(call);
+        }
         report.begun[report.channels++] = {0, collectives_.load(std::memory_order_relaxed)};
         for (reducer_entry const* r = first_; r != nullptr; r = r->next_)
             if (report.channels < blocked_report::most_channels)
                 report.begun[report.channels++] = {r->number_, r->counts_.submitted.load()};
     }
-    return blocked_threads::mark() == mark;
+    return call != nullptr || blocked_threads::mark() == mark;
 }
 
 HERRING_SEPARABLE void long_wait::list(time_point now) noexcept {

@@ -139,6 +139,7 @@ HERRING_SETUP inline world join(MPI_Comm communicator, join_options const& optio
     detail::mpi_check(MPI_Comm_rank(communicator, &who.rank), -1, "MPI_Comm_rank");
     detail::mpi_check(MPI_Comm_size(communicator, &who.size), who.rank, "MPI_Comm_size");
     auto const variables = detail::variables::of_process();
+    detail::warn_of_unknown_variables(variables);
     auto const setting = [&](std::string const& own, char const* name) {
         return own.empty() ? std::string(variables.text(name)) : own;
     };

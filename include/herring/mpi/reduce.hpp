@@ -84,6 +84,36 @@ float     max(float const&     x, MPI_Comm comm = MPI_COMM_WORLD);
 double    max(double const&    x, MPI_Comm comm = MPI_COMM_WORLD);
 // clang-format on
 
+// MPI_IN_PLACE is a pointer to void. `type` is there for pointers to void and to the types above.
+template <class Number> struct reduced_type {};
+template <> struct reduced_type<int> { typedef void type; };
+template <> struct reduced_type<long> { typedef void type; };
+template <> struct reduced_type<long long> { typedef void type; };
+template <> struct reduced_type<float> { typedef void type; };
+template <> struct reduced_type<double> { typedef void type; };
+template <class Void, class Number> struct in_place_of {};
+template <class Number> struct in_place_of<void, Number> : reduced_type<Number> {};
+template <class Number> struct in_place_of<void const, Number> : reduced_type<Number> {};
+
+/// Returns MPI_IN_PLACE; another pointer to void is an error.
+void const* only_in_place(void const* in, MPI_Comm comm);
+
+template <class Void, class Number>
+typename in_place_of<Void, Number>::type sum(Void* in, Number* out, std::ptrdiff_t n = 1,
+                                             MPI_Comm comm = MPI_COMM_WORLD) {
+    sum(static_cast<Number const*>(only_in_place(in, comm)), out, n, comm);
+}
+template <class Void, class Number>
+typename in_place_of<Void, Number>::type min(Void* in, Number* out, std::ptrdiff_t n = 1,
+                                             MPI_Comm comm = MPI_COMM_WORLD) {
+    min(static_cast<Number const*>(only_in_place(in, comm)), out, n, comm);
+}
+template <class Void, class Number>
+typename in_place_of<Void, Number>::type max(Void* in, Number* out, std::ptrdiff_t n = 1,
+                                             MPI_Comm comm = MPI_COMM_WORLD) {
+    max(static_cast<Number const*>(only_in_place(in, comm)), out, n, comm);
+}
+
 /// Called when a reduction fails, with the communicator (MPI_COMM_NULL if the call had none) and one sentence that
 /// names the rank that reports, the rank at fault, and the remedy. It may throw: the exception leaves the reduction.
 /// If it returns, MPI_Abort follows.

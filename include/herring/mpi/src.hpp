@@ -50,6 +50,26 @@ template <class Element, class Update> using mpi_reducer = reducer<Element, HERR
 
 enum class mpi_rule { sum, min, max };
 
+template <class Element> constexpr int mpi_number_of() noexcept {
+    if constexpr (std::is_same_v<Element, int>) return 0;
+    if constexpr (std::is_same_v<Element, long>) return 1;
+    if constexpr (std::is_same_v<Element, long long>) return 2;
+    if constexpr (std::is_same_v<Element, float>) return 3;
+    return 4;
+}
+
+/// The operation of a misuse, for which `mpi_misuse` names the call.
+inline constexpr char const* mpi_operation = "mpi";
+
+/// "sum of double", of the rule and the type's number.
+constexpr char const* mpi_call_name(mpi_rule rule, int type) noexcept {
+    constexpr char const* names[][5] = {
+        {"sum of int", "sum of long", "sum of long long", "sum of float", "sum of double"},
+        {"min of int", "min of long", "min of long long", "min of float", "min of double"},
+        {"max of int", "max of long", "max of long long", "max of float", "max of double"}};
+    return names[static_cast<int>(rule)][type];
+}
+
 /// Maps min and max of every type to max over one type, so that one reducer serves all of them.
 ///
 /// An order-preserving map from Element to 64-bit integers, complemented for min. A float is exact as a double. The
@@ -127,6 +147,8 @@ class mpi_group {
         by_words(reducer_in(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
     }
 
+    /// The calls of a communicator are made one after the other: so ranks in calls of two kinds are found without a deadline.
+    void begin_call(char const* name) noexcept { ranks_.state().begin_call(name); }
     std::string const& name() const noexcept { return name_; }
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
 
@@ -134,9 +156,11 @@ class mpi_group {
     static constexpr std::size_t most_words = 128 * 1024; // 1 MiB
 
     // A day, because MPI programs may compute for long between two reductions. `on_failure`, because a rank may be
-    // waiting in MPI for a rank that has died.
+    // waiting in MPI for a rank that has died. Workers, whatever HERRING_ROLE says: ranks reduce here, also those that serve another
+    // world.
     HERRING_SETUP static join_options options_for(MPI_Comm of, std::string const& name) {
         join_options options;
+        options.role = role::worker;
         options.on_failure = [of, name](failure const& why) {
             mpi_end_job(of, why.message() + mpi_told_ranks(name));
         };
@@ -156,6 +180,7 @@ class mpi_group {
     // messages progress meanwhile, and checks for failures of ranks.
     HERRING_SETUP void wait_for_all(MPI_Comm of, std::chrono::milliseconds timeout) {
         time_point const deadline = deadline_in(timeout);
+        collective_wait const listed(ranks_.state());
         MPI_Request all = MPI_REQUEST_NULL;
         mpi_check(MPI_Ibarrier(of, &all), ranks_.rank(), "MPI_Ibarrier");
         for (int here = 0;;) {
@@ -215,10 +240,11 @@ class mpi_group {
     }
 
     [[noreturn]] HERRING_SETUP void differ(int own, int other) const {
-        static constexpr char const* types[] = {"int", "long", "long long", "float", "double"};
+        auto const called = [](int number) {
+            return mpi_call_name(number % 2 == 0 ? mpi_rule::min : mpi_rule::max, number / 2);
+        };
         throw error(errc::mismatch, ranks_.rank(), -1, "all_reduce",
-                    {"ranks differ: some called ", own % 2 == 0 ? "min" : "max", " of ", types[own / 2],
-                     ", others ", other % 2 == 0 ? "min" : "max", " of ", types[other / 2],
+                    {"ranks differ: some called ", called(own), ", others ", called(other),
                      "; let all ranks make the same calls on a communicator, in the same order"});
     }
 
@@ -283,7 +309,7 @@ class mpi_groups {
     }
 
     [[noreturn]] HERRING_SETUP static void refuse(errc what, char const* text) {
-        throw error(what, -1, -1, "herring::mpi", text);
+        throw error(what, -1, -1, mpi_operation, text);
     }
 
     static void check_thread() {
@@ -383,27 +409,36 @@ inline void mpi_end_job(MPI_Comm comm, std::string const& sentence) noexcept {
     if (!mpi_groups::all().errors_are_handled()) mpi_groups::all().report(comm, sentence);
 }
 
-template <class Element> constexpr int mpi_number_of() noexcept {
-    if constexpr (std::is_same_v<Element, int>) return 0;
-    if constexpr (std::is_same_v<Element, long>) return 1;
-    if constexpr (std::is_same_v<Element, long long>) return 2;
-    if constexpr (std::is_same_v<Element, float>) return 3;
-    return 4;
+/// This rank in the communicator; −1 where MPI cannot be asked.
+HERRING_SETUP inline int mpi_rank_in(MPI_Comm comm) noexcept {
+    int begun = 0, over = 0, rank = -1;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&over);
+    if (begun != 0 && over == 0 && comm != MPI_COMM_NULL) MPI_Comm_rank(comm, &rank);
+    return rank;
+}
+
+/// A misuse, named by the call that it is in.
+HERRING_SETUP inline std::string mpi_misuse(char const* call, MPI_Comm comm, failure const& why) {
+    return failure::make(why.what, mpi_rank_in(comm), why.peer, text({"mpi::", call}), why.text).message();
 }
 
 template <class Element> void mpi_check_memory(Element const* in, Element const* out, std::ptrdiff_t n) {
     if (n < 0)
-        throw error(errc::bad_argument, -1, -1, "herring::mpi",
-                    {"n is negative; it is the number of values, as MPI_Allreduce's count"});
+        throw error(
+            errc::bad_argument, -1, -1, mpi_operation,
+            {"n is ", n, ", which is negative; it is the number of values, as MPI_Allreduce's count"});
     if (in == nullptr || out == nullptr)
-        throw error(errc::bad_argument, -1, -1, "herring::mpi",
+        throw error(errc::bad_argument, -1, -1, mpi_operation,
                     {"the address of the ", in == nullptr ? "input" : "result",
                      " is null; pass two addresses, or one twice to reduce in place"});
     auto const from = reinterpret_cast<std::uintptr_t>(in), to = reinterpret_cast<std::uintptr_t>(out);
     std::uintptr_t const bytes = static_cast<std::uintptr_t>(n) * sizeof(Element);
     if (from != to && from < to + bytes && to < from + bytes)
-        throw error(errc::bad_argument, -1, -1, "herring::mpi",
-                    {"the input and the result overlap; pass memory apart, or the same address twice to "
+        throw error(errc::bad_argument, -1, -1, mpi_operation,
+                    {"the ", n,
+                     " values of the input and of the result overlap; pass memory apart, or the same address "
+                     "twice to "
                      "reduce in place"});
 }
 
@@ -412,12 +447,14 @@ void mpi_reduce(mpi_rule rule, Element const* in, Element* out, std::ptrdiff_t n
     mpi_groups& groups = mpi_groups::all();
     mpi_group const* group = nullptr;
     std::string sentence;
+    char const* const call = mpi_call_name(rule, mpi_number_of<Element>());
     try {
         if (static_cast<void const*>(in) == static_cast<void const*>(MPI_IN_PLACE)) in = out;
         if (n == 0) return;
         mpi_check_memory(in, out, n);
         mpi_group& by = groups.of(comm);
         group = &by;
+        by.begin_call(call);
         auto const count = static_cast<std::size_t>(n);
         if (rule == mpi_rule::sum)
             by.sum(comm, in, out, count, groups.timeout(by));
@@ -426,9 +463,10 @@ void mpi_reduce(mpi_rule rule, Element const* in, Element* out, std::ptrdiff_t n
                                  2 * mpi_number_of<Element>() + (rule == mpi_rule::max ? 1 : 0));
         return;
     } catch (error const& why) {
-        sentence = why.what();
+        bool const misuse = std::strcmp(why.operation(), mpi_operation) == 0;
+        sentence = misuse ? mpi_misuse(call, comm, why.why()) : why.what();
     } catch (std::exception const& why) {
-        sentence = std::string("herring: herring::mpi: ") + why.what();
+        sentence = text({"herring: mpi::", call, ": ", why.what()});
     }
     if (group != nullptr) sentence += mpi_told_ranks(group->name());
     groups.report(comm, sentence);
@@ -463,6 +501,17 @@ HERRING_MPI_REDUCTIONS(double)
 #undef HERRING_MPI_REDUCTION
 // clang-format on
 
+void const* only_in_place(void const* in, MPI_Comm comm) {
+    if (in != static_cast<void const*>(MPI_IN_PLACE))
+        detail::mpi_groups::all().report(
+            comm,
+            failure::make(errc::bad_argument, detail::mpi_rank_in(comm), -1, detail::mpi_operation,
+                          "the input is a pointer to void, and not MPI_IN_PLACE; cast it to a pointer to "
+                          "the type of the result")
+                .message());
+    return in;
+}
+
 error_handler handle_errors(error_handler handler) {
     return detail::mpi_groups::all().handle_errors(handler);
 }
@@ -473,9 +522,8 @@ void set_timeout(double seconds) {
     if (seconds > 0)
         return groups.set_timeout(std::chrono::milliseconds(
             std::max(std::int64_t{1}, static_cast<std::int64_t>(std::min(seconds, 31'536'000.0) * 1e3))));
-    groups.report(MPI_COMM_NULL,
-                  "herring: herring::mpi::set_timeout: bad argument: the time must be more than "
-                  "0 seconds; give a large one to wait long");
+    groups.report(MPI_COMM_NULL, "herring: mpi::set_timeout: bad argument: the time must be more than "
+                                 "0 seconds; give a large one to wait long");
 }
 
 } // namespace herring::mpi

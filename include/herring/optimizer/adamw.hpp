@@ -28,6 +28,12 @@ struct adamw {
         double epsilon = 1e-8;
         double decay = 0.01; ///< of the weights, a fraction of the rate
     };
+    static constexpr hyper_fault fault(hyper const& values) noexcept {
+        return hyper_fault::negative("rate", values.rate)
+            .or_else(hyper_fault::no_share("beta1", values.beta1))
+            .or_else(hyper_fault::no_share("beta2", values.beta2))
+            .or_else(hyper_fault::negative("epsilon", values.epsilon));
+    }
     template <class Number> struct prepared {
         Number rate;           // corrected for the first moment's bias
         Number root;           // what √v is multiplied by

@@ -34,6 +34,10 @@ template <class Inner> struct clipped : Inner {
     struct hyper : Inner::hyper {
         double clip = 1; ///< the greatest norm; of a group's own, for its gradients
     };
+    static constexpr hyper_fault fault(hyper const& values) noexcept {
+        return detail::fault_of<Inner>(values).or_else(
+            values.clip > 0 ? hyper_fault{} : hyper_fault{"clip", values.clip, "be more than 0"});
+    }
 };
 
 } // namespace HERRING_NAMESPACE::optimizer

@@ -29,6 +29,12 @@ struct lamb {
         double epsilon = 1e-6;
         double decay = 0.01; ///< of the weights, part of the direction
     };
+    static constexpr hyper_fault fault(hyper const& values) noexcept {
+        return hyper_fault::negative("rate", values.rate)
+            .or_else(hyper_fault::no_share("beta1", values.beta1))
+            .or_else(hyper_fault::no_share("beta2", values.beta2))
+            .or_else(hyper_fault::negative("epsilon", values.epsilon));
+    }
     template <class Number> struct prepared {
         Number rate;
         Number unbias;        // what m is multiplied by

@@ -26,6 +26,10 @@ struct momentum {
         double momentum = 0.9;
         double decay = 0; ///< of the weights, added to the gradient
     };
+    static constexpr hyper_fault fault(hyper const& values) noexcept {
+        return hyper_fault::negative("rate", values.rate)
+            .or_else(hyper_fault::no_share("momentum", values.momentum));
+    }
     template <class Number> struct prepared { Number rate, momentum, decay; };
     template <class Number> static prepared<Number> prepare(hyper const& values, std::uint64_t) noexcept {
         return {static_cast<Number>(values.rate), static_cast<Number>(values.momentum),

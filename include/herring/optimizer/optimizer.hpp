@@ -45,6 +45,26 @@ struct tensor_norms {
     double directions = 0; ///< of what `direction` made
 };
 
+/// A hyper value that cannot be meant: what `fault(hyper)` of an optimizer returns.
+struct hyper_fault {
+    char const* member = nullptr; ///< nullptr: nothing is wrong
+    double value = 0;
+    char const* must = nullptr; ///< "be 0 or more"
+
+    explicit constexpr operator bool() const noexcept { return member != nullptr; }
+    /// The first of them.
+    constexpr hyper_fault or_else(hyper_fault other) const noexcept {
+        return member != nullptr ? *this : other;
+    }
+    static constexpr hyper_fault negative(char const* member, double value) noexcept { // or a NaN
+        return value >= 0 ? hyper_fault{} : hyper_fault{member, value, "be 0 or more"};
+    }
+    static constexpr hyper_fault no_share(char const* member, double value) noexcept {
+        return value >= 0 && value < 1 ? hyper_fault{}
+                                       : hyper_fault{member, value, "be 0 or more, and less than 1"};
+    }
+};
+
 namespace optimizer {
 struct none;
 } // namespace optimizer
@@ -80,6 +100,9 @@ template <class Policy, class Number, class Lanes>
 concept steps = requires(Lanes& weight, Lanes gradient, Lanes* state, prepared<Policy, Number> const& with) {
     { Policy::step(weight, gradient, state, with) }
     noexcept;
+}
+&&!requires(Lanes gradient, Lanes* state, prepared<Policy, Number> const& with) { // it would update a copy
+    Policy::step(std::declval<Lanes>(), gradient, state, with);
 };
 template <class Policy, class Number, class Lanes>
 concept directs = requires(Lanes weight, Lanes gradient, Lanes* state, prepared<Policy, Number> const& with,
@@ -135,6 +158,7 @@ concept optimizer_directs =
 /// - with `facts.tensor_norms`, `direction(weight, gradient, state, prepared)`: what takes the gradient's place in `step`; it alone
 ///   may change the state. `adapt(prepared, tensor_norms)`: the numbers for a tensor of these norms, for its `step`.
 /// - with `facts.clips`, `hyper::clip`.
+/// - where it wants, `static hyper_fault fault(hyper const&) noexcept`: `set` refuses values of which it names one.
 ///
 /// Bits: `step` runs over blocks and over single weights, in loops that the compiler may contract; made of
 ///       `herring::lanes::product`, `sqrt`, `+`, `-` and `/` it has the same bits everywhere.
@@ -179,7 +203,8 @@ template <class Policy> struct check<axes::optimizer, Policy> {
     static_assert(broken != 4,
                   "[HRG-Z05] optimizer: needs 'template <class Lanes> static void step(Lanes& weight, Lanes "
                   "gradient, Lanes* state, prepared const&) noexcept'; a common slip is to forget static or "
-                  "noexcept, or to take the weight by value; take the four");
+                  "noexcept, or to take the weight by value, which updates a copy; take the four, the weight "
+                  "as Lanes&");
     static_assert(
         broken != 5,
         "[HRG-Z06] optimizer: its facts say takes_vectors, and step cannot be called with vectors; a common "
@@ -200,6 +225,14 @@ template <class Policy> struct check<axes::optimizer, Policy> {
 };
 
 namespace detail {
+/// What an optimizer says of these values, if it says anything.
+template <class Policy> constexpr hyper_fault fault_of(typename Policy::hyper const& values) noexcept {
+    if constexpr (requires {
+                      { Policy::fault(values) } -> std::same_as<hyper_fault>;
+                  })
+        return Policy::fault(values);
+    return {};
+}
 /// Whether weights are updated where gradients are summed.
 template <class Policy> inline constexpr bool optimizes = !std::is_same_v<Policy, optimizer::none>;
 /// Whether that takes all gradients to be summed first.

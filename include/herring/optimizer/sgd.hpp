@@ -24,6 +24,9 @@ struct sgd {
         double rate = 0.01;
         double decay = 0; ///< of the weights, added to the gradient
     };
+    static constexpr hyper_fault fault(hyper const& values) noexcept {
+        return hyper_fault::negative("rate", values.rate);
+    }
     template <class Number> struct prepared { Number rate, decay; };
     template <class Number> static prepared<Number> prepare(hyper const& values, std::uint64_t) noexcept {
         return {static_cast<Number>(values.rate), static_cast<Number>(values.decay)};

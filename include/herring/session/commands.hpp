@@ -35,9 +35,10 @@ namespace HERRING_NAMESPACE::detail {
 /// Lifetime: of the session; the memory is the region's, which the transport may send from.
 class command_post {
   public:
-    /// `memory`: of one command and its values.
-    HERRING_SETUP void open(std::span<std::byte> memory, roles const& nodes) {
+    /// `memory`: of one command and its values. `call`: of the program, for errors.
+    HERRING_SETUP void open(std::span<std::byte> memory, roles const& nodes, char const* call) {
         memory_ = memory;
+        call_ = call;
         for (std::size_t s = 0; s < nodes.servers.size(); ++s)
             if (nodes.contributor(nodes.servers[s]).value < 0)
                 shards_.push_back({.offset = s,
@@ -69,7 +70,7 @@ class command_post {
                 .elements = shards_.size(),
                 .fingerprint = fingerprint,
                 .label = no_bucket,
-                .name = "serve"};
+                .name = call_};
     }
 
     /// Sends the command that was written to all servers, and no more after it: no other rank has to be in any call, and nobody
@@ -102,6 +103,7 @@ class command_post {
     static constexpr std::chrono::milliseconds shortest_sleep{1};
 
     std::span<std::byte> memory_;
+    char const* call_ = "";
     std::vector<shard> shards_;
     std::uint64_t count_ = 0;
 };
@@ -115,9 +117,10 @@ template <class Session> class command_desk<Session, true> : command_post {
     HERRING_SETUP void open(Session& session, std::size_t room) {
         static_assert(bytes + 2048 <= 4096, "a command with its values fits the smallest slot");
         command_post::open({session.node().memory() + session.memory().command_offset, room},
-                           session.plan().roles);
+                           session.plan().roles, session.serves() ? "serve" : "wait");
         session.running().template traffic_of<operations::command>().place(memory());
-        if (session.serves()) taken(session).keep(memory(), number + std::size_t{1});
+        if (session.serves())
+            taken(session).keep(memory(), number + std::size_t{1}, Session::doubles_of_group);
     }
     using command_post::set_values;
     /// Whether there are servers to command.

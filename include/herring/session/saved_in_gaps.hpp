@@ -34,12 +34,15 @@ class saved_in_gaps {
     HERRING_SEPARABLE void finish(world& ranks, checkpoint_kind const& kind);
 
     bool under_way() const noexcept { return begun_.has_value(); }
+    /// As `begin` was told.
+    std::string const& folder() const noexcept { return folder_; }
     checkpoints::snapshot_part& part() noexcept { return part_; }
     checkpoints::snapshot_part const& part() const noexcept { return part_; }
 
   private:
     std::optional<begun_save> begun_; // before the part, which refers to its folder
     std::vector<std::byte> user_;
+    std::string folder_;
     checkpoints::snapshot_part part_;
 };
 

@@ -253,6 +253,11 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     using optimizer_memory_type = optimizer_memory<element, optimizer>;
     /// What this rank keeps of the weights that it updates.
     optimizer_memory_type& updated() noexcept requires(updates) { return *updated_; }
+    /// Of the values behind a command: `hyper`, and whether the group is frozen; 0: there are none.
+    static constexpr std::size_t doubles_of_group = [] {
+        if constexpr (updates) return sizeof(typename optimizer_memory_type::hyper) / sizeof(double) + 1;
+        return std::size_t{0};
+    }();
     /// Where the weights of a bucket lie.
     std::byte* weights_of_bucket(std::size_t b) noexcept requires(updates) {
         return updated_->weights().bucket(b);

@@ -17,11 +17,13 @@
 #include "herring/session/construction.hpp"
 #include "herring/session/session.hpp"
 #include "herring/session/training.hpp"
+#include "herring/step/calls.hpp"
 #include "herring/step/collective.hpp"
 #include "herring/step_outcome.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +45,17 @@ template <class Reducer> constexpr auto with_checkpoints() noexcept {
         return checkpointing<Reducer>();
     else
         return no_checkpoints();
+}
+
+/// Throws `bad_argument` naming a hyper value that cannot be meant.
+template <class Optimizer> void check_hyper(calls& of, typename Optimizer::hyper const& values) {
+    hyper_fault const found = fault_of<Optimizer>(values);
+    if (!found) [[likely]]
+        return;
+    char number[32];
+    std::snprintf(number, sizeof number, "%g", found.value);
+    of.throw_misuse(errc::bad_argument, "set",
+                    {"hyper::", found.member, " is ", number, "; it must ", found.must});
 }
 
 /// A base of `basic_reducer<Pack>`, of which it is a friend: what a program calls where the pack names an optimizer. `wait()`
@@ -114,13 +127,15 @@ template <class Pack> class training_calls<Pack, true> {
     }
     /// Replaces all of them, of every group or of one, for the steps from now on: between steps, and alike on all ranks.
     ///
-    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group. Where ranks have different
-    ///         ones, the next step ends in `mismatch`; so of all that follows.
+    /// Errors: `bad_state` in the middle of a step, `bad_argument` when there is no such group, or naming a value that cannot be meant
+    ///         (a rate below 0). Where ranks have different ones, the next step ends in `mismatch`; so of all that follows.
     void set(hyper_type const& values) {
+        check_hyper<optimizer>(reducer().calls_, values);
         change("set", 0, groups(), [&](auto& one) { one.values = values; });
     }
     void set(std::size_t group, hyper_type const& values) {
         check_group("set", group);
+        check_hyper<optimizer>(reducer().calls_, values);
         change("set", group, group + 1, [&](auto& one) { one.values = values; });
     }
 
@@ -181,7 +196,7 @@ template <class Pack> class training_calls<Pack, true> {
     /// Cost:   each rank writes what it owns, to the disk.
     /// Blocks: at most `world::default_timeout()`, and a second for 16 MiB of the checkpoint.
     /// Errors: of a folder or a disk, on all ranks, which may go on with the reducer: `bad_argument`, `no_resources`. `bad_state` as
-    ///         of `state`.
+    ///         of `state`, and while a `gap_checkpoint` writes into that folder.
     template <class Self = basic_reducer<Pack>>
     void save(std::string const& folder, std::span<std::byte const> bytes = {}) {
         with_checkpoints<Self>().save(static_cast<Self&>(*this), folder, bytes);
@@ -281,6 +296,7 @@ template <class Pack> class training_calls<Pack, true> {
     }
 
     training_type training_;
+    std::vector<std::string> in_gaps_; // folders of checkpoints that are being written (gap_checkpoint)
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -53,6 +53,7 @@ struct stand_in {
         void record_wait(int, std::uint64_t) noexcept {}
         void sleep_on_transport(time_point until) noexcept { transport.wait(until); }
         void end(failure const& why, bool = true) noexcept { ended = why; }
+        failure told(failure const& why) const noexcept { return detail::as_seen_by(why, 0); }
     };
     int polls_to_go = 1 << 30;
     parts own{};

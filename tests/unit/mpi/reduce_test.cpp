@@ -49,6 +49,11 @@ template <class Call> std::string error_of(Call const& call) {
     return "no error";
 }
 
+// What points to numbers of another type than the result's is still refused by the compiler.
+template <class In, class Out> constexpr bool sums = requires(In in, Out out) { sum(in, out, 1); };
+static_assert(sums<void*, float*> && sums<void const*, int*> && sums<long*, long*>);
+static_assert(!sums<float*, double*> && !sums<void*, void*> && !sums<void*, char*>);
+
 bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
 
 /// MPI lasts until the process ends: it cannot be started twice.
@@ -143,7 +148,8 @@ void end_jobs() {
     CHECK(has(before.printed, "called before MPI_Init"));
     job const misuse(2, "misuse");
     CHECK(misuse.failed);
-    CHECK(has(misuse.printed, "herring: herring::mpi: bad argument: the address of the result is null"));
+    CHECK(has(misuse.printed,
+              "herring: rank 1: mpi::sum of double: bad argument: the address of the result is null"));
     job const handled(2, "handled");
     CHECK(handled.failed);
     CHECK(has(handled.printed, "handled"));
@@ -219,12 +225,12 @@ TEST_CASE_TEMPLATE("herring::mpi: sum, min and max are MPI's", T, int, long, lon
             CHECK(mine == values<T>(n, at.rank));
             reduce(static_cast<T const*>(in_place.data()), in_place.data(), count);
             CHECK(same_bits(wanted.data(), in_place.data(), n));
-            reduce(static_cast<T const*>(MPI_IN_PLACE), by_constant.data(), count);
+            reduce(MPI_IN_PLACE, by_constant.data(), count);
             CHECK(same_bits(wanted.data(), by_constant.data(), n));
         };
-        check(MPI_SUM, [](T const* in, T* out, int k) { sum(in, out, k); });
-        check(MPI_MIN, [](T const* in, T* out, int k) { min(in, out, k); });
-        check(MPI_MAX, [](T const* in, T* out, int k) { max(in, out, k, MPI_COMM_WORLD); });
+        check(MPI_SUM, [](auto const* in, T* out, int k) { sum(in, out, k); });
+        check(MPI_MIN, [](auto const* in, T* out, int k) { min(in, out, k); });
+        check(MPI_MAX, [](auto* in, T* out, int k) { max(in, out, k, MPI_COMM_WORLD); });
     }
     // one value
     T const mine = static_cast<T>(at.rank + 1), low = static_cast<T>(-at.rank);
@@ -269,9 +275,16 @@ TEST_CASE("herring::mpi: memory that cannot be is refused, and the next call is 
     double* const null = nullptr;
     CHECK(has(error_of([&] { sum(null, values, 1); }), "address of the input is null"));
     CHECK(has(error_of([&] { sum(values, null, 1); }), "address of the result is null"));
-    CHECK(has(error_of([&] { sum(values, values + 1, 2); }), "overlap"));
+    std::string const here = "herring: rank " + std::to_string(at.rank) + ": ";
+    CHECK(has(error_of([&] { sum(values, values + 1, 2); }),
+              (here + "mpi::sum of double: bad argument: the 2 values of the input and of the result overlap")
+                  .c_str()));
     CHECK(has(error_of([&] { min(values + 1, values, 2); }), "overlap"));
-    CHECK(has(error_of([&] { sum(values, values + 2, -1); }), "n is negative"));
+    CHECK(has(error_of([&] { max(values, values + 2, -1); }),
+              (here + "mpi::max of double: bad argument: n is -1, which is negative").c_str()));
+    void const* const no_type = values + 1;
+    CHECK(has(error_of([&] { sum(no_type, values, 1); }),
+              "the input is a pointer to void, and not MPI_IN_PLACE"));
     CHECK(error_of([&] { sum(null, null, 0); }) == "no error");
     CHECK(error_of([&] { sum(values, values, 0); }) == "no error");
     CHECK(values[0] == 1);
@@ -370,6 +383,41 @@ TEST_CASE("herring::mpi: ranks that ask for different things are told") {
     });
     CHECK(has(size, "mismatch"));
     MPI_Comm_free(&other);
+    CHECK(sum(1) == at.size);
+}
+
+TEST_CASE("herring::mpi: ranks in calls of two kinds are told within seconds, whatever the deadline") {
+    place const at;
+    if (at.size < 2) return;
+    herring::mpi::set_timeout(15); // nothing here takes that long
+    // Of `max` and `sum` of double the ranks have what they need, of `sum` of float some make it now.
+    auto const differ = [&](bool has_all, auto const& call_of_rank_1, auto const& call_of_others) {
+        MPI_Comm other;
+        MPI_Comm_dup(MPI_COMM_WORLD, &other);
+        CHECK(sum(1.0, other) == at.size);
+        CHECK(max(1.0, other) == 1.0);
+        if (has_all) CHECK(sum(1.0f, other) == static_cast<float>(at.size));
+        std::string const sentence = error_of([&] {
+            if (at.rank == 1)
+                call_of_rank_1(other);
+            else
+                call_of_others(other);
+        });
+        MPI_Comm_free(&other);
+        return sentence;
+    };
+    for (bool const has_all : {false, true}) {
+        std::string const type = differ(
+            has_all, [](MPI_Comm on) { sum(1.0, on); }, [](MPI_Comm on) { sum(1.0f, on); });
+        CHECK(has(type, "mismatch"));
+        CHECK(has(type, "rank 0 waits in sum of float for rank 1, which has not made that call and waits in "
+                        "sum of double"));
+        std::string const rule = differ(
+            has_all, [](MPI_Comm on) { max(1.0f, on); }, [](MPI_Comm on) { sum(1.0f, on); });
+        CHECK(has(rule, "rank 0 waits in sum of float for rank 1, which has not made that call and waits in "
+                        "max of float"));
+    }
+    herring::mpi::set_timeout(1e300);
     CHECK(sum(1) == at.size);
 }
 

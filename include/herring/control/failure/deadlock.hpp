@@ -10,17 +10,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <span>
 
 namespace HERRING_NAMESPACE::detail {
 
-/// A rank that can only wait: all threads of its process wait in calls of Herring.
+/// A rank that can only wait: all threads of its process wait in calls of Herring, or its world has one caller, which waits.
 ///
 /// A channel is a sequence of operations that all ranks run in one order: channel 0 are the world's collectives, channel n
 /// the executions of its n-th reducer. An operation needs every rank.
 /// Shape:    words only, so that it can lie in memory that others read.
 struct blocked_report {
-    static constexpr std::size_t most_waits = 4, most_channels = 28;
+    static constexpr std::size_t most_waits = 4, most_channels = 28, longest_call = 24;
     struct entry {
         std::uint64_t channel = 0;
         std::uint64_t number = 0;
@@ -32,6 +33,8 @@ struct blocked_report {
     std::uint64_t waits_of_process = 0;
     entry waiting[most_waits]{};  ///< a thread each: the operation that it waits for
     entry begun[most_channels]{}; ///< how many operations of this channel the rank has begun
+    std::uint64_t
+        call[longest_call / 8]{}; ///< the caller's call, a text without its end: of worlds with one caller
 
     bool sound() const noexcept { return waits <= most_waits && channels <= most_channels; }
     /// Whether the rank is known not to have begun this operation.
@@ -40,6 +43,17 @@ struct blocked_report {
             if (begun[i].channel == operation.channel) return begun[i].number <= operation.number;
         return false;
     }
+    void name_call(char const* text) noexcept {
+        std::memset(call, 0, sizeof call);
+        std::memcpy(call, text, std::strlen(text) < sizeof call ? std::strlen(text) : sizeof call);
+    }
+    /// Its letters, as far as they can be printed: another rank may have sent them.
+    void read_call(char (&text)[longest_call + 1]) const noexcept {
+        std::memcpy(text, call, sizeof call);
+        text[longest_call] = 0;
+        for (char* at = text; *at != 0; ++at)
+            if (*at < ' ' || *at > '~') *at = '?';
+    }
     friend bool operator==(blocked_report const&, blocked_report const&) = default;
 };
 
@@ -47,7 +61,9 @@ struct blocked_report {
 struct deadlock {
     int rank = -1; ///< −1: none is proven
     int other = -1;
-    std::uint64_t channel = 0, other_channel = 0; ///< that they wait in
+    std::uint64_t channel = 0, other_channel = 0;           ///< that they wait in
+    char call[blocked_report::longest_call + 1] = {};       ///< that of the rank; empty: see its channel
+    char other_call[blocked_report::longest_call + 1] = {}; ///< that of the other
 };
 
 /// Finds ranks that can never go on. `all`: rank → its last report, however old. `one_process`: all are threads of one.
@@ -76,16 +92,21 @@ HERRING_SETUP inline deadlock find_deadlock(std::span<blocked_report const> all,
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (!stuck[r] || (one_process && waits != all[r].waits_of_process)) continue;
         std::size_t const other = awaited(all[r].waiting[0]);
-        return {static_cast<int>(r), static_cast<int>(other), all[r].waiting[0].channel,
-                all[other].waiting[0].channel};
+        deadlock found{static_cast<int>(r), static_cast<int>(other), all[r].waiting[0].channel,
+                       all[other].waiting[0].channel};
+        all[r].read_call(found.call);
+        all[other].read_call(found.other_call);
+        return found;
     }
     return {};
 }
 
 /// In words, reported by the rank.
 HERRING_SETUP inline failure describe(deadlock const& found) noexcept {
+    bool const named = found.call[0] != 0 && found.other_call[0] != 0;
     char digits[2][32];
     auto const place = [&](int which, std::uint64_t channel) -> char const* {
+        if (named) return which == 0 ? found.call : found.other_call;
         if (channel == 0) return "a barrier or a construction";
         std::snprintf(digits[which], sizeof digits[which], "reducer %llu",
                       static_cast<unsigned long long>(channel));
@@ -95,8 +116,8 @@ HERRING_SETUP inline failure describe(deadlock const& found) noexcept {
         errc::mismatch, found.rank, found.other, "wait",
         {"rank ", found.rank, " waits in ", place(0, found.channel), " for rank ", found.other,
          ", which has not made that call and waits in ", place(1, found.other_channel),
-         " (reducers in order of construction): calls in crossed order, neither can go on; let all "
-         "ranks make the same calls in the same order"});
+         named ? "" : " (reducers in order of construction)",
+         ": calls in crossed order, neither can go on; let all ranks make the same calls in the same order"});
 }
 
 } // namespace HERRING_NAMESPACE::detail

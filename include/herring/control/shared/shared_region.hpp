@@ -217,9 +217,10 @@ class shared_region : public shared_failures {
     }
 
     [[noreturn]] void throw_conflict(collective_cursor const& at, int rank, std::string_view operation) {
-        fail_and_throw(at, failure::make(errc::mismatch, at.rank, rank, operation,
-                                         {"it called barrier where this rank called ", operation,
-                                          "; let every rank make the same calls in the same order"}));
+        fail_and_throw(at,
+                       failure::make(errc::mismatch, at.rank, rank, operation,
+                                     {"rank ", rank, " called barrier where rank ", at.rank, " called ",
+                                      operation, "; let every rank make the same calls in the same order"}));
     }
 
     std::uint64_t const job_;

@@ -62,7 +62,8 @@ constexpr std::size_t most_body(message_kind type, sender const& by) noexcept {
     case message_kind::probe_reply:
         return 4;
     case message_kind::blocked:
-        return 8 * 3 + 16 * (blocked_report::most_waits + blocked_report::most_channels);
+        return 8 * 3 + blocked_report::longest_call +
+               16 * (blocked_report::most_waits + blocked_report::most_channels);
     default:
         return 0;
     }

@@ -370,6 +370,7 @@ HERRING_SETUP inline byte_buffer write_report(blocked_report const& mine) {
     byte_buffer out;
     for (std::uint64_t const number : {mine.waits, mine.channels, mine.waits_of_process})
         append<std::uint64_t>(out, number);
+    for (std::uint64_t const letters : mine.call) append<std::uint64_t>(out, letters);
     auto const add = [&](blocked_report::entry const& e) {
         append<std::uint64_t>(out, e.channel);
         append<std::uint64_t>(out, e.number);
@@ -385,6 +386,7 @@ HERRING_SETUP inline bool read_report(std::span<std::byte const> from, blocked_r
     report.waits = in.number<std::uint64_t>();
     report.channels = in.number<std::uint64_t>();
     report.waits_of_process = in.number<std::uint64_t>();
+    for (std::uint64_t& letters : report.call) letters = in.number<std::uint64_t>();
     if (!in.ok || !report.sound()) return report = {}, false;
     auto const take = [&](blocked_report::entry& e) {
         e.channel = in.number<std::uint64_t>();

@@ -41,6 +41,17 @@ TEST_CASE("deadlock: two ranks, each in a call that the other has not made") {
               "reducer 2") == 0);
 }
 
+TEST_CASE("deadlock: calls that have names are called by them, and where one has none by the reducers") {
+    std::vector<blocked_report> all{report({{1, 5}}, {{1, 6}, {2, 5}}), report({{2, 5}}, {{1, 5}, {2, 6}})};
+    all[0].name_call("sum of float");
+    std::string const one = describe(find_deadlock({all.data(), all.size()}, false)).text;
+    CHECK(one.find("waits in reducer 2 (reducers in order") != one.npos);
+    all[1].name_call("a name of more than twenty-four letters");
+    std::string const both = describe(find_deadlock({all.data(), all.size()}, false)).text;
+    CHECK(both.find("rank 0 waits in sum of float for rank 1, which has not made that call and waits in "
+                    "a name of more than twen: calls in crossed order") == 0);
+}
+
 TEST_CASE("deadlock: what is on its way over a slow link is no deadlock") {
     // Both in one reducer.
     CHECK(proven({report({{1, 5}}, {{1, 6}}), report({{1, 5}}, {{1, 6}})}) == -1);

@@ -49,6 +49,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
     report.waiting[0] = {1, 5};
     report.waiting[1] = {2, 6};
     report.begun[2] = {2, 6};
+    report.name_call("sum of double");
     byte_buffer const bytes = wire::write_report(report);
     CHECK(bytes.size() <= wire::most_body(message_kind::blocked, {4, false, true}));
     blocked_report read;
@@ -65,6 +66,7 @@ TEST_CASE("wire: a blocked report comes back, and one that is cut or too long do
     wire::append<std::uint64_t>(unsound, report.waits);
     wire::append<std::uint64_t>(unsound, report.channels);
     wire::append<std::uint64_t>(unsound, report.waits_of_process);
+    for (std::uint64_t const letters : report.call) wire::append<std::uint64_t>(unsound, letters);
     CHECK_FALSE(wire::read_report(unsound, read));
 }
 

@@ -16,15 +16,16 @@ using detail::command;
 
 namespace {
 
-constexpr std::size_t bytes = command::bytes + 2 * sizeof(double);
+// Behind a command: of each of two groups one member of hyper and whether it is frozen, and the loss scale.
+using all_values = std::array<double, 5>;
+constexpr std::size_t bytes = command::bytes + sizeof(all_values);
 using message = std::array<std::byte, bytes>;
 
-message said(command what, double first = 1, double second = 2) {
+message said(command what, all_values const& values = {1, 0, 2, 0, 8}) {
     message made;
     what.set_name("all_reduce");
     what.write(std::span(made).first<command::bytes>());
-    std::memcpy(made.data() + command::bytes, &first, sizeof first);
-    std::memcpy(made.data() + command::bytes + sizeof first, &second, sizeof second);
+    std::memcpy(made.data() + command::bytes, values.data(), sizeof values);
     return made;
 }
 
@@ -33,7 +34,7 @@ struct server : tests::server_of_three {
     operations::command operation{state, traffic};
     message kept{};
 
-    server() { operation.keep(kept, 3); }
+    explicit server(std::size_t doubles_of_group = 2) { operation.keep(kept, 3, doubles_of_group); }
     void take(message const& a, message const& b, message const& c) {
         combine(operation, {}, {}, a.data(), b.data(), c.data());
     }
@@ -47,15 +48,14 @@ bool has(std::string const& text, char const* words) { return text.find(words) !
 TEST_CASE("operations::command: what all workers say is kept, with what follows it") {
     server here;
     CHECK_FALSE(here.operation.has_come());
-    message const all = said({.what = command::kind::step, .number = 3}, 0.5, 7);
+    message const all = said({.what = command::kind::step, .number = 3}, {0.5, 0, 7, 1, 8});
     here.take(all, all, all);
     REQUIRE(here.operation.has_come());
     CHECK(here.operation.what().number == 3);
-    double values[2];
+    all_values values{};
     REQUIRE(here.operation.values().size() == sizeof values);
-    std::memcpy(values, here.operation.values().data(), sizeof values);
-    CHECK(values[0] == 0.5);
-    CHECK(values[1] == 7);
+    std::memcpy(values.data(), here.operation.values().data(), sizeof values);
+    CHECK(values == all_values{0.5, 0, 7, 1, 8});
     here.operation.forget();
     CHECK_FALSE(here.operation.has_come());
 }
@@ -71,11 +71,24 @@ TEST_CASE("operations::command: a worker in another call, or with other values, 
         CHECK(here.announced.peer == 3);
         CHECK(has(here.text(), "it is in all_reduce of 17 elements, and rank 0 is in a step"));
     }
-    {
-        server here;
-        here.take(step, said({}, 1, 2.5), step);
+    struct {
+        all_values values;
+        std::size_t doubles_of_group;
+        char const* words;
+    } const others[] = {
+        {{1.5, 0, 2, 0, 8}, 2, "member 0 of hyper of group 0 is 1.5 on rank 2 and 1 on rank 0"},
+        {{1, 0, 2.5, 0, 8}, 2, "member 0 of hyper of group 1 is 2.5 on rank 2 and 2 on rank 0"},
+        {{1, 0, 2.5, 0, 8}, 4, "member 2 of hyper is 2.5 on rank 2 and 2 on rank 0"},
+        {{1, 0, 2, 1, 8}, 2, "whether group 1 is frozen (0 or 1) is 1 on rank 2 and 0 on rank 0"},
+        {{1, 0, 2, 0, 4}, 2, "the loss scale is 4 on rank 2 and 8 on rank 0"},
+        {{1, 0, 2, 0, 4}, 0, "value 4 behind the command is 4 on rank 2"}};
+    for (auto const& other : others) {
+        server here(other.doubles_of_group);
+        here.take(step, said({}, other.values), step);
         CHECK(here.announced.peer == 2);
-        CHECK(has(here.text(), "its hyper value 1 is 2.5, that of rank 0 is 2"));
+        CHECK(std::string(here.announced.operation) == "wait"); // what workers have called
+        INFO(here.text());
+        CHECK(has(here.text(), other.words));
     }
     {
         server here;

@@ -1,0 +1,68 @@
+// herring: tests of engine/state.hpp: ranks that differ are told both calls and both sizes, by the ranks' numbers.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/engine/state.hpp"
+
+#include "doctest/doctest.h"
+
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/placement/colocated.hpp"
+#include "herring/sharding/balanced.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using namespace herring;
+
+namespace {
+
+/// One of two ranks, each a node.
+struct place {
+    explicit place(int rank) : peers{1 - rank}, state(sink(), rank, map, of, peers, 4) {}
+    failure_sink sink() noexcept {
+        return {&announced, [](void* to, failure const& why) noexcept { *static_cast<failure*>(to) = why; }};
+    }
+    topology map{{0, 1}};
+    plan of = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+        std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 4096, .window_bytes = 8192});
+    std::vector<int> peers;
+    failure announced{};
+    detail::engine_state state;
+};
+execution call_of(char const* name, std::size_t elements) {
+    execution e;
+    e.name = name;
+    e.label = no_bucket;
+    e.elements = elements;
+    return e;
+}
+
+} // namespace
+
+TEST_CASE("engine_state: two ranks in calls that differ: each is told both, whoever found it") {
+    place zero(0), one(1);
+    zero.state.mismatch(1, call_of("all_reduce", 1000), "of another size");
+    failure const found = zero.announced;
+    CHECK(std::string(found.text) ==
+          "rank 1 is in another operation, or in one of another size: rank 0 is in a call of all_reduce with "
+          "1000 "
+          "elements; let all ranks make the same calls with the same sizes, in the same order");
+    CHECK(std::string(zero.state.told(found).text) == found.text);
+
+    // Between calls it has nothing to add.
+    CHECK(std::string(one.state.told(found).text) ==
+          "rank 0 found that this rank differs: " + std::string(found.text));
+    execution broadcast = call_of("broadcast", 2000);
+    broadcast.root = 1;
+    one.state.ledger.request(broadcast);
+    CHECK(std::string(one.state.told(found).text) ==
+          "rank 0 found that this rank differs: " + std::string(found.text) +
+              "; rank 1 is in a call of broadcast from rank 1 with 2000 elements");
+    // A server waits for no buffer.
+    place serves(1);
+    serves.state.ledger.request(call_of("serve", 1));
+    CHECK(std::string(serves.state.told(found).text).ends_with("; rank 1 is in herring::serve"));
+    // Of a death there is no other call.
+    failure const lost = failure::make(errc::peer_lost, 0, 1, "wait", "it is silent");
+    CHECK(std::string(one.state.told(lost).text) == "rank 0 gave this rank up: it is silent");
+}
