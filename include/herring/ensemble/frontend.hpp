@@ -75,7 +75,8 @@ template <class Element, class Core> class basic_frontend {
     /// Asks all admitted members, or those of `how.among`, and waits until the quorum is there, or `within` is over.
     ///
     /// Shape:   input: `request_bytes` at most; the answer: `elements`.
-    /// Units:   `within`: nanoseconds if need be; it counts from the entry of this call.
+    /// Units:   `within`: nanoseconds if need be; it counts from the entry of this call. 0 or less: the deadline has passed, so that
+    ///          nobody is asked and the request has failed; more than a day either way is no deadline.
     /// Cost:    a copy of the input and a message a member.
     /// Blocks:  at most `within`.
     /// Errors:  `bad_argument`; all else is the answer's outcome.

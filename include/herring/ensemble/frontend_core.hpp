@@ -165,6 +165,21 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
             begin(entered, {}, within, how, {.is_async = true, .cookie = cookie, .expect = true, .id = id}));
     }
 
+    /// What `submit` and `submit_expected` refuse, for who has to know it before he begins.
+    ///
+    /// Errors: `bad_argument`.
+    void check_submit(std::size_t bytes, std::chrono::nanoseconds within, ask_options const& how) {
+        check(bytes, within, how);
+        guard const held(engine_.lock);
+        ask_check::roster(how, members_.size(), k());
+    }
+    void check_submit_expected(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how) {
+        ask_check::expected_id(id);
+        check_submit(0, within, how);
+        guard const held(engine_.lock);
+        if (engine_.table.is_in_flight(id)) ask_check::id_in_flight(id);
+    }
+
     /// Ends a request that is undecided. False: there is none with this id.
     bool cancel(std::uint64_t id) noexcept {
         guard const held(engine_.lock);

@@ -169,6 +169,8 @@ class request_table {
         if (r.expect && early_.any() && b.refused == outcome::full) take_early(b.id, now);
         return b;
     }
+    /// Whether a request has this id, and its slot is not free yet.
+    bool is_in_flight(std::uint64_t id) const noexcept { return pool_.find(id) != no_slot; }
     /// Peers that the request is to be sent to, or was; none if it is expected.
     std::span<peer_index const> asked(slot_index at) const noexcept {
         return {pool_.asked(at), pool_[at].asked};

@@ -462,13 +462,20 @@ TEST_CASE("ensemble frontend: a subset, weights, and what is refused") {
     CHECK(has(ask({.k = 2, .among = member_set{1}}), "k is 2, and 1 members of among"));
     CHECK(has(ask({.among = member_set{}}), "among has no member"));
     CHECK(has(ask({.among = member_set{3}}), "beyond the roster, which has 3"));
-    CHECK(has(ask({}, -1ns), "the deadline is -1 ns away"));
-    CHECK(has(ask({}, 25h), "from 0 to a day"));
+    CHECK(has(ask({}, -25h), "ns away; it has to be within a day"));
+    CHECK(has(ask({}, 25h), "it has to be within a day"));
     CHECK(has(ask({}, 1s, 65), "the request has 65 bytes, and request_bytes is 64"));
     float const two[] = {1, 2}, negative[] = {-1, 2, 3};
     CHECK(has(ask({.weights = two}), "2 weights are given, and the roster has 3"));
     CHECK(has(ask({.weights = negative}), "a weight is negative"));
-    CHECK(f.front.ask(bytes(0), 0ns).outcome() == outcome::failed);
+    for (auto const passed : {0ns, -1ns, -3'600'000'000'000ns}) {
+        std::uint64_t const asked = f.front.counters(0).asked;
+        auto const over = f.front.ask(bytes(0), passed);
+        CHECK(over.outcome() == outcome::failed);
+        CHECK(over.why(0) == miss::expired);
+        CHECK(f.front.expect(7, passed).outcome() == outcome::failed);
+        CHECK(f.front.counters(0).asked == asked); // nobody was sent anything
+    }
 }
 
 TEST_CASE("ensemble frontend: the roster grows") {
