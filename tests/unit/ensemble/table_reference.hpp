@@ -335,7 +335,7 @@ class table_reference {
         std::vector<std::int64_t> rows;
         for (part const& m : r.parts)
             if (m.row) rows.push_back(m.row_at);
-        if (rows.size() < r.k) return r.deadline;
+        if (rows.size() < r.k || o.quorum.grace_percent == quorum_tuning::to_the_deadline) return r.deadline;
         std::sort(rows.begin(), rows.end());
         std::int64_t const t_k = rows[r.k - 1] - r.entered;
         std::int64_t const grace = std::max<std::int64_t>(t_k * o.quorum.grace_percent / 100,
