@@ -28,7 +28,7 @@ namespace HERRING_NAMESPACE {
 /// Threads:  any, at once.
 /// Cost:     beside the frontend's, `in_flight` · 320 bytes; handlers of more than 256 bytes are allocated by their associated
 ///           allocator.
-/// Lifetime: longer than its answers. Destroyed, it completes what is under way as `closed`.
+/// Lifetime: answers may outlive it. Destroyed, it completes what is under way as `closed`.
 template <class Ensemble> class asio_frontend {
   public:
     using answer = typename Ensemble::answer;

@@ -269,6 +269,21 @@ TEST_CASE("ensemble_asio: in a coroutine an error of a request is caught, and a 
 }
 #endif
 
+TEST_CASE("ensemble_asio: an answer that the event loop's end destroys may outlive its frontend") {
+    boost::asio::io_context loop;
+    frontend_t front(loop.get_executor(), at_port()); // goes first
+    members const both(front.frontend().port());
+    wait_for_both(front);
+    front.async_ask(byte(3), 30s, [&](voters::answer a) {
+        CHECK(a.values()[0] == 3.5f);
+        auto timer = std::make_shared<boost::asio::steady_timer>(loop, 1h); // as if its client were slow
+        timer->async_wait([timer, held = std::make_shared<voters::answer>(std::move(a))](
+                              boost::system::error_code) { FAIL("the loop has ended"); });
+        loop.stop();
+    });
+    loop.run();
+}
+
 #if BOOST_VERSION >= 107700
 TEST_CASE("ensemble_asio: a handler's cancellation slot cancels its request") {
     boost::asio::io_context loop;

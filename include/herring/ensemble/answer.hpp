@@ -20,7 +20,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// until it is destroyed, so that a frontend whose answers are all kept is busy.
 ///
 /// Threads:  one at a time; another one than that which asked may have it.
-/// Lifetime: spans, of the answer. It ends before its frontend does, or is empty.
+/// Lifetime: spans, of the answer. It may outlive its frontend, whose memory it keeps then.
 template <class Element, class Core> class basic_answer {
     using format = typename Core::format;
 

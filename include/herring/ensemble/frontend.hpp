@@ -12,7 +12,7 @@
 #include "herring/ensemble/prometheus.hpp"
 #include "herring/error.hpp"
 
-#include <cassert>
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,8 +47,9 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// Threads:  any, at once. Who waits in `ask` also moves the bytes of the others; there is one thread more, for members that
 ///           come and go, which sleeps.
 /// Cost:     nothing is allocated for a request. Idle, a wake-up each heartbeat.
-/// Lifetime: longer than its answers. It may be destroyed while others are in `ask`: they get `closed`. A process that is
-///           forked off later must not touch it, nor destroy it (`_exit`, or exec): the members talk to its parent.
+/// Lifetime: answers may outlive it, and keep its memory, all of it, until the last of them goes. It may be destroyed while others are in
+///           `ask`: they get `closed`. A process that is forked off later must not touch it, nor destroy it (`_exit`, or exec): the
+///           members talk to its parent.
 /// Errors:   `bad_argument` for options and requests that make no sense, with the option and its value. What becomes of
 ///           members is no error, but in the answer.
 template <class Element, class Core> class basic_frontend {
@@ -67,9 +68,7 @@ template <class Element, class Core> class basic_frontend {
                 errc::bad_state, -1, -1, "frontend",
                 "it is destroyed in its own on_change, which it would have to wait for; have another thread "
                 "destroy it");
-        bool const last = core_->shut();
-        assert(last && "an answer outlives its frontend");
-        if (last) delete core_;
+        if (core_->shut()) delete core_; // or the last answer does
     }
 
     /// Asks all admitted members, or those of `how.among`, and waits until the quorum is there, or `within` is over.

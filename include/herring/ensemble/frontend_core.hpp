@@ -110,7 +110,8 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         engine_.table.close(engine::now_ns());
         engine_.changed();
     }
-    /// The frontend goes; answers may still exist. True: none does, and this is to be destroyed.
+    /// The frontend goes; answers may still exist. True: none does, and this is to be destroyed. Decided requests that nobody has
+    /// fetched are forgotten.
     HERRING_SETUP bool shut() noexcept {
         close();
         {
@@ -123,6 +124,11 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         } // joins its thread
         engine_.lock.lock();
         while (driver_.inside() != 0) engine_.lock.let_others_in(); // who waited is on the way out
+        for (slot_index at = 0; !engine_.done.empty();) {
+            at = engine_.done.first();
+            engine_.done.remove(engine_.slots.records(), at);
+            forget(at);
+        }
         shut_ = true;
         bool const last = engine_.table.in_flight() == 0;
         engine_.lock.unlock();
@@ -273,11 +279,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     /// The answer goes. True: the frontend has gone before, this was its last answer, and this is to be destroyed.
     bool release(slot_index at) noexcept {
         guard const held(engine_.lock);
-        for (auto const& row : engine_.table.contributions(at))
-            if (link_type* const from = engine_.links.of_admission(row.peer, row.incarnation))
-                from->give_back(row.place);
-        engine_.table.release(at, [](peer_index, place_index) noexcept {});
-        engine_.slots[at].decided = false;
+        forget(at);
         if (engine_.table.any_waiting()) { // a member whose rows are free again may be asked, from now on
             engine_.table.advance(engine::now_ns());
             engine_.changed();
@@ -349,6 +351,13 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
                    ask_options const& how, intent const& what) {
         ask_check::roster(how, members_.size(), k());
         return engine_.begin(entered, input, within, how, what);
+    }
+    void forget(slot_index at) noexcept {
+        for (auto const& row : engine_.table.contributions(at))
+            if (link_type* const from = engine_.links.of_admission(row.peer, row.incarnation))
+                from->give_back(row.place);
+        engine_.table.release(at, [](peer_index, place_index) noexcept {});
+        engine_.slots[at].decided = false;
     }
     // Asynchronous requests have nobody who drives, and `begin` has looked at lanes, which take this end for awake since.
     accepted leave_to_loop(accepted const& a) noexcept {

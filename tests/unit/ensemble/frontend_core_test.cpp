@@ -15,8 +15,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
@@ -348,6 +350,32 @@ TEST_CASE("ensemble frontend: busy until an answer goes") {
     CHECK(refused.contributors().empty());
     kept.pop_back();
     CHECK(f.front.ask(bytes(9), 10s).values()[0] == 9);
+}
+
+TEST_CASE("ensemble frontend: answers may outlive it, and requests that nobody has fetched do not") {
+    std::optional<fixture<>> f(std::in_place, 2);
+    for (unsigned m = 0; m < 2; ++m) f->join(m).serve(float(m));
+    std::vector<frontend_of<waiting::adaptive>::answer> kept;
+    for (int i = 0; i < 4; ++i) kept.push_back(f->front.ask(bytes(i), 60s, {.k = 2}));
+    REQUIRE(f->front.submit(bytes(9), 60s, 1).accepted()); // its answer is never taken
+    REQUIRE(f->front.submit(bytes(9), 0s, 2).accepted());
+    f.reset(); // the frontend and its members' ends
+    for (int i = 0; i < 4; ++i) {
+        auto const& each = kept[std::size_t(i)];
+        CHECK(each.outcome() == outcome::full);
+        CHECK(each.values()[0] == float(1 + 2 * i));
+        CHECK(each.contributors() == member_set{0, 1});
+        CHECK(each.why(0) == miss::none);
+        CHECK(each.latency(1).count() > 0);
+        float row[elements] = {};
+        int rows = 0;
+        each.member_rows([&](auto const& from) { rows += from.copy_to(row) == elements; });
+        CHECK(rows == 2);
+        CHECK(row[0] == float(1 + i));
+    }
+    std::thread other([last = std::move(kept.back())] { CHECK(last.values()[0] == 7); });
+    kept.clear();
+    other.join();
 }
 
 TEST_CASE(
