@@ -31,7 +31,7 @@ struct member_counters {
 
     std::uint64_t missing[misses] = {};    ///< requests by `miss`; that of `none` is `answered`
     std::uint64_t declined[declines] = {}; ///< answers by `decline`, late ones too
-    std::uint64_t refused_rows[6] = {};    ///< rows by what is wrong with them (`row_check`), late ones too
+    std::uint64_t refused_rows[6] = {};    ///< rows that came, by what is wrong (`row_check`), late ones too
     static_assert(detail::ensembles::row_checks == 6);
 
     constexpr std::uint64_t missing_for(miss why) const noexcept {
@@ -40,8 +40,9 @@ struct member_counters {
     constexpr std::uint64_t declined_for(decline why) const noexcept {
         return declined[static_cast<std::size_t>(why)];
     }
+    /// Rows that did not pass the check, at the frontend or at the member.
     constexpr std::uint64_t refused() const noexcept {
-        std::uint64_t all = 0;
+        std::uint64_t all = declined_for(decline::bad_row);
         for (std::uint64_t const n : refused_rows) all += n;
         return all;
     }

@@ -194,7 +194,9 @@ class request_table {
         request_answer const a = answers_.take(at, incarnation, id, false);
         if (a.is != arrival::counted) return;
         ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
-        if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
+        if (a.last())
+            decisions_.gone(a.slot, *a.asked, why == decline::bad_row ? miss::refused_row : miss::declined,
+                            now);
     }
 
     /// A request could not be sent to a peer that it was to be sent to: no place is left for its row. It is as if the peer had no

@@ -222,7 +222,8 @@ class table_reference {
         found const f = find(p, incarnation, id);
         if (f.is != request_table::arrival::counted) return;
         ++history[p / o.replicas].declined[static_cast<std::size_t>(why)];
-        answered_badly(*f.of, f.of->parts[p / o.replicas], miss::declined, now);
+        answered_badly(*f.of, f.of->parts[p / o.replicas],
+                       why == decline::bad_row ? miss::refused_row : miss::declined, now);
     }
 
     void unsent(peer_index p, std::uint64_t incarnation, std::uint64_t id, std::int64_t now) {
