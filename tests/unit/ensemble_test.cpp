@@ -4,11 +4,13 @@
 
 #include "doctest/doctest.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ensemble_test {
@@ -125,13 +127,22 @@ TEST_CASE("ensemble: where no quorum is named all are waited for until the deadl
     members.join();
 }
 
-TEST_CASE("ensemble: a member of another shape is told what differs") {
-    voters::frontend front({.listen = "127.0.0.1:0",
-                            .members = {"a"},
-                            .elements = elements,
-                            .request_bytes = 16,
-                            .secret = secret,
-                            .k = 1});
+TEST_CASE("ensemble: a member of another shape is told what differs, and so is the frontend") {
+    std::string told;
+    std::atomic<bool> is_told{false};
+    frontend_options o{.listen = "127.0.0.1:0",
+                       .members = {"a"},
+                       .elements = elements,
+                       .request_bytes = 16,
+                       .secret = secret,
+                       .k = 1};
+    o.on_change = [&](change const& c) {
+        CHECK(c.what == change_kind::refused);
+        CHECK(c.reason == admission_refusal::elements);
+        told = c.why;
+        is_told = true;
+    };
+    voters::frontend front(std::move(o));
     voters::member other({.frontends = {front.address()},
                           .name = "a",
                           .elements = elements + 1,
@@ -143,6 +154,9 @@ TEST_CASE("ensemble: a member of another shape is told what differs") {
     CHECK(status[0].now == frontend_status::state::refused);
     CHECK(status[0].why.find("101") != std::string::npos);
     CHECK(status[0].why.find("100") != std::string::npos);
+    while (!is_told) std::this_thread::yield();
+    CHECK(told.find(status[0].why) != std::string::npos); // and from where it came
+    CHECK(front.counters().refused_for(admission_refusal::elements) == 1);
 }
 
 TEST_CASE("ensemble: options that make no sense") {

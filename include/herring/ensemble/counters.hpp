@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_COUNTERS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/outcome.hpp"
 
 #include <cstddef>
@@ -50,7 +51,7 @@ struct member_counters {
     friend constexpr bool operator==(member_counters const&, member_counters const&) = default;
 };
 
-/// What became of a frontend's requests, from its start on. They only grow.
+/// What became of a frontend's requests, and of those who came to be members, from its start on. They only grow.
 struct frontend_counters {
     std::uint64_t ended[outcomes] =
         {};                   ///< requests by outcome; `busy` and `closed` also without having begun
@@ -58,7 +59,11 @@ struct frontend_counters {
     std::uint64_t hedges_withheld =
         0;                       ///< those that were due, with another replica at hand, and beyond the budget
     std::uint64_t late_rows = 0; ///< as the members' `late`, together
+    std::uint64_t refused[admission_refusals] = {}; ///< processes that were not taken as a member, by reason
 
+    constexpr std::uint64_t refused_for(admission_refusal why) const noexcept {
+        return refused[static_cast<std::size_t>(why)];
+    }
     constexpr std::uint64_t ended_as(outcome how) const noexcept {
         return ended[static_cast<std::size_t>(how)];
     }

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -170,6 +171,7 @@ template <class Element, class Core> class basic_frontend {
     frontend_counters counters() const {
         frontend_counters all;
         core_->look([&](auto const& rules, auto const&, std::size_t) { all = rules.totals(); });
+        add_refusals(all);
         return all;
     }
     /// Of one member; all zero for one that is not in the roster.
@@ -208,6 +210,7 @@ template <class Element, class Core> class basic_frontend {
             }
         });
         all.members = members;
+        add_refusals(all.counts);
         return prometheus_text(all).text();
     }
     /// Replaces a file by `prometheus()` at once, as a collector of text files wants it.
@@ -221,6 +224,10 @@ template <class Element, class Core> class basic_frontend {
     Core& core() noexcept { return *core_; }
 
   private:
+    void add_refusals(frontend_counters& all) const {
+        auto const door = core_->at_the_door();
+        std::copy(std::begin(door.refused), std::end(door.refused), std::begin(all.refused));
+    }
     answer answer_of(typename Core::accepted const& a) {
         return a.refused == herring::outcome::full ? answer(*core_, a.slot) : answer(a.refused);
     }

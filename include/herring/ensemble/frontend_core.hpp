@@ -8,6 +8,7 @@
 #include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/counters.hpp"
+#include "herring/ensemble/door_notice.hpp"
 #include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/frontend_engine.hpp"
 #include "herring/ensemble/frontend_lock.hpp"
@@ -60,7 +61,9 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         void lost(peer_index peer, std::uint64_t incarnation, std::string_view why) noexcept {
             core->members_.lost(peer, incarnation, why);
         }
-        void refused(admission_refusal, std::string_view) noexcept { core->members_.refused(); }
+        void refused(admission_refusal reason, std::string_view why) noexcept {
+            core->members_.refused(reason, why);
+        }
         void nudged() noexcept { core->members_.nudged(); }
         int local_memory() const noexcept { return core->engine_.requests.descriptor(); }
     };
@@ -315,6 +318,12 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     template <class Give> void look(Give&& give) {
         guard const held(engine_.lock);
         give(std::as_const(engine_.table), members_.names(), k());
+    }
+    /// How many processes were refused, by reason; also those that `on_change` was not told of.
+    door_counters at_the_door() noexcept {
+        guard const held(
+            engine_.lock); // while this goes the door does, too, and may be calling the program's handler
+        return engine_.control != nullptr ? engine_.control->counters() : door_counters();
     }
     /// As the door's thread sees them.
     auto& members() noexcept { return members_; }

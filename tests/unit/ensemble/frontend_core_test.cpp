@@ -80,6 +80,11 @@ template <class Sink> struct test_door {
     void drained(ensembles::peer_index peer, std::uint64_t) { drained_peers.push_back(peer); }
     void drop(ensembles::peer_index peer, std::uint64_t, std::string why) { dropped[peer] = std::move(why); }
     void nudge() noexcept {} // the test calls nudged() itself
+    ensembles::door_counters counters() const noexcept {
+        ensembles::door_counters all;
+        all.refused[static_cast<std::size_t>(admission_refusal::elements)] = 5;
+        return all;
+    }
 
     ensembles::door_options options;
     std::vector<std::string> members;
@@ -791,6 +796,25 @@ TEST_CASE("ensemble frontend: changes are told, and the handler may ask") {
           std::vector<std::string>{"b joined 1", "b lost 0", "b returned 1", "b leaving 0", "b lost 0"});
     CHECK(refused);
     CHECK(!front->core().is_in_handler());
+}
+
+TEST_CASE("ensemble frontend: who was refused is told of and counted, and is no member") {
+    std::vector<std::string> told;
+    auto o = options_for(2);
+    o.on_change = [&](change const& c) {
+        if (c.what != change_kind::refused) return;
+        CHECK(c.member == change::no_member);
+        CHECK(c.name.empty());
+        told.push_back(std::string(to_string(c.reason)) + ": " + std::string(c.why) + ", " +
+                       std::to_string(c.admitted));
+    };
+    fixture<> f(std::move(o));
+    f.join(1);
+    f.front.core().members().refused(admission_refusal::elements, "5 at the member, 4 here");
+    CHECK(told == std::vector<std::string>{"elements: 5 at the member, 4 here, 1"});
+    CHECK(f.front.counters().refused_for(admission_refusal::elements) == 5); // as the door counts
+    CHECK(f.front.counters().refused_for(admission_refusal::secret) == 0);
+    CHECK(has(f.front.prometheus(), "refused_total{ensemble=\"ensemble\",reason=\"elements\"} 5"));
 }
 
 TEST_CASE(
