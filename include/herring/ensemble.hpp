@@ -26,6 +26,7 @@
 #include "herring/ensemble/shape.hpp"
 #include "herring/outputs/of.hpp"
 #include "herring/quorum/at_least.hpp"
+#include "herring/quorum/by_deadline.hpp"
 #include "herring/waiting/adaptive.hpp"
 #include "herring/waiting/block.hpp"
 #include "herring/waiting/spin.hpp"
@@ -44,7 +45,7 @@ namespace HERRING_NAMESPACE {
 
 template <> struct default_policy<axes::wire> { using type = wire::as_is; };
 template <> struct default_policy<axes::outputs> { using type = outputs::of<>; };
-template <> struct default_policy<axes::quorum> { using type = quorum::at_least<1>; };
+template <> struct default_policy<axes::quorum> { using type = quorum::by_deadline<>; };
 
 namespace detail::ensembles {
 
@@ -159,7 +160,7 @@ template <class Element>
 struct basic_ensemble<rejected<Element>> : detail::ensembles::inert_ensemble<Element> {};
 
 /// An ensemble whose rows have elements of one type, composed of policies in any order. `transport` and `combine` have no
-/// default; wire: as_is, outputs: none, quorum: at_least<1>, waiting: adaptive.
+/// default; wire: as_is, outputs: none, quorum: by_deadline<>, waiting: adaptive.
 template <class Element, class... Policies>
 using ensemble = basic_ensemble<
     typename detail::ensembles::fitting<detail::ensembles::resolve_t<Element, Policies...>>::type>;

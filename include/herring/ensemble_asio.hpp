@@ -7,6 +7,7 @@
 #include "herring/ensemble.hpp"
 #include "herring/ensemble/asio_operations.hpp"
 #include "herring/ensemble/asio_readiness.hpp"
+#include "herring/error.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -27,7 +28,7 @@ namespace HERRING_NAMESPACE {
 /// Threads:  any, at once.
 /// Cost:     beside the frontend's, `in_flight` · 320 bytes; handlers of more than 256 bytes are allocated by their associated
 ///           allocator.
-/// Lifetime: longer than its answers. Destroyed, it completes what is under way as `closed`.
+/// Lifetime: answers may outlive it. Destroyed, it completes what is under way as `closed`.
 template <class Ensemble> class asio_frontend {
   public:
     using answer = typename Ensemble::answer;
@@ -44,16 +45,17 @@ template <class Ensemble> class asio_frontend {
     executor_type get_executor() const noexcept { return state_->ready.get_executor(); }
 
     /// Asks as `frontend::ask` does, and completes with the answer: `void(answer)`. A request that is refused, as busy, completes
-    /// too.
+    /// too. One that makes no sense any more where the operation begins, as the roster has grown since this call, fails.
     ///
     /// Threads:  any. The handler runs on its associated executor, never within this call.
     /// Lifetime: input and weights, until the operation has begun: with most tokens, of this call.
     /// Cancels:  by the handler's cancellation slot, where Boost has them (from 1.77); everywhere by `frontend().cancel(id)`.
     /// `id`:     if given, the request's number is written there before the operation can complete.
-    /// Errors:   `bad_argument`, thrown where the operation begins.
+    /// Errors:   `bad_argument`, thrown by this call, whatever the token.
     template <class Token>
     auto async_ask(std::span<std::byte const> input, std::chrono::nanoseconds within, Token&& token,
                    ask_options how = {}, std::uint64_t* id = nullptr) {
+        state_->front.core().check_submit(input.size(), within, how);
         return boost::asio::async_initiate<Token, void(answer)>(
             [](auto handler, std::shared_ptr<state> self, std::span<std::byte const> bytes,
                std::chrono::nanoseconds most, ask_options options, std::uint64_t* number) {
@@ -64,10 +66,12 @@ template <class Ensemble> class asio_frontend {
             token, state_, input, within, std::move(how), id);
     }
 
-    /// The same for members who have their input elsewhere, as `frontend::expect`.
+    /// The same for members who have their input elsewhere, as `frontend::expect`. It also fails where another operation with this
+    /// id has begun since this call.
     template <class Token>
     auto async_expect(std::uint64_t id, std::chrono::nanoseconds within, Token&& token,
                       ask_options how = {}) {
+        state_->front.core().check_submit_expected(id, within, how);
         return boost::asio::async_initiate<Token, void(answer)>(
             [](auto handler, std::shared_ptr<state> self, std::uint64_t number, std::chrono::nanoseconds most,
                ask_options options) {
@@ -99,9 +103,8 @@ template <class Ensemble> class asio_frontend {
                 }
                 try {
                     ticket = submit(at);
-                } catch (...) {
-                    self->operations.discard(at);
-                    throw;
+                } catch (error const&) { // checked before; many tokens begin where nothing may be thrown
+                    ticket = {.refused = outcome::failed};
                 }
                 if (id != nullptr) *id = ticket.id;
                 if (!ticket.accepted()) {

@@ -3,6 +3,7 @@
 #include "conformance/quorum_suite.hpp"
 
 #include "herring/quorum/at_least.hpp"
+#include "herring/quorum/by_deadline.hpp"
 
 #include "doctest/doctest.h"
 
@@ -53,6 +54,10 @@ TEST_CASE("quorum: at_least") {
     CHECK(text(quorum_suite<quorum::at_least<
                    2, quorum_tuning{.grace_percent = 0, .least_grace_us = 0, .probation_after = 0}>>()) ==
           "");
+}
+TEST_CASE("quorum: by_deadline") {
+    CHECK(text(quorum_suite<quorum::by_deadline<>>()) == "");
+    CHECK(text(quorum_suite<quorum::by_deadline<3, quorum_tuning{.probation_after = 1}>>()) == "");
 }
 TEST_CASE("quorum: one's own, that counts the roster") {
     CHECK(text(quorum_suite<majority>()) == "");

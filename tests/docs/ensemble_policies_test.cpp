@@ -1,18 +1,27 @@
-// herring: a combine rule and a codec of one's own, as docs/writing-a-policy.md has them.
+// herring: a combine rule, a codec and a quorum of one's own, as docs/writing-a-policy.md has them.
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands between [snippet] and [end] is shown on that page; tests/docs/check_snippets.sh compares.
 #include "conformance/combine_suite.hpp"
+#include "conformance/quorum_suite.hpp"
 #include "conformance/wire_suite.hpp"
 
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <limits>
 #include <span>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "herring/combine/combine.hpp"
+#include "herring/ensemble.hpp"
+#include "herring/quorum/quorum.hpp"
 #include "herring/wire/wire.hpp"
 
 namespace {
@@ -78,6 +87,31 @@ struct int8 {
 static_assert(herring::checked_policy<int8>);
 // [end]
 
+// [snippet quorum]
+/// More than half of the roster; the others for half as long again.
+struct majority {
+    using axis = herring::axes::quorum;
+    static constexpr herring::quorum_tuning tuning{.grace_percent = 50};
+
+    static constexpr std::size_t least(std::size_t roster) noexcept { return roster / 2 + 1; }
+};
+static_assert(herring::checked_policy<majority>);
+// [end]
+
+// [snippet outputs]
+/// The largest minus the smallest of the rows, in one element.
+template <class Answer> float range_of(Answer const& answer, std::size_t element) {
+    std::vector<float> row(answer.values().size());
+    float least = std::numeric_limits<float>::infinity(), most = -least;
+    answer.member_rows([&](auto const& from) {
+        if (from.copy_to(std::span(row)) == 0) return;
+        least = std::min(least, row[element]);
+        most = std::max(most, row[element]);
+    });
+    return most - least;
+}
+// [end]
+
 } // namespace
 
 TEST_CASE("a combine rule and a codec of one's own pass the suites of their axes") {
@@ -86,4 +120,38 @@ TEST_CASE("a combine rule and a codec of one's own pass the suites of their axes
     CHECK(text(combine_suite<midrange>()) == "");
     CHECK(text(wire_suite<int8>({.absolute = 0.5 / 127 + 1e-6})) == "");
     // [end]
+}
+
+TEST_CASE("a quorum of one's own passes the suite of its axis") {
+    // [snippet quorum_suite]
+    using namespace herring::conformance; // tests/conformance/quorum_suite.hpp
+    CHECK(text(quorum_suite<majority>()) == "");
+    // [end]
+}
+
+TEST_CASE(
+    "an ensemble with a rule and a quorum of one's own, and an output that is a function of the answer") {
+    using voters = herring::ensemble<float, herring::transport::tcp, midrange, majority>;
+    voters::frontend front(
+        {.listen = "127.0.0.1:0", .members = {"a", "b", "c"}, .elements = 2, .request_bytes = 1});
+    std::vector<std::thread> members;
+    for (int i = 0; i < 3; ++i)
+        members.emplace_back([&, i] {
+            voters::member me({.frontends = {front.address()},
+                               .name = std::string(1, static_cast<char>('a' + i)),
+                               .elements = 2,
+                               .request_bytes = 1});
+            auto job = me.next();
+            job.row()[0] = job.row()[1] = static_cast<float>(i * i);
+            job.send();
+            (void)me.leave(std::chrono::seconds(60));
+        });
+    while (front.admitted() < 3) std::this_thread::yield();
+    std::byte const input[1] = {};
+    auto const answer = front.ask(input, std::chrono::seconds(60), {.k = 3});
+    REQUIRE(answer.outcome() == herring::outcome::full);
+    CHECK(answer.values()[1] == 2);
+    CHECK(range_of(answer, 1) == 4);
+    for (auto& each : members) each.join();
+    CHECK_FALSE(front.ready());
 }

@@ -53,12 +53,33 @@ herring::member_options as(std::string const& name, std::string const& frontend)
 // [snippet asio]
 #include <herring/ensemble_asio.hpp>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <map>
+
 /// Asks ten times at once; the event loop goes on meanwhile.
 void ask_ten(herring::asio_frontend<voters>& front, std::span<std::byte const> image,
              std::chrono::milliseconds within, int& good) {
     for (int i = 0; i < 10; ++i)
         front.async_ask(image, within, [&good](voters::answer answer) { good += answer.has_values(); });
 }
+
+/// A server of one thread. Of changes another thread tells, and posts them to the event loop.
+struct server {
+    boost::asio::io_context loop; // goes last
+    std::map<std::string, std::string> members{};
+    herring::asio_frontend<voters> front;
+
+    explicit server(std::string const& address) : front(loop.get_executor(), told_here(options(address))) {}
+    herring::frontend_options told_here(herring::frontend_options made) {
+        made.on_change = [this](herring::change const& c) {
+            boost::asio::post(loop, [this, name = std::string(c.name), what = c.what] {
+                members[name] = herring::to_string(what);
+            });
+        };
+        return made;
+    }
+};
 // [end]
 
 #include <cstddef>
@@ -99,14 +120,18 @@ TEST_CASE("docs/ensembles.md: a frontend and three members") {
     });
 }
 
-TEST_CASE("docs/ensembles.md: ten requests at once in an event loop") {
-    boost::asio::io_context loop;
-    herring::asio_frontend<voters> front(loop.get_executor(), options("127.0.0.1:0"));
-    with_three_members(front.frontend(), [&] {
+TEST_CASE("docs/ensembles.md: ten requests at once in an event loop, which is told of members") {
+    server s("127.0.0.1:0");
+    with_three_members(s.front.frontend(), [&] {
         std::vector<std::byte> const image(256);
         int good = 0;
-        ask_ten(front, image, 30s, good);
-        loop.run();
+        ask_ten(s.front, image, 30s, good);
+        s.loop.run();
         CHECK(good == 10);
+        for (int i = 0; i < 3000 && s.members.size() < 3; ++i) {
+            s.loop.restart();
+            s.loop.run_for(10ms);
+        }
+        CHECK(s.members["c"] == "joined");
     });
 }

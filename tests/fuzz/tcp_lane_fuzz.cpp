@@ -211,7 +211,7 @@ template <class End> void run(fuzz::input& in, bool at_member) {
             if (at_member) head.remaining_us = in.number(2);
             if (!at_member && (what & 4) != 0)
                 head = {.kind = data_kind::declined,
-                        .reason = static_cast<decline>(in.number(1) % 6),
+                        .reason = static_cast<decline>(in.number(1) % (herring::declines + 1)),
                         .id = in.number(1)};
             else
                 head.bytes = static_cast<std::uint32_t>(in.number((what & 8) != 0 ? 4 : 1));

@@ -7,15 +7,20 @@
 
 #include "doctest/doctest.h"
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -160,7 +165,7 @@ TEST_CASE("ensemble_asio: refused, cancelled, closed, and bad arguments") {
     {
         frontend_t front(loop.get_executor(), at_port(2));
         CHECK_THROWS_AS(front.async_ask(std::array<std::byte, 17>{}, 30s, note), error);
-        CHECK_THROWS_AS(front.async_ask(byte(1), -1s, note), error);
+        CHECK_THROWS_AS(front.async_ask(byte(1), -25h, note), error);
 
         front.async_ask(byte(1), 30s, note); // nobody is here: fewer than k can come
         loop.run();
@@ -188,6 +193,95 @@ TEST_CASE("ensemble_asio: refused, cancelled, closed, and bad arguments") {
     loop.run(); // the frontend is gone: what was under way has ended as closed
     REQUIRE(ends.size() == 4);
     CHECK(ends[3] == outcome::closed);
+}
+
+/// A token whose operation begins when `begin` is called, which must not throw, as in `co_await`.
+struct begun_later {
+    std::function<void()>& begin;
+    std::optional<outcome>& end;
+};
+
+} // namespace ensemble_asio_test
+
+template <>
+struct boost::asio::async_result<ensemble_asio_test::begun_later, void(ensemble_asio_test::voters::answer)> {
+    template <class Initiation, class... Arguments>
+    static void initiate(Initiation initiation, ensemble_asio_test::begun_later token, Arguments... with) {
+        token.begin = [=]() noexcept {
+            Initiation now = initiation;
+            now([&end = token.end](ensemble_asio_test::voters::answer a) { end = a.outcome(); }, with...);
+        };
+    }
+};
+
+namespace ensemble_asio_test {
+
+TEST_CASE("ensemble_asio: an argument that makes no sense is an error of the call, not of where the "
+          "operation begins") {
+    boost::asio::io_context loop;
+    frontend_t front(loop.get_executor(), at_port());
+    std::function<void()> begin;
+    std::optional<outcome> end;
+    begun_later const token{begin, end};
+    CHECK_THROWS_AS(front.async_ask(std::array<std::byte, 17>{}, 30s, token), error);
+    CHECK_THROWS_AS(front.async_ask(byte(1), -25h, token), error);
+    CHECK_THROWS_AS(front.async_ask(byte(1), 1s, token, {.k = 3}), error);
+    CHECK_THROWS_AS(front.async_expect(0, 1s, token), error);
+    CHECK_THROWS_AS(front.async_expect(1, 25h, token), error);
+    CHECK_FALSE(begin);
+
+    // What was right at the call, and is not any more where it begins.
+    voters::member a(named("a", front.frontend().port())), b(named("b", front.frontend().port()));
+    wait_for_both(front);
+    front.async_expect(7, 30s, token);
+    front.async_expect(7, 30s, [](voters::answer) {});
+    CHECK_THROWS_AS(front.async_expect(7, 30s, [](voters::answer) {}), error);
+    begin();
+    while (!end) loop.run_one();
+    CHECK(end == outcome::failed);
+    CHECK(front.frontend().cancel(7));
+    loop.run();
+}
+
+#if defined(BOOST_ASIO_HAS_CO_AWAIT)
+boost::asio::awaitable<void> ask_in_turn(frontend_t& front, std::vector<std::string>& ends) {
+    std::array<std::byte, 17> const input{};
+    for (auto const& [bytes, within] :
+         {std::pair<std::size_t, std::chrono::nanoseconds>{1, 30s}, {17, 30s}, {1, -1ms}, {1, 25h}}) {
+        try {
+            auto const a =
+                co_await front.async_ask(std::span(input).first(bytes), within, boost::asio::use_awaitable);
+            ends.emplace_back(to_string(a.outcome()));
+        } catch (error const& e) {
+            ends.emplace_back(to_string(e.code()));
+        }
+    }
+}
+
+TEST_CASE("ensemble_asio: in a coroutine an error of a request is caught, and a deadline that has passed is "
+          "an outcome") {
+    boost::asio::io_context loop;
+    frontend_t front(loop.get_executor(), at_port());
+    std::vector<std::string> ends;
+    boost::asio::co_spawn(loop, ask_in_turn(front, ends), boost::asio::detached);
+    loop.run();
+    CHECK(ends == std::vector<std::string>{"failed", "bad argument", "failed", "bad argument"});
+}
+#endif
+
+TEST_CASE("ensemble_asio: an answer that the event loop's end destroys may outlive its frontend") {
+    boost::asio::io_context loop;
+    frontend_t front(loop.get_executor(), at_port()); // goes first
+    members const both(front.frontend().port());
+    wait_for_both(front);
+    front.async_ask(byte(3), 30s, [&](voters::answer a) {
+        CHECK(a.values()[0] == 3.5f);
+        auto timer = std::make_shared<boost::asio::steady_timer>(loop, 1h); // as if its client were slow
+        timer->async_wait([timer, held = std::make_shared<voters::answer>(std::move(a))](
+                              boost::system::error_code) { FAIL("the loop has ended"); });
+        loop.stop();
+    });
+    loop.run();
 }
 
 #if BOOST_VERSION >= 107700

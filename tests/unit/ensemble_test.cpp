@@ -4,11 +4,13 @@
 
 #include "doctest/doctest.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ensemble_test {
@@ -83,13 +85,64 @@ void asks_and_combines(lane way) {
 TEST_CASE("ensemble: over TCP") { asks_and_combines(lane::tcp); }
 TEST_CASE("ensemble: through shared memory") { asks_and_combines(lane::shared); }
 
-TEST_CASE("ensemble: a member of another shape is told what differs") {
-    voters::frontend front({.listen = "127.0.0.1:0",
-                            .members = {"a"},
-                            .elements = elements,
-                            .request_bytes = 16,
-                            .secret = secret,
-                            .k = 1});
+TEST_CASE("ensemble: where no quorum is named all are waited for until the deadline") {
+    using patient = ensemble<float, transport::tcp, combine::mean<space::value>>;
+    static_assert(std::is_same_v<patient::pack::quorum, quorum::by_deadline<>>);
+    patient::frontend front({.listen = "127.0.0.1:0",
+                             .members = {"a", "b"},
+                             .elements = elements,
+                             .request_bytes = 16,
+                             .secret = secret});
+    auto const named = [&](char const* name) {
+        return member_options{.frontends = {front.address()},
+                              .name = name,
+                              .elements = elements,
+                              .request_bytes = 16,
+                              .secret = secret};
+    };
+    patient::member a(named("a")), b(named("b"));
+    while (front.admitted() < 2) std::this_thread::yield();
+    std::thread members([&] {
+        auto const answer = [](patient::member& me, float number) {
+            auto job = me.next();
+            for (float& x : job.row()) x = number;
+            job.send();
+        };
+        answer(a, 1);
+        auto late = b.next();
+        std::this_thread::sleep_for(30ms); // the frontend has the other row long since
+        for (float& x : late.row()) x = 3;
+        late.send();
+        answer(a, 5);
+    });
+    std::byte const input[16] = {};
+    auto const both = front.ask(input, 60s);
+    CHECK(both.outcome() == outcome::full);
+    CHECK(both.values()[0] == 2);
+    auto const one = front.ask(input, 2s);
+    CHECK(one.outcome() == outcome::partial);
+    CHECK(one.contributors() == member_set{0});
+    CHECK(one.why(1) == miss::expired);
+    CHECK(one.values()[0] == 5);
+    members.join();
+}
+
+TEST_CASE("ensemble: a member of another shape is told what differs, and so is the frontend") {
+    std::string told;
+    std::atomic<bool> is_told{false};
+    frontend_options o{.listen = "127.0.0.1:0",
+                       .members = {"a"},
+                       .elements = elements,
+                       .request_bytes = 16,
+                       .secret = secret,
+                       .k = 1};
+    o.on_change = [&](change const& c) {
+        CHECK(c.what == change_kind::refused);
+        CHECK(c.reason == admission_refusal::elements);
+        told = c.why;
+        is_told = true;
+    };
+    voters::frontend front(std::move(o));
     voters::member other({.frontends = {front.address()},
                           .name = "a",
                           .elements = elements + 1,
@@ -101,6 +154,9 @@ TEST_CASE("ensemble: a member of another shape is told what differs") {
     CHECK(status[0].now == frontend_status::state::refused);
     CHECK(status[0].why.find("101") != std::string::npos);
     CHECK(status[0].why.find("100") != std::string::npos);
+    while (!is_told) std::this_thread::yield();
+    CHECK(told.find(status[0].why) != std::string::npos); // and from where it came
+    CHECK(front.counters().refused_for(admission_refusal::elements) == 1);
 }
 
 TEST_CASE("ensemble: options that make no sense") {

@@ -50,10 +50,12 @@ struct host_and_port {
     std::uint16_t port = 0;
 };
 
-/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error. `least`: port.
-HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name,
-                                                 int least = 1) {
-    auto const refuse = [&](std::string_view why) { bad_setting({name, " is '", text, "'", why}); };
+/// "host:port", "1.2.3.4:port" or "[ipv6]:port"; `name`: its source, for the error, as `operation`. `least`: port.
+HERRING_SETUP inline host_and_port split_address(std::string_view text, std::string_view name, int least = 1,
+                                                 std::string_view operation = "join") {
+    auto const refuse = [&](std::string_view why) {
+        bad_setting({name, " is '", text, "'", why}, operation);
+    };
     std::string_view host, port;
     if (!text.empty() && text[0] == '[') {
         std::size_t const end = text.find(']');
@@ -74,7 +76,8 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
     long long const number = number_in(port, least, 65535);
     if (number < 0)
         bad_setting(
-            {name, " is '", text, "', whose port '", port, "' is not a number from ", least, " to 65535"});
+            {name, " is '", text, "', whose port '", port, "' is not a number from ", least, " to 65535"},
+            operation);
     return {std::string(host), static_cast<std::uint16_t>(number)};
 }
 

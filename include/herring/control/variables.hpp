@@ -14,8 +14,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-[[noreturn]] HERRING_SETUP inline void bad_setting(std::initializer_list<text_part> text) {
-    throw error(errc::bad_argument, -1, -1, "join", text);
+[[noreturn]] HERRING_SETUP inline void bad_setting(std::initializer_list<text_part> text,
+                                                   std::string_view operation = "join") {
+    throw error(errc::bad_argument, -1, -1, operation, text);
 }
 
 /// A decimal number from `least` to `most`; -1 when it is not one.

@@ -20,7 +20,7 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// until it is destroyed, so that a frontend whose answers are all kept is busy.
 ///
 /// Threads:  one at a time; another one than that which asked may have it.
-/// Lifetime: spans, of the answer. It ends before its frontend does, or is empty.
+/// Lifetime: spans, of the answer. It may outlive its frontend, whose memory it keeps then.
 template <class Element, class Core> class basic_answer {
     using format = typename Core::format;
 
@@ -104,13 +104,13 @@ template <class Element, class Core> class basic_answer {
     class member_row {
       public:
         std::size_t member() const noexcept { return member_; }
-        /// Writes `elements` numbers, at most as many as `to` has.
+        /// Writes `elements` numbers. Returns how many: none where `to` has not room for all.
         std::size_t copy_to(std::span<Element> to) const noexcept requires(format::dense) {
             std::size_t const n = to.size() < elements_ ? 0 : elements_;
             if (n > 0) format::decode(bytes_, elements_, to.first(n));
             return n;
         }
-        /// Of rows of entries: `to` has room for as many as a row may have. Returns how many there are.
+        /// Of rows of entries. Returns how many there are: none where `to` has not room for as many as a row may have.
         template <class Entry>
         std::size_t copy_to(std::span<Entry> to) const noexcept requires(!format::dense) {
             if (to.size() < format::row_entries(elements_)) return 0;

@@ -25,15 +25,19 @@ struct ask_check {
         if (id == 0 || id >> 63 != 0)
             refuse({"the id of an expected request is ", id, "; it has to be from 1 to 2^63 - 1"});
     }
-    /// Without the frontend's lock. `Format`: the rows', which knows what weights may be.
+    [[noreturn]] HERRING_SETUP static void id_in_flight(std::uint64_t id) {
+        refuse({"the id of an expected request, ", id, ", is that of another request in flight"});
+    }
+    /// Without the frontend's lock. A deadline that has passed is none of them: nobody is asked then. `Format`: the rows', which knows what weights may be.
     template <class Format>
     static void request(std::size_t bytes, std::size_t most_bytes, std::chrono::nanoseconds within,
                         ask_options const& how) {
         if (bytes > most_bytes)
             refuse({"the request has ", bytes, " bytes, and request_bytes is ", most_bytes,
                     "; give frontend and members a larger one"});
-        if (within.count() < 0 || within > most_time)
-            refuse({"the deadline is ", within.count(), " ns away; it has to be from 0 to a day"});
+        if (within < -most_time || within > most_time)
+            refuse({"the deadline is ", within.count(),
+                    " ns away; it has to be within a day; is the unit right, and the clock?"});
         if (!how.weights.empty())
             if (char const* const fault = Format::fault_of_weights(how.weights)) refuse({fault});
         if (how.among && how.among->empty()) refuse({"among has no member"});

@@ -1,10 +1,11 @@
-// herring: what a frontend tells its program of a member: it joined, is slow, is lost, has returned.
+// herring: what a frontend tells its program of a member: it joined, is slow, is lost, has returned, was refused.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ENSEMBLE_CHANGE_HPP
 #define HERRING_ENSEMBLE_CHANGE_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/shared_handler.hpp"
+#include "herring/ensemble/admission_refusal.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +20,12 @@ enum class change_kind : std::uint8_t {
     slow,      ///< is on probation: late several times in a row
     recovered, ///< is off probation: in time several times in a row
     leaving,   ///< is asked no more; what it was asked still counts
-    lost       ///< is gone: it left, died, or was silent for too long
+    lost,      ///< is gone: it left, died, or was silent for too long
+    refused ///< a process was turned away, or a newer one took its place: it is none of the members that are here
 };
+inline constexpr int change_kinds = 7;
 
-/// "joined", "returned", "slow", "recovered", "leaving", "lost".
+/// "joined", "returned", "slow", "recovered", "leaving", "lost", "refused".
 constexpr char const* to_string(change_kind kind) noexcept {
     switch (kind) {
     case change_kind::joined:
@@ -37,18 +40,24 @@ constexpr char const* to_string(change_kind kind) noexcept {
         return "leaving";
     case change_kind::lost:
         return "lost";
+    case change_kind::refused:
+        return "refused";
     }
     return "unknown";
 }
 
 /// Lifetime: the texts, of the call of the handler.
 struct change {
+    /// `member` of a process that was refused: it may say any name, and be of no place.
+    static constexpr std::size_t no_member = ~std::size_t{0};
+
     change_kind what = change_kind::joined;
-    std::size_t member = 0;    ///< its place in the roster
+    std::size_t member = 0;    ///< its place in the roster; no_member: `refused`
     std::uint32_t replica = 0; ///< of that member
-    std::string_view name{};   ///< of that member
-    std::string_view why{};    ///< of `lost`: what is known of it; else empty
+    std::string_view name{};   ///< of that member; empty: `refused`
+    std::string_view why{};    ///< of `lost` and `refused`: what is known of it; else empty
     std::size_t admitted = 0;  ///< members that are here now
+    admission_refusal reason = admission_refusal::none; ///< of `refused`
 };
 
 namespace detail::ensembles {

@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_COUNTERS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/outcome.hpp"
 
 #include <cstddef>
@@ -31,7 +32,7 @@ struct member_counters {
 
     std::uint64_t missing[misses] = {};    ///< requests by `miss`; that of `none` is `answered`
     std::uint64_t declined[declines] = {}; ///< answers by `decline`, late ones too
-    std::uint64_t refused_rows[6] = {};    ///< rows by what is wrong with them (`row_check`), late ones too
+    std::uint64_t refused_rows[6] = {};    ///< rows that came, by what is wrong (`row_check`), late ones too
     static_assert(detail::ensembles::row_checks == 6);
 
     constexpr std::uint64_t missing_for(miss why) const noexcept {
@@ -40,8 +41,9 @@ struct member_counters {
     constexpr std::uint64_t declined_for(decline why) const noexcept {
         return declined[static_cast<std::size_t>(why)];
     }
+    /// Rows that did not pass the check, at the frontend or at the member.
     constexpr std::uint64_t refused() const noexcept {
-        std::uint64_t all = 0;
+        std::uint64_t all = declined_for(decline::bad_row);
         for (std::uint64_t const n : refused_rows) all += n;
         return all;
     }
@@ -49,7 +51,7 @@ struct member_counters {
     friend constexpr bool operator==(member_counters const&, member_counters const&) = default;
 };
 
-/// What became of a frontend's requests, from its start on. They only grow.
+/// What became of a frontend's requests, and of those who came to be members, from its start on. They only grow.
 struct frontend_counters {
     std::uint64_t ended[outcomes] =
         {};                   ///< requests by outcome; `busy` and `closed` also without having begun
@@ -57,7 +59,11 @@ struct frontend_counters {
     std::uint64_t hedges_withheld =
         0;                       ///< those that were due, with another replica at hand, and beyond the budget
     std::uint64_t late_rows = 0; ///< as the members' `late`, together
+    std::uint64_t refused[admission_refusals] = {}; ///< processes that were not taken as a member, by reason
 
+    constexpr std::uint64_t refused_for(admission_refusal why) const noexcept {
+        return refused[static_cast<std::size_t>(why)];
+    }
     constexpr std::uint64_t ended_as(outcome how) const noexcept {
         return ended[static_cast<std::size_t>(how)];
     }

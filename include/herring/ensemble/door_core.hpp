@@ -24,6 +24,7 @@
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/incarnation.hpp"
 #include "herring/ensemble/messages.hpp"
+#include "herring/ensemble/notice_rate.hpp"
 #include "herring/ensemble/shape.hpp"
 
 #include <chrono>
@@ -83,8 +84,8 @@ class door_core {
         bool drained; // or dropped
         std::string why;
     };
-    static constexpr std::chrono::milliseconds notice_gap{
-        1000}; // between two notices of strangers, by reason
+    static constexpr int notice_burst =
+        8; // notices of members that were refused, by reason; of strangers one
 
     // ---- set-up ---------------------------------------------------------------------------------------------
 
@@ -142,8 +143,10 @@ class door_core {
 
     /// `proven`: then the member can tell that the refusal is the frontend's.
     HERRING_SEPARABLE void refuse(guest& g, ensembles::refuse const& why, admission_handshake const* proven);
-    /// Strangers may not make notices as fast as they connect.
-    HERRING_SEPARABLE void tell_refused(admission_refusal reason, std::string&& words, bool proven);
+    /// Counts it. Whether it is also told: nobody may make notices as fast as it connects, and strangers may not keep those of
+    /// members back.
+    HERRING_SEPARABLE bool count_refused(admission_refusal reason, bool proven) noexcept;
+    HERRING_SEPARABLE void tell_refused(admission_refusal reason, std::string&& words);
     /// Its last message: it stays open until the other end has read it.
     HERRING_SEPARABLE void end(guest& g, message last, std::span<std::byte const> body);
 
@@ -183,7 +186,7 @@ class door_core {
     // The thread's.
     guest_list guests_{thread_};
     std::vector<guest*> seats_; // by peer: its control connection, from the admission on
-    time_point quiet_until_[admission_refusals]{};
+    notice_rate refusals_of_members_[admission_refusals]{}, refusals_of_strangers_[admission_refusals]{};
     stall_detector stall_{};
     std::vector<door_notice>* notices_ = nullptr;
 };

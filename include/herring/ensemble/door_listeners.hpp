@@ -46,7 +46,7 @@ class door_listeners {
     ///
     /// Errors: `bad_argument`: every interface, and no secret; `unreachable`.
     HERRING_SETUP void listen(std::string const& address, bool has_secret) {
-        host_and_port const where = split_address(address, "the frontend's address", 0);
+        host_and_port const where = split_address(address, "listen", 0, "frontend");
         std::string why;
         auto const found = resolve(where.host, where.port, clock::now() + std::chrono::seconds(5), why);
         std::uint16_t port = where.port;

@@ -12,10 +12,11 @@
 #include "herring/ensemble/prometheus.hpp"
 #include "herring/error.hpp"
 
-#include <cassert>
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,8 +48,9 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 /// Threads:  any, at once. Who waits in `ask` also moves the bytes of the others; there is one thread more, for members that
 ///           come and go, which sleeps.
 /// Cost:     nothing is allocated for a request. Idle, a wake-up each heartbeat.
-/// Lifetime: longer than its answers. It may be destroyed while others are in `ask`: they get `closed`. A process that is
-///           forked off later must not touch it, nor destroy it (`_exit`, or exec): the members talk to its parent.
+/// Lifetime: answers may outlive it, and keep its memory, all of it, until the last of them goes. It may be destroyed while others are in
+///           `ask`: they get `closed`. A process that is forked off later must not touch it, nor destroy it (`_exit`, or exec): the
+///           members talk to its parent.
 /// Errors:   `bad_argument` for options and requests that make no sense, with the option and its value. What becomes of
 ///           members is no error, but in the answer.
 template <class Element, class Core> class basic_frontend {
@@ -67,15 +69,14 @@ template <class Element, class Core> class basic_frontend {
                 errc::bad_state, -1, -1, "frontend",
                 "it is destroyed in its own on_change, which it would have to wait for; have another thread "
                 "destroy it");
-        bool const last = core_->shut();
-        assert(last && "an answer outlives its frontend");
-        if (last) delete core_;
+        if (core_->shut()) delete core_; // or the last answer does
     }
 
     /// Asks all admitted members, or those of `how.among`, and waits until the quorum is there, or `within` is over.
     ///
     /// Shape:   input: `request_bytes` at most; the answer: `elements`.
-    /// Units:   `within`: nanoseconds if need be; it counts from the entry of this call.
+    /// Units:   `within`: nanoseconds if need be; it counts from the entry of this call. 0 or less: the deadline has passed, so that
+    ///          nobody is asked and the request has failed; more than a day either way is no deadline.
     /// Cost:    a copy of the input and a message a member.
     /// Blocks:  at most `within`.
     /// Errors:  `bad_argument`; all else is the answer's outcome.
@@ -170,6 +171,7 @@ template <class Element, class Core> class basic_frontend {
     frontend_counters counters() const {
         frontend_counters all;
         core_->look([&](auto const& rules, auto const&, std::size_t) { all = rules.totals(); });
+        add_refusals(all);
         return all;
     }
     /// Of one member; all zero for one that is not in the roster.
@@ -208,6 +210,7 @@ template <class Element, class Core> class basic_frontend {
             }
         });
         all.members = members;
+        add_refusals(all.counts);
         return prometheus_text(all).text();
     }
     /// Replaces a file by `prometheus()` at once, as a collector of text files wants it.
@@ -221,6 +224,10 @@ template <class Element, class Core> class basic_frontend {
     Core& core() noexcept { return *core_; }
 
   private:
+    void add_refusals(frontend_counters& all) const {
+        auto const door = core_->at_the_door();
+        std::copy(std::begin(door.refused), std::end(door.refused), std::begin(all.refused));
+    }
     answer answer_of(typename Core::accepted const& a) {
         return a.refused == herring::outcome::full ? answer(*core_, a.slot) : answer(a.refused);
     }

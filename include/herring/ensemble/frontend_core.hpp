@@ -8,6 +8,7 @@
 #include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/counters.hpp"
+#include "herring/ensemble/door_notice.hpp"
 #include "herring/ensemble/frontend_driver.hpp"
 #include "herring/ensemble/frontend_engine.hpp"
 #include "herring/ensemble/frontend_lock.hpp"
@@ -60,7 +61,9 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         void lost(peer_index peer, std::uint64_t incarnation, std::string_view why) noexcept {
             core->members_.lost(peer, incarnation, why);
         }
-        void refused(admission_refusal, std::string_view) noexcept { core->members_.refused(); }
+        void refused(admission_refusal reason, std::string_view why) noexcept {
+            core->members_.refused(reason, why);
+        }
         void nudged() noexcept { core->members_.nudged(); }
         int local_memory() const noexcept { return core->engine_.requests.descriptor(); }
     };
@@ -110,7 +113,8 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         engine_.table.close(engine::now_ns());
         engine_.changed();
     }
-    /// The frontend goes; answers may still exist. True: none does, and this is to be destroyed.
+    /// The frontend goes; answers may still exist. True: none does, and this is to be destroyed. Decided requests that nobody has
+    /// fetched are forgotten.
     HERRING_SETUP bool shut() noexcept {
         close();
         {
@@ -123,6 +127,11 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         } // joins its thread
         engine_.lock.lock();
         while (driver_.inside() != 0) engine_.lock.let_others_in(); // who waited is on the way out
+        for (slot_index at = 0; !engine_.done.empty();) {
+            at = engine_.done.first();
+            engine_.done.remove(engine_.slots.records(), at);
+            forget(at);
+        }
         shut_ = true;
         bool const last = engine_.table.in_flight() == 0;
         engine_.lock.unlock();
@@ -163,6 +172,21 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         guard const held(engine_.lock);
         return leave_to_loop(
             begin(entered, {}, within, how, {.is_async = true, .cookie = cookie, .expect = true, .id = id}));
+    }
+
+    /// What `submit` and `submit_expected` refuse, for who has to know it before he begins.
+    ///
+    /// Errors: `bad_argument`.
+    void check_submit(std::size_t bytes, std::chrono::nanoseconds within, ask_options const& how) {
+        check(bytes, within, how);
+        guard const held(engine_.lock);
+        ask_check::roster(how, members_.size(), k());
+    }
+    void check_submit_expected(std::uint64_t id, std::chrono::nanoseconds within, ask_options const& how) {
+        ask_check::expected_id(id);
+        check_submit(0, within, how);
+        guard const held(engine_.lock);
+        if (engine_.table.is_in_flight(id)) ask_check::id_in_flight(id);
     }
 
     /// Ends a request that is undecided. False: there is none with this id.
@@ -258,11 +282,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     /// The answer goes. True: the frontend has gone before, this was its last answer, and this is to be destroyed.
     bool release(slot_index at) noexcept {
         guard const held(engine_.lock);
-        for (auto const& row : engine_.table.contributions(at))
-            if (link_type* const from = engine_.links.of_admission(row.peer, row.incarnation))
-                from->give_back(row.place);
-        engine_.table.release(at, [](peer_index, place_index) noexcept {});
-        engine_.slots[at].decided = false;
+        forget(at);
         if (engine_.table.any_waiting()) { // a member whose rows are free again may be asked, from now on
             engine_.table.advance(engine::now_ns());
             engine_.changed();
@@ -299,6 +319,12 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         guard const held(engine_.lock);
         give(std::as_const(engine_.table), members_.names(), k());
     }
+    /// How many processes were refused, by reason; also those that `on_change` was not told of.
+    door_counters at_the_door() noexcept {
+        guard const held(
+            engine_.lock); // while this goes the door does, too, and may be calling the program's handler
+        return engine_.control != nullptr ? engine_.control->counters() : door_counters();
+    }
     /// As the door's thread sees them.
     auto& members() noexcept { return members_; }
     std::string_view name() const noexcept { return options_.name; }
@@ -334,6 +360,13 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
                    ask_options const& how, intent const& what) {
         ask_check::roster(how, members_.size(), k());
         return engine_.begin(entered, input, within, how, what);
+    }
+    void forget(slot_index at) noexcept {
+        for (auto const& row : engine_.table.contributions(at))
+            if (link_type* const from = engine_.links.of_admission(row.peer, row.incarnation))
+                from->give_back(row.place);
+        engine_.table.release(at, [](peer_index, place_index) noexcept {});
+        engine_.slots[at].decided = false;
     }
     // Asynchronous requests have nobody who drives, and `begin` has looked at lanes, which take this end for awake since.
     accepted leave_to_loop(accepted const& a) noexcept {

@@ -88,9 +88,7 @@ template <class Format, class Lanes, class Control> class frontend_engine {
                                                    now_ns());
         if (b.refused != outcome::full) {
             changed();
-            if (b.refused == outcome::failed)
-                ask_check::refuse(
-                    {"the id of an expected request, ", what.id, ", is that of another request in flight"});
+            if (b.refused == outcome::failed) ask_check::id_in_flight(what.id);
             return {b.refused, 0, 0};
         }
         in_flight& r = slots[b.slot];

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/change.hpp"
 #include "herring/ensemble/change_teller.hpp"
 #include "herring/ensemble/frontend_lock.hpp"
@@ -162,9 +163,14 @@ template <class Lanes, class Engine> class frontend_members {
         slow.for_each(tell_of(change_kind::slow));
         recovered.for_each(tell_of(change_kind::recovered));
     }
-    HERRING_SETUP void refused() noexcept {
-        guard const held(engine_.lock);
-        engine_.links.sweep();
+    HERRING_SETUP void refused(admission_refusal reason, std::string_view why) noexcept {
+        change c{.what = change_kind::refused, .member = change::no_member, .why = why, .reason = reason};
+        {
+            guard const held(engine_.lock);
+            engine_.links.sweep();
+            c.admitted = engine_.table.admitted_members();
+        }
+        if (teller_) teller_.tell(c);
     }
 
   private:

@@ -215,7 +215,7 @@ class member_core {
             return end(slot, job_end::late, counters_.late);
         }
         if (s.row == row_state::bad || (s.row == row_state::open && !encode(slot))) {
-            lane.decline(r.id, r.place, herring::decline::unspecified);
+            lane.decline(r.id, r.place, herring::decline::bad_row);
             return end(slot, job_end::bad_row, counters_.bad_rows);
         }
         bool const was_stuck = lane.wants_write();

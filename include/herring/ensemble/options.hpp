@@ -46,8 +46,9 @@ struct frontend_options {
         5000}; ///< a member that gives none for so long is lost; at least 50 ms
     /// How long a row is kept that comes before its `expect`, of each replica the four newest ones; 0: it is dropped.
     std::chrono::milliseconds early_rows{1000};
-    /// Called when a member joins, is slow, is lost, returns: one call at a time, in the frontend's own thread, without locks
-    /// held. It may ask; it must not destroy the frontend (`bad_state`).
+    /// Called when a member joins, is slow, is lost, returns, and when a process is refused: one call at a time, in the frontend's own
+    /// thread (also that of an `asio_frontend`), without locks held. It may ask, and post to an event loop; it must not destroy
+    /// the frontend (`bad_state`). Refusals are told eight at once by reason, and then one a second; all are counted.
     detail::ensembles::change_handler on_change{};
 };
 

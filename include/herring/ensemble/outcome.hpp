@@ -49,7 +49,7 @@ enum class miss : std::uint8_t {
     probation,   ///< it was asked and not waited for: it had been late several times in a row
     late,        ///< it had not answered when the set of contributors was frozen, before the deadline
     declined,    ///< it answered that it does not
-    refused_row, ///< its row did not pass the check
+    refused_row, ///< its row did not pass the check, at the frontend or at the member
     lost,        ///< its connection ended before it answered
     expired      ///< it had not answered at the deadline
 };
@@ -88,11 +88,12 @@ enum class decline : std::uint8_t {
     overloaded,
     expired, ///< the deadline had passed before the work began
     bad_input,
-    stopping
+    stopping,
+    bad_row ///< its row would not have passed the frontend's check: it was not sent
 };
-inline constexpr int declines = 5;
+inline constexpr int declines = 6;
 
-/// "unspecified", "overloaded", "expired", "bad input", "stopping".
+/// "unspecified", "overloaded", "expired", "bad input", "stopping", "bad row".
 constexpr char const* to_string(decline d) noexcept {
     switch (d) {
     case decline::unspecified:
@@ -105,6 +106,8 @@ constexpr char const* to_string(decline d) noexcept {
         return "bad input";
     case decline::stopping:
         return "stopping";
+    case decline::bad_row:
+        return "bad row";
     }
     return "unknown";
 }

@@ -46,6 +46,9 @@ class prometheus_text {
         for (int i = 0; i < outcomes; ++i)
             frontend("requests_total", "counter", "Requests by how they ended.", of.counts.ended[i],
                      "outcome", to_string(static_cast<outcome>(i)));
+        for (int i = 1; i < admission_refusals; ++i)
+            frontend("refused_total", "counter", "Processes that were not taken as a member, by reason.",
+                     of.counts.refused[i], "reason", to_string(static_cast<admission_refusal>(i)));
         frontend("requests_in_flight", "gauge", "Requests that are not released.", of.in_flight);
         frontend("requests_in_flight_limit", "gauge", "Requests that may be in flight.", of.slots);
         frontend("quorum", "gauge", "Members that make an answer.", of.k);

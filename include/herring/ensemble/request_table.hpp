@@ -169,6 +169,8 @@ class request_table {
         if (r.expect && early_.any() && b.refused == outcome::full) take_early(b.id, now);
         return b;
     }
+    /// Whether a request has this id, and its slot is not free yet.
+    bool is_in_flight(std::uint64_t id) const noexcept { return pool_.find(id) != no_slot; }
     /// Peers that the request is to be sent to, or was; none if it is expected.
     std::span<peer_index const> asked(slot_index at) const noexcept {
         return {pool_.asked(at), pool_[at].asked};
@@ -192,7 +194,9 @@ class request_table {
         request_answer const a = answers_.take(at, incarnation, id, false);
         if (a.is != arrival::counted) return;
         ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
-        if (a.last()) decisions_.gone(a.slot, *a.asked, miss::declined, now);
+        if (a.last())
+            decisions_.gone(a.slot, *a.asked, why == decline::bad_row ? miss::refused_row : miss::declined,
+                            now);
     }
 
     /// A request could not be sent to a peer that it was to be sent to: no place is left for its row. It is as if the peer had no

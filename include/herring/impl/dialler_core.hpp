@@ -47,7 +47,7 @@ HERRING_SEPARABLE dialler_core::dialler_core(dialler_options const& options, sha
     secrets_ = read_secret(options.secret, options.secret_file, "member_options", from);
     check_strength(secrets_, options.require_secret, "member_options");
     for (std::string const& each : options.frontends) {
-        host_and_port const where = split_address(each, "a frontend's address");
+        host_and_port const where = split_address(each, "one of frontends", 1, "member");
         dial_target& t = *targets_.emplace_back(std::make_unique<dial_target>());
         t.index = targets_.size() - 1;
         t.name = each;

@@ -115,16 +115,19 @@ HERRING_SEPARABLE void door_core::refuse(guest& g, ensembles::refuse const& why,
                                          admission_handshake const* proven) {
     byte_buffer body = why.write();
     if (proven != nullptr) body.append(proven->proof_of_refusal(body));
-    tell_refused(why.reason, text({why.text, " (from ", g.from, ")"}), proven != nullptr || !secrets_);
+    if (count_refused(why.reason, proven != nullptr || !secrets_))
+        tell_refused(why.reason, text({why.text, " (from ", g.from, ")"}));
     end(g, message::refuse, body);
 }
 
-HERRING_SEPARABLE void door_core::tell_refused(admission_refusal reason, std::string&& words, bool proven) {
+HERRING_SEPARABLE bool door_core::count_refused(admission_refusal reason, bool proven) noexcept {
     auto const number = static_cast<std::size_t>(reason);
     count([&](door_counters& c) { ++c.refused[number]; });
-    time_point const now = clock::now();
-    if (!proven && now < quiet_until_[number]) return;
-    quiet_until_[number] = now + notice_gap;
+    return proven ? refusals_of_members_[number].take(notice_burst, clock::now())
+                  : refusals_of_strangers_[number].take(1, clock::now());
+}
+
+HERRING_SEPARABLE void door_core::tell_refused(admission_refusal reason, std::string&& words) {
     door_notice& made = notices_->emplace_back();
     made.kind = door_notice::what::refused;
     made.reason = reason;
@@ -146,7 +149,7 @@ HERRING_SEPARABLE void door_core::replace(guest& older, std::uint64_t newer) {
               older.incarnation, "); let one process of this name run"})};
     count([](door_counters& c) { ++c.replaced; });
     leave_seat(older, "a newer process took its place");
-    tell_refused(why.reason, std::string(why.text), true);
+    if (count_refused(why.reason, true)) tell_refused(why.reason, std::string(why.text));
     end(older, message::refuse, why.write());
 }
 

@@ -16,6 +16,9 @@ namespace HERRING_NAMESPACE {
 
 /// How long an answer waits for members beyond the k-th, and which it does not wait for at all.
 struct quorum_tuning {
+    /// As `grace_percent`: they are waited for until the deadline.
+    static constexpr std::uint32_t to_the_deadline = 0xffff'ffff;
+
     std::uint32_t grace_percent = 15;       ///< of t_k, the time from the request's entry to its k-th row
     std::uint32_t least_grace_us = 50;      ///< a thread that sleeps wakes in some 75 µs
     std::uint32_t probation_after = 3;      ///< requests in a row that a member is late for; 0: no probation
@@ -24,6 +27,7 @@ struct quorum_tuning {
     /// What is waited after the k-th row, in nanoseconds: max(grace_percent of t_k, least_grace_us).
     constexpr std::int64_t grace_ns(std::int64_t t_k_ns) const noexcept {
         constexpr std::int64_t most = std::int64_t{1} << 61; // 73 years; a sum of two is no overflow
+        if (grace_percent == to_the_deadline) return most;
         std::int64_t const hundredth = t_k_ns > 0 ? t_k_ns / 100 : 0, percent = grace_percent;
         if (percent > 0 && hundredth >= most / percent) return most;
         std::int64_t const share = hundredth * percent + (t_k_ns > 0 ? t_k_ns % 100 * percent / 100 : 0);
@@ -34,9 +38,11 @@ struct quorum_tuning {
     friend constexpr bool operator==(quorum_tuning const&, quorum_tuning const&) = default;
 };
 
-/// "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3".
+/// "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3"; or "grace_percent=to_the_deadline ...".
 HERRING_SETUP inline std::string to_string(quorum_tuning const& tuning) {
-    return "grace_percent=" + std::to_string(tuning.grace_percent) +
+    return "grace_percent=" +
+           (tuning.grace_percent == quorum_tuning::to_the_deadline ? std::string("to_the_deadline")
+                                                                   : std::to_string(tuning.grace_percent)) +
            " least_grace_us=" + std::to_string(tuning.least_grace_us) +
            " probation_after=" + std::to_string(tuning.probation_after) +
            " probation_left_after=" + std::to_string(tuning.probation_left_after);

@@ -12,8 +12,9 @@ namespace ensemble_change_test {
 using namespace herring;
 
 TEST_CASE("ensemble change: every kind has a name") {
-    for (int i = 0; i < 6; ++i) CHECK(std::string(to_string(static_cast<change_kind>(i))) != "unknown");
-    CHECK(std::string(to_string(static_cast<change_kind>(6))) == "unknown");
+    for (int i = 0; i < change_kinds; ++i)
+        CHECK(std::string(to_string(static_cast<change_kind>(i))) != "unknown");
+    CHECK(std::string(to_string(static_cast<change_kind>(change_kinds))) == "unknown");
 }
 
 TEST_CASE("ensemble change: copies of a handler share its state, and it goes with the last") {

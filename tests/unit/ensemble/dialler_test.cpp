@@ -369,7 +369,8 @@ TEST_CASE("dialler: options that cannot be are named") {
     using options = ensembles::dialler_options;
     CHECK(error_of([](options&) {}).empty());
     CHECK(says(error_of([](options& o) { o.frontends.clear(); }), "no frontend to dial"));
-    CHECK(says(error_of([](options& o) { o.frontends = {"x"}; }), "has no port"));
+    CHECK(says(error_of([](options& o) { o.frontends = {"x"}; }),
+               "member: bad argument: one of frontends is 'x', which has no port"));
     CHECK(says(error_of([](options& o) { o.name.clear(); }), "the name of this member is empty"));
     CHECK(says(error_of([](options& o) { o.replica = 64; }), "replica is 64"));
     CHECK(says(error_of([](options& o) { o.credits = 0; }), "credits is 0"));

@@ -44,6 +44,16 @@ TEST_CASE("door_listeners: an address with a free port, and what cannot be one")
     CHECK(refusal("192.0.2.1:0") == herring::errc::unreachable); // of no machine
 }
 
+TEST_CASE("door_listeners: an address without a port is an error of the frontend's option") {
+    std::string said;
+    try {
+        door().at.listen("127.0.0.1", false);
+    } catch (herring::error const& why) {
+        said = why.what();
+    }
+    CHECK(said.find("frontend: bad argument: listen is '127.0.0.1', which has no port") != said.npos);
+}
+
 TEST_CASE("door_listeners: a unix socket has a key and a name of its own") {
     door d;
     d.at.listen("127.0.0.1:0", false);

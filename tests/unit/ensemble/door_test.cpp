@@ -138,6 +138,28 @@ TEST_CASE("door: every difference of shapes is refused with a proof, in words th
             [](ensembles::hello& h) { h.lanes = herring::lane::shared; });
 }
 
+TEST_CASE("door: a flood of members that are refused is counted, and told of a few times") {
+    frontend f;
+    constexpr std::uint64_t all = 30;
+    auto const begun = herring::clock::now();
+    for (std::uint64_t i = 0; i < all; ++i) {
+        member_peer peer(f.address());
+        peer.said.shape.elements = 9;
+        peer.hello(peer.knock());
+        CHECK(peer.refused().reason == admission_refusal::elements);
+    }
+    CHECK(f.refusals(admission_refusal::elements) == all);
+    auto const seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(herring::clock::now() - begun).count();
+    member_peer last(f.address()); // of another reason, so told at once, after those
+    last.said.name = "c";
+    last.hello(last.knock());
+    int told = 0;
+    while (f.sink.heard.next("refused").reason == admission_refusal::elements) ++told;
+    CHECK(told >= 8);
+    CHECK(told <= 8 + seconds + 1);
+}
+
 TEST_CASE("door: a wrong secret, and one that only one end has, are refused without a proof") {
     frontend f;
     {

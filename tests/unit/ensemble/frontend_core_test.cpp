@@ -15,8 +15,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
@@ -78,6 +80,11 @@ template <class Sink> struct test_door {
     void drained(ensembles::peer_index peer, std::uint64_t) { drained_peers.push_back(peer); }
     void drop(ensembles::peer_index peer, std::uint64_t, std::string why) { dropped[peer] = std::move(why); }
     void nudge() noexcept {} // the test calls nudged() itself
+    ensembles::door_counters counters() const noexcept {
+        ensembles::door_counters all;
+        all.refused[static_cast<std::size_t>(admission_refusal::elements)] = 5;
+        return all;
+    }
 
     ensembles::door_options options;
     std::vector<std::string> members;
@@ -350,6 +357,32 @@ TEST_CASE("ensemble frontend: busy until an answer goes") {
     CHECK(f.front.ask(bytes(9), 10s).values()[0] == 9);
 }
 
+TEST_CASE("ensemble frontend: answers may outlive it, and requests that nobody has fetched do not") {
+    std::optional<fixture<>> f(std::in_place, 2);
+    for (unsigned m = 0; m < 2; ++m) f->join(m).serve(float(m));
+    std::vector<frontend_of<waiting::adaptive>::answer> kept;
+    for (int i = 0; i < 4; ++i) kept.push_back(f->front.ask(bytes(i), 60s, {.k = 2}));
+    REQUIRE(f->front.submit(bytes(9), 60s, 1).accepted()); // its answer is never taken
+    REQUIRE(f->front.submit(bytes(9), 0s, 2).accepted());
+    f.reset(); // the frontend and its members' ends
+    for (int i = 0; i < 4; ++i) {
+        auto const& each = kept[std::size_t(i)];
+        CHECK(each.outcome() == outcome::full);
+        CHECK(each.values()[0] == float(1 + 2 * i));
+        CHECK(each.contributors() == member_set{0, 1});
+        CHECK(each.why(0) == miss::none);
+        CHECK(each.latency(1).count() > 0);
+        float row[elements] = {};
+        int rows = 0;
+        each.member_rows([&](auto const& from) { rows += from.copy_to(row) == elements; });
+        CHECK(rows == 2);
+        CHECK(row[0] == float(1 + i));
+    }
+    std::thread other([last = std::move(kept.back())] { CHECK(last.values()[0] == 7); });
+    kept.clear();
+    other.join();
+}
+
 TEST_CASE(
     "ensemble frontend: a member with fewer credits than others is not sent more, and has declined nothing") {
     fixture<> f(1);
@@ -462,13 +495,20 @@ TEST_CASE("ensemble frontend: a subset, weights, and what is refused") {
     CHECK(has(ask({.k = 2, .among = member_set{1}}), "k is 2, and 1 members of among"));
     CHECK(has(ask({.among = member_set{}}), "among has no member"));
     CHECK(has(ask({.among = member_set{3}}), "beyond the roster, which has 3"));
-    CHECK(has(ask({}, -1ns), "the deadline is -1 ns away"));
-    CHECK(has(ask({}, 25h), "from 0 to a day"));
+    CHECK(has(ask({}, -25h), "ns away; it has to be within a day"));
+    CHECK(has(ask({}, 25h), "it has to be within a day"));
     CHECK(has(ask({}, 1s, 65), "the request has 65 bytes, and request_bytes is 64"));
     float const two[] = {1, 2}, negative[] = {-1, 2, 3};
     CHECK(has(ask({.weights = two}), "2 weights are given, and the roster has 3"));
     CHECK(has(ask({.weights = negative}), "a weight is negative"));
-    CHECK(f.front.ask(bytes(0), 0ns).outcome() == outcome::failed);
+    for (auto const passed : {0ns, -1ns, -3'600'000'000'000ns}) {
+        std::uint64_t const asked = f.front.counters(0).asked;
+        auto const over = f.front.ask(bytes(0), passed);
+        CHECK(over.outcome() == outcome::failed);
+        CHECK(over.why(0) == miss::expired);
+        CHECK(f.front.expect(7, passed).outcome() == outcome::failed);
+        CHECK(f.front.counters(0).asked == asked); // nobody was sent anything
+    }
 }
 
 TEST_CASE("ensemble frontend: the roster grows") {
@@ -756,6 +796,25 @@ TEST_CASE("ensemble frontend: changes are told, and the handler may ask") {
           std::vector<std::string>{"b joined 1", "b lost 0", "b returned 1", "b leaving 0", "b lost 0"});
     CHECK(refused);
     CHECK(!front->core().is_in_handler());
+}
+
+TEST_CASE("ensemble frontend: who was refused is told of and counted, and is no member") {
+    std::vector<std::string> told;
+    auto o = options_for(2);
+    o.on_change = [&](change const& c) {
+        if (c.what != change_kind::refused) return;
+        CHECK(c.member == change::no_member);
+        CHECK(c.name.empty());
+        told.push_back(std::string(to_string(c.reason)) + ": " + std::string(c.why) + ", " +
+                       std::to_string(c.admitted));
+    };
+    fixture<> f(std::move(o));
+    f.join(1);
+    f.front.core().members().refused(admission_refusal::elements, "5 at the member, 4 here");
+    CHECK(told == std::vector<std::string>{"elements: 5 at the member, 4 here, 1"});
+    CHECK(f.front.counters().refused_for(admission_refusal::elements) == 5); // as the door counts
+    CHECK(f.front.counters().refused_for(admission_refusal::secret) == 0);
+    CHECK(has(f.front.prometheus(), "refused_total{ensemble=\"ensemble\",reason=\"elements\"} 5"));
 }
 
 TEST_CASE(

@@ -310,7 +310,8 @@ TEST_CASE("ensemble member: a row with NaN is not sent") {
     CHECK(job.send() == job_end::bad_row);
     with.fronts[0].poll();
     CHECK(with.fronts[0].rows.empty());
-    CHECK(with.fronts[0].declines.size() == 1);
+    REQUIRE(with.fronts[0].declines.size() == 1);
+    CHECK(with.fronts[0].declines[0].why == decline::bad_row);
     CHECK(with.member.counters().bad_rows == 1);
 }
 

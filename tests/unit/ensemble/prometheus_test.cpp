@@ -35,6 +35,7 @@ frontend_metrics sample(std::vector<member_metrics>& members) {
     frontend_metrics of{.ensemble = "digits", .in_flight = 3, .slots = 64, .k = 2, .members = members};
     of.counts.ended[static_cast<std::size_t>(herring::outcome::full)] = 7;
     of.counts.hedges = 4;
+    of.counts.refused[static_cast<std::size_t>(herring::admission_refusal::model_version)] = 6;
     return of;
 }
 bool has(std::string const& text, std::string const& line) {
@@ -50,6 +51,7 @@ TEST_CASE("prometheus: counters, by label") {
     CHECK(has(text, "herring_ensemble_requests_total{ensemble=\"digits\",outcome=\"full\"} 7"));
     CHECK(has(text, "herring_ensemble_requests_total{ensemble=\"digits\",outcome=\"closed\"} 0"));
     CHECK(has(text, "herring_ensemble_requests_in_flight{ensemble=\"digits\"} 3"));
+    CHECK(has(text, "herring_ensemble_refused_total{ensemble=\"digits\",reason=\"model version\"} 6"));
     CHECK(has(text, "herring_ensemble_hedges_total{ensemble=\"digits\"} 4"));
     CHECK(has(text, "herring_ensemble_member_up{ensemble=\"digits\",member=\"a\"} 1"));
     CHECK(has(text, "herring_ensemble_member_asked_total{ensemble=\"digits\",member=\"a\"} 10"));
@@ -104,7 +106,7 @@ TEST_CASE("prometheus: every line is a comment or a sample, no series comes twic
             CHECK(line.find_first_not_of("0123456789.", end + 2) == std::string::npos);
         }
     }
-    CHECK(types.size() == 22);
+    CHECK(types.size() == 23);
 }
 
 } // namespace ensemble_prometheus_test

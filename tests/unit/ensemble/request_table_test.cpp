@@ -184,6 +184,18 @@ TEST_CASE("request_table: a row at the deadline is late, whoever looks at the cl
     CHECK(b.table.lateness(0).percentile(50) == 0);
 }
 
+TEST_CASE("request_table: a bad row that its member found itself is a refused row, too") {
+    bench b({.members = 2});
+    auto const r = b.ask(0);
+    b.table.declined(0, 100, r.id, decline::bad_row, us);
+    CHECK(b.row(1, r.id, 2 * us) == arrival::counted);
+    REQUIRE(b.decided().size() == 1);
+    CHECK(b.table.result(r.slot) == outcome::partial);
+    CHECK(b.table.why(r.slot, 0) == miss::refused_row);
+    CHECK(b.table.counters(0).declined_for(decline::bad_row) == 1);
+    CHECK(b.table.counters(0).refused() == 1);
+}
+
 TEST_CASE("request_table: k that cannot be reached any more is a failure at once") {
     bench b({.members = 3, .k = 2});
     auto const r = b.ask(0);

@@ -80,6 +80,7 @@ template <class Sink> struct no_door {
     void add_member(std::string) {}
     void drained(ensembles::peer_index, std::uint64_t) {}
     void drop(ensembles::peer_index, std::uint64_t, std::string) {}
+    ensembles::door_counters counters() const noexcept { return {}; }
 };
 template <class Sink> struct no_dialler {
     static inline Sink* last = nullptr;

@@ -222,7 +222,8 @@ class table_reference {
         found const f = find(p, incarnation, id);
         if (f.is != request_table::arrival::counted) return;
         ++history[p / o.replicas].declined[static_cast<std::size_t>(why)];
-        answered_badly(*f.of, f.of->parts[p / o.replicas], miss::declined, now);
+        answered_badly(*f.of, f.of->parts[p / o.replicas],
+                       why == decline::bad_row ? miss::refused_row : miss::declined, now);
     }
 
     void unsent(peer_index p, std::uint64_t incarnation, std::uint64_t id, std::int64_t now) {
@@ -335,7 +336,7 @@ class table_reference {
         std::vector<std::int64_t> rows;
         for (part const& m : r.parts)
             if (m.row) rows.push_back(m.row_at);
-        if (rows.size() < r.k) return r.deadline;
+        if (rows.size() < r.k || o.quorum.grace_percent == quorum_tuning::to_the_deadline) return r.deadline;
         std::sort(rows.begin(), rows.end());
         std::int64_t const t_k = rows[r.k - 1] - r.entered;
         std::int64_t const grace = std::max<std::int64_t>(t_k * o.quorum.grace_percent / 100,

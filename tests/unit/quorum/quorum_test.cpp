@@ -55,6 +55,12 @@ TEST_CASE("quorum: the grace is a share of t_k, at least a wake-up") {
     CHECK(quorum_tuning{.grace_percent = 300, .least_grace_us = 0}.grace_ns(7) == 21);
 }
 
+TEST_CASE("quorum: a grace to the deadline is longer than any, from the first moment on") {
+    constexpr quorum_tuning all{.grace_percent = quorum_tuning::to_the_deadline, .least_grace_us = 0};
+    CHECK(all.grace_ns(0) == std::int64_t{1} << 61);
+    CHECK(all.grace_ns(1'000) == std::int64_t{1} << 61);
+}
+
 TEST_CASE("quorum: a grace beyond all deadlines does not overflow") {
     constexpr std::int64_t century = std::int64_t{100} * 365 * 86'400 * 1'000'000'000;
     for (std::uint32_t const percent : {1u, 15u, 100u, std::numeric_limits<std::uint32_t>::max()})
@@ -67,6 +73,8 @@ TEST_CASE("quorum: a grace beyond all deadlines does not overflow") {
 TEST_CASE("quorum: the tuning prints") {
     CHECK(to_string(quorum_tuning{}) ==
           "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3");
+    CHECK(to_string(quorum_tuning{.grace_percent = quorum_tuning::to_the_deadline}) ==
+          "grace_percent=to_the_deadline least_grace_us=50 probation_after=3 probation_left_after=3");
 }
 
 } // namespace quorum_test

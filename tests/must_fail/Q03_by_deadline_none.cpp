@@ -1,0 +1,11 @@
+// herring: must not compile: a quorum of nobody.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/quorum/by_deadline.hpp"
+
+#ifndef HERRING_TWIN
+using own = herring::quorum::by_deadline<0>;
+#else
+using own = herring::quorum::by_deadline<1>;
+#endif
+
+inline constexpr bool mine = herring::holds<herring::check<herring::axes::quorum, own>>;
