@@ -31,8 +31,9 @@ class queue_estimate {
         using namespace std::chrono_literals;
         received_ += found.received;
         in_flight_ += found.in_flight;
-        slow_ = slow_ || (found.unanswered >= 2 && found.since_data < 300ms) ||
-                (found.queueing >= 500ms && found.since_packet < 300ms);
+        stuck_ = stuck_ || (found.unanswered >= 2 && found.since_data < 300ms);
+        if (found.queueing >= 500ms && found.since_packet < 300ms)
+            longer_ = std::max(longer_, found.queueing);
         any_ = true;
         late_ = late_ || found.unanswered != 0 || found.round_trip >= 100ms;
     }
@@ -40,11 +41,14 @@ class queue_estimate {
     constexpr void end_look(time_point now, clock::duration most) noexcept {
         using namespace std::chrono;
         mark const oldest = marks_[next_];
-        if (oldest.at != time_point{} && now > oldest.at && slow_ && in_flight_ != 0) {
+        if (oldest.at != time_point{} && now > oldest.at && (stuck_ || longer_ != longer_.zero()) &&
+            in_flight_ != 0) {
             std::uint64_t const came = received_ > oldest.received ? received_ - oldest.received : 1;
             double const seconds = duration<double>(now - oldest.at).count();
             double const delay = 2 * static_cast<double>(in_flight_) / static_cast<double>(came) * seconds;
-            double const longest = duration<double>(most).count();
+            // Where round trips are measured, no sign of life takes much longer than they do, however little comes in.
+            double const longest =
+                duration<double>(stuck_ ? most : std::min<clock::duration>(most, 2 * longer_)).count();
             delay_ = duration_cast<clock::duration>(duration<double>(std::min(delay, longest)));
             slow_at_ = now;
         } else if (any_ && !late_) {
@@ -53,7 +57,8 @@ class queue_estimate {
         marks_[next_] = {now, received_};
         next_ = (next_ + 1) % looks;
         received_ = in_flight_ = 0;
-        slow_ = any_ = late_ = false;
+        stuck_ = any_ = late_ = false;
+        longer_ = {};
     }
     /// Of a sign of life behind one that came at `since`; zero: by then the queues had drained, or nothing was slow.
     constexpr clock::duration delay(time_point since) const noexcept {
@@ -70,7 +75,10 @@ class queue_estimate {
     std::size_t next_ = 0;
     std::uint64_t received_ = 0;
     std::size_t in_flight_ = 0;
-    bool slow_ = false, any_ = false, late_ = false; // in this look
+    // In this look:
+    bool stuck_ = false, any_ = false, late_ = false;
+    std::chrono::microseconds
+        longer_{}; // the longest round trip of those that have just become longer, without the shortest
     time_point slow_at_{};
     clock::duration delay_{};
 };

@@ -101,6 +101,12 @@ TEST_CASE("queue estimate: a round trip that was long before everything stopped 
     CHECK(of.estimate.delay(of.now - 3s) == 0s);
 }
 
+TEST_CASE("queue estimate: where round trips are measured, it is at most twice as long as they are") {
+    looks of;
+    for (int i = 0; i < 6; ++i) of.look({.in_flight = 62'500, .round_trip = 1'501ms}, 200); // others wait too
+    CHECK(of.estimate.delay(of.now - 500ms) == 3s);
+}
+
 TEST_CASE("queue estimate: after an outage, of which no rate follows, answers end it") {
     looks of;
     for (int i = 0; i < 6; ++i) of.look({}, 0);
