@@ -1,9 +1,9 @@
 # herring: what has passed is remembered, so that what has not changed since is not run again. Read by scripts of the tests.
 # SPDX-License-Identifier: Apache-2.0
 #
-# A unit is a source file. What is remembered of it is a key, one a line of the file that HERRING_PASSED names: who looked
-# at it, on which machine (HERRING_MACHINE, of tests/run), and the digest of its code with all that it includes of this
-# tree. Only what passed is remembered. Without HERRING_PASSED nothing is, and with HERRING_AGAIN=1 nothing is known.
+# A unit is a source file. What is remembered of it is a key, one a line of the file that HERRING_TEST_PASSED names: who looked
+# at it, on which machine (HERRING_TEST_MACHINE, of tests/run), and the digest of its code with all that it includes of this
+# tree. Only what passed is remembered. Without HERRING_TEST_PASSED nothing is, and with HERRING_TEST_AGAIN=1 nothing is known.
 
 # digests FILE ...: prints "<digest> <file>" for each, from the root of the tree. Lines that are a comment or empty do not
 # count, so neither does the number of a line; other comments do. A name in #include "..." or <herring/...> is looked up beside
@@ -54,15 +54,15 @@ digests() {
 }
 
 # passed_before KEY; remember KEY
-passed_before() { [ "${HERRING_AGAIN-0}" != 1 ] && [ -f "${HERRING_PASSED-}" ] && grep -qxF -- "${HERRING_MACHINE-} $1" "$HERRING_PASSED"; }
-remember() { [ -z "${HERRING_PASSED-}" ] || echo "${HERRING_MACHINE-} $1" >>"$HERRING_PASSED"; }
+passed_before() { [ "${HERRING_TEST_AGAIN-0}" != 1 ] && [ -f "${HERRING_TEST_PASSED-}" ] && grep -qxF -- "${HERRING_TEST_MACHINE-} $1" "$HERRING_TEST_PASSED"; }
+remember() { [ -z "${HERRING_TEST_PASSED-}" ] || echo "${HERRING_TEST_MACHINE-} $1" >>"$HERRING_TEST_PASSED"; }
 
 # changed WHO FILE ...: prints "<file> <key>" for each that has not passed as it is; one line on stderr counts the others.
 # Who has run it says `remember KEY`.
 changed() {
     local who=$1 digest file unchanged=0
     shift
-    if [ -z "${HERRING_PASSED-}" ]; then printf '%s -\n' "$@"; return; fi
+    if [ -z "${HERRING_TEST_PASSED-}" ]; then printf '%s -\n' "$@"; return; fi
     while read -r digest file; do
         if passed_before "$who:$file:$digest"; then unchanged=$((unchanged + 1)); else echo "$file $who:$file:$digest"; fi
     done < <(digests "$@")

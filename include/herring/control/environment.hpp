@@ -214,7 +214,7 @@ HERRING_SETUP inline std::string unknown_variables(variables const& from) {
         "HERRING_SIZE",      "HERRING_TIMELINE_DIR"};
     // Of module systems, and of tests.
     static constexpr std::string_view others[] = {"HERRING_DIR", "HERRING_HOME", "HERRING_ROOT",
-                                                  "HERRING_TEST_"};
+                                                  "HERRING_TEST_", "HERRING_STAND_IN_"};
     std::string found;
     from.each([&](std::string_view name) {
         if (!name.starts_with("HERRING_")) return;

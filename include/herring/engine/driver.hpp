@@ -103,8 +103,7 @@ template <class Core, class Waiting> class wait_loop {
         // This process was stopped or starved: the others could do nothing for it meanwhile.
         if (between > detector(ranks_).times().heartbeat && excused_ < ranks_.peer_timeout())
             excused_ += between;
-        if (failure const* const why = ranks_.failed())
-            return core_.end(core_.told(*why), false);
+        if (failure const* const why = ranks_.failed()) return core_.end(core_.told(*why), false);
         if (listed_ != nullptr) listed_->look(now, core_.ledger.released().load(std::memory_order_acquire));
         if (core_.failures.suspicion.what != errc::ok || who.gone || now - excused_ >= deadline)
             accuse(who, counted_time(between));
