@@ -32,6 +32,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -148,7 +149,10 @@ class mpi_group {
     }
 
     /// The calls of a communicator are made one after the other: so ranks in calls of two kinds are found without a deadline.
-    void begin_call(char const* name) noexcept { ranks_.state().begin_call(name); }
+    void begin_call(char const* name) noexcept {
+        call_ = name;
+        ranks_.state().begin_call(name);
+    }
     std::string const& name() const noexcept { return name_; }
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
 
@@ -173,6 +177,7 @@ class mpi_group {
     Reducer& reducer_in(MPI_Comm of, manual_lifetime<Reducer>& slot, std::chrono::milliseconds timeout) {
         if (slot) return *slot;
         wait_for_all(of, timeout);
+        compare_calls(reinterpret_cast<char const*>(&slot) - reinterpret_cast<char const*>(this));
         return slot.emplace(ranks_);
     }
 
@@ -196,6 +201,26 @@ class mpi_group {
                 throw late;
             }
             ::sched_yield();
+        }
+    }
+
+    // All ranks are in a call that makes a reducer. `place`: which of them, in this object.
+    HERRING_SETUP void compare_calls(std::ptrdiff_t place) {
+        auto const number = static_cast<std::int64_t>(place);
+        std::string mine(sizeof number, 0);
+        std::memcpy(mine.data(), &number, sizeof number);
+        mine += call_;
+        gather_result const all = ranks_.all_gather(std::as_bytes(std::span(mine)));
+        for (std::size_t r = 0; r < all.size(); ++r) {
+            std::string_view const theirs(reinterpret_cast<char const*>(all[r].data()), all[r].size());
+            std::string_view const first(reinterpret_cast<char const*>(all[0].data()), all[0].size());
+            if (theirs.substr(0, sizeof number) == first.substr(0, sizeof number)) continue;
+            error const differs(errc::mismatch, ranks_.rank(), static_cast<int>(r), "construction",
+                                {"rank 0 is in ", first.substr(sizeof number), ", and rank ", r, " is in ",
+                                 theirs.substr(sizeof number),
+                                 "; let all ranks make the same calls on a communicator, in the same order"});
+            ranks_.fail(differs.why());
+            throw differs;
         }
     }
 
@@ -249,6 +274,7 @@ class mpi_group {
     }
 
     std::string name_; // empty: MPI_COMM_WORLD's
+    char const* call_ = "";
     world ranks_;
     std::vector<std::int64_t> words_;
     manual_lifetime<mpi_reducer<float, update::sum>> float_sums_;

@@ -418,6 +418,17 @@ TEST_CASE("herring::mpi: ranks in calls of two kinds are told within seconds, wh
                         "max of float"));
     }
     herring::mpi::set_timeout(1e300);
+    // All make what they need now.
+    MPI_Comm other;
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    std::string const first = error_of([&] {
+        if (at.rank == 1)
+            max(1.0f, other);
+        else
+            sum(1.0f, other);
+    });
+    MPI_Comm_free(&other);
+    CHECK(has(first, "rank 0 is in sum of float, and rank 1 is in max of float"));
     CHECK(sum(1) == at.size);
 }
 
