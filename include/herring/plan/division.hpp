@@ -65,8 +65,8 @@ struct division {
     char const* operation = "make_plan"; ///< the call that divides
     std::size_t bucket = no_number;      ///< no_number: a piece of the call's buffer
     server_id whole{0}; ///< of dedicated servers: the one that takes the bucket if it is small
-    std::size_t part_width =
-        1;                ///< numbers that a node's part has of each element; a slot has room for its chunk's
+    /// Numbers that a node's part has of each element; a slot has room for its chunk's.
+    std::size_t part_width = 1;
     bool twofold = false; ///< two results for each element
 };
 
@@ -77,10 +77,10 @@ class server_loads {
         for (std::size_t s = 0; s < of.servers.size(); ++s) elements_.push_back(0);
     }
     /// `shards`: of the plan that has the bucket.
-    constexpr void add(bucket const& one, std::span<shard const> shards) noexcept {
+    constexpr void add(bucket const& one, std::vector<shard> const& shards) noexcept {
         if (one.path != route::two_hop) return; // no server has it
-        for (shard const& part : shards.subspan(one.first_shard, one.shards))
-            elements_[part.server.place()] += part.elements;
+        for (std::uint32_t s = one.first_shard; s < one.first_shard + one.shards; ++s)
+            elements_[shards[s].server.place()] += shards[s].elements;
     }
     constexpr server_id least() const noexcept {
         std::size_t best = 0;

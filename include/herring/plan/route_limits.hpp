@@ -18,8 +18,8 @@ namespace HERRING_NAMESPACE {
 /// What a plan has before any bucket, and the sizes that follow from it.
 struct route_limits {
     std::size_t element_bytes = 0; ///< as stored
-    std::size_t part_element_bytes =
-        0; ///< of an element of a node's sum on the wire: of the accumulator where ranks share a node
+    /// Of an element of a node's sum on the wire: of the accumulator where ranks share a node.
+    std::size_t part_element_bytes = 0;
     std::size_t line_elements = 1; ///< elements to a cache line
     exchange_tuning tuning;
     int nodes = 1;

@@ -249,7 +249,6 @@ template <class Pack> class training_calls<Pack, true> {
     }
     /// All ranks have all tensors, of which each has what it owns of the plan's elements. There are no servers of their own.
     void gather_tensors(char const* operation) {
-        using share = collective_program::share;
         auto& of = reducer();
         std::byte* const memory = of.session_.node().memory();
         std::size_t const elements = of.plan().elements;
@@ -257,7 +256,7 @@ template <class Pack> class training_calls<Pack, true> {
             of.session_,
             {.operation = session<Pack>::template number_of<operations::all_gather>(),
              .name = operation,
-             .gives = share::owned},
+             .gives = collective_program::share::owned},
             memory + of.owned(elements).offset * of.plan().element_bytes, memory, elements,
             deadline_in(of.default_timeout()));
         of.session_.rethrow_of_handlers();
