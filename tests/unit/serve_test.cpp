@@ -346,10 +346,10 @@ TEST_CASE("serve: a step of empty tensors, which has no buckets, and calls behin
 
 namespace {
 // The last call of a reducer is a step without a bucket: nothing but its command leaves.
-template <class Reducer> int run_empty_steps(layout const& tensors, int steps) {
+template <class Reducer> int run_empty_steps(layout const& empty, int steps) {
     return run("abs", [&](world& w) {
-        if (w.role() == role::server) return serve<Reducer>(w, tensors);
-        Reducer reduce(w, tensors);
+        if (w.role() == role::server) return serve<Reducer>(w, empty);
+        Reducer reduce(w, empty);
         if constexpr (requires { reduce.weights(0); }) reduce.start(0, [](std::size_t, auto) {});
         for (int turn = 0; turn < steps; ++turn) {
             for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
@@ -362,11 +362,11 @@ template <class Reducer> int run_empty_steps(layout const& tensors, int steps) {
 TEST_CASE("serve: a reducer may go right behind a step without a bucket: of empty tensors, or of none") {
     using one_phase = reducer<float, inproc, placement::dedicated, optimizer::sgd>;
     using two_phases = reducer<float, inproc, placement::dedicated, optimizer::clipped<optimizer::sgd>>;
-    for (layout const& tensors : {layout{{"none", 0}}, layout{}})
+    for (layout const& empty : {layout{{"none", 0}}, layout{}})
         for (int const steps : {1, 1, 1, 2, 5}) {
-            CHECK(run_empty_steps<served>(tensors, steps) == 0);
-            CHECK(run_empty_steps<one_phase>(tensors, steps) == 0);
-            CHECK(run_empty_steps<two_phases>(tensors, steps) == 0);
+            CHECK(run_empty_steps<served>(empty, steps) == 0);
+            CHECK(run_empty_steps<one_phase>(empty, steps) == 0);
+            CHECK(run_empty_steps<two_phases>(empty, steps) == 0);
         }
 }
 

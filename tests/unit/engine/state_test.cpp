@@ -7,6 +7,7 @@
 #include "herring/fusion/per_tensor.hpp"
 #include "herring/placement/colocated.hpp"
 #include "herring/sharding/balanced.hpp"
+#include "herring/trace/trace.hpp"
 
 #include <cstddef>
 #include <string>

@@ -14,7 +14,7 @@ using namespace herring;
 TEST_CASE("commands: each dedicated server gets a chunk, and workers that serve get none") {
     std::array<std::byte, detail::command::bytes + sizeof(double)> memory{};
     detail::command_post post;
-    post.open(memory, roles{{0, 1}, {0, 1, 2, 3}, {}});
+    post.open(memory, roles{{0, 1}, {0, 1, 2, 3}, {}}, "wait");
     REQUIRE(post.any());
     execution const e = post.next(4);
     CHECK(e.operation == 4);
@@ -28,14 +28,14 @@ TEST_CASE("commands: each dedicated server gets a chunk, and workers that serve 
         CHECK(e.shards[s].owner == -1);
     }
     detail::command_post none;
-    none.open({}, roles::both(3));
+    none.open({}, roles::both(3), "wait");
     CHECK_FALSE(none.any());
 }
 
 TEST_CASE("commands: they are numbered, and the values that were set follow") {
     std::array<std::byte, detail::command::bytes + sizeof(double)> memory{};
     detail::command_post post;
-    post.open(memory, roles{{0}, {1}, {}});
+    post.open(memory, roles{{0}, {1}, {}}, "wait");
     double const value = 0.25;
     post.set_values(std::as_bytes(std::span(&value, 1)));
     for (std::uint64_t number = 0; number < 3; ++number) {
