@@ -54,11 +54,13 @@ HERRING_SEPARABLE void session_base::settle(std::string_view element, std::span<
     peers_ = peers_of(topology_, plan_.roles, ranks_.rank());
     memory_ = make_memory_map(plan_, traits, peers_.size(), local_bytes);
     if (!token::can_name(memory_.executions_kept) || peers_.size() > token::low)
-        throw error(errc::bad_argument, ranks_.rank(), -1, "construction",
-                    {plan_.buckets.size(), " buckets and ", peers_.size(), " peers: at most ", token::low,
-                     " of each, and half as many buckets with servers of their own; use larger buckets "
-                     "(herring::fusion::balanced_buffer), or a larger split_bytes "
-                     "of the intra_node policy's tuning"});
+        throw error(
+            errc::bad_argument, ranks_.rank(), -1, "construction",
+            {plan_.buckets.size(), " buckets and ", peers_.size(), " peers: at most ",
+             token::low - memory_map::bounce_slots, " buckets, half as many with servers of their own, and ",
+             token::low,
+             " peers; use larger buckets (herring::fusion::balanced_buffer), or a larger split_bytes of the "
+             "intra_node policy's tuning"});
 }
 
 HERRING_SEPARABLE void session_base::make_staging(std::size_t filled) {
