@@ -192,6 +192,7 @@ TEST_CASE("sync: a policy that decides by what one rank saw is found, and named"
          {std::vector<std::string>{"a", "a"}, std::vector<std::string>{"a", "b", "c"}, {"a", "a", "b"}}) {
         auto const ranks = static_cast<int>(nodes.size());
         auto const steps = [](auto& lazy, int rank) {
+            lazy.start(0, [](std::size_t, std::span<float> weights) { std::ranges::fill(weights, 0.0f); });
             for (int n = 0; n < 8; ++n) one_step(lazy, rank == 1 ? 2.0f : 0.001f);
         };
         CHECK(text(run_case("votes", ranks, nodes, {}, [&](auto& on) {
