@@ -12,6 +12,8 @@
 #include "herring/base/manual_lifetime.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join/mpi.hpp"
+#include "herring/mpi/calls.hpp"
+#include "herring/mpi/ordered_words.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/tcp.hpp"
 #include "herring/update/max.hpp"
@@ -48,62 +50,6 @@
 namespace HERRING_NAMESPACE::detail {
 
 template <class Element, class Update> using mpi_reducer = reducer<Element, HERRING_MPI_POLICIES, Update>;
-
-enum class mpi_rule { sum, min, max };
-
-template <class Element> constexpr int mpi_number_of() noexcept {
-    if constexpr (std::is_same_v<Element, int>) return 0;
-    if constexpr (std::is_same_v<Element, long>) return 1;
-    if constexpr (std::is_same_v<Element, long long>) return 2;
-    if constexpr (std::is_same_v<Element, float>) return 3;
-    return 4;
-}
-
-/// The operation of a misuse, for which `mpi_misuse` names the call.
-inline constexpr char const* mpi_operation = "mpi";
-
-/// "sum of double", of the rule and the type's number.
-constexpr char const* mpi_call_name(mpi_rule rule, int type) noexcept {
-    constexpr char const* names[][5] = {
-        {"sum of int", "sum of long", "sum of long long", "sum of float", "sum of double"},
-        {"min of int", "min of long", "min of long long", "min of float", "min of double"},
-        {"max of int", "max of long", "max of long long", "max of float", "max of double"}};
-    return names[static_cast<int>(rule)][type];
-}
-
-/// Maps min and max of every type to max over one type, so that one reducer serves all of them.
-///
-/// An order-preserving map from Element to 64-bit integers, complemented for min. A float is exact as a double. The
-/// bits of a double that is not negative are ordered as integers; of a negative one the 63 lower bits are
-/// complemented. A NaN maps to the largest integer, for min too; no number maps to it.
-template <class Element> struct mpi_ordered {
-    static constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-
-    static std::int64_t word(Element x, bool complemented) noexcept {
-        std::int64_t key;
-        if constexpr (std::is_floating_point_v<Element>) {
-            if (x != x) return largest;
-            key = folded(__builtin_bit_cast(std::int64_t, static_cast<double>(x)));
-        } else {
-            key = x;
-        }
-        return complemented ? ~key : key;
-    }
-    static Element value(std::int64_t word, bool complemented) noexcept {
-        if constexpr (std::is_floating_point_v<Element>)
-            if (word == largest) return std::numeric_limits<Element>::quiet_NaN();
-        std::int64_t const key = complemented ? ~word : word;
-        if constexpr (std::is_floating_point_v<Element>)
-            return static_cast<Element>(__builtin_bit_cast(double, folded(key)));
-        else
-            return static_cast<Element>(key);
-    }
-
-  private:
-    static constexpr std::int64_t folded(std::int64_t bits) noexcept {
-        return bits < 0 ? bits ^ largest : bits;
-    }
-};
 
 /// Ends the job because the world of a communicator has failed; called in a thread of Herring. Does nothing if the
 /// user has set a handler, which the next reduction calls.
@@ -177,7 +123,10 @@ class mpi_group {
     Reducer& reducer_in(MPI_Comm of, manual_lifetime<Reducer>& slot, std::chrono::milliseconds timeout) {
         if (slot) return *slot;
         wait_for_all(of, timeout);
-        compare_calls(reinterpret_cast<char const*>(&slot) - reinterpret_cast<char const*>(this));
+        compare_calls(std::is_same_v<Reducer, mpi_reducer<float, update::sum>>          ? 'f'
+                      : std::is_same_v<Reducer, mpi_reducer<double, update::sum>>       ? 'd'
+                      : std::is_same_v<Reducer, mpi_reducer<std::int64_t, update::sum>> ? 'i'
+                                                                                        : 'm');
         return slot.emplace(ranks_);
     }
 
@@ -204,20 +153,18 @@ class mpi_group {
         }
     }
 
-    // All ranks are in a call that makes a reducer. `place`: which of them, in this object.
-    HERRING_SETUP void compare_calls(std::ptrdiff_t place) {
-        auto const number = static_cast<std::int64_t>(place);
-        std::string mine(sizeof number, 0);
-        std::memcpy(mine.data(), &number, sizeof number);
-        mine += call_;
+    // All ranks are in a call that makes a reducer, of this kind.
+    HERRING_SETUP void compare_calls(char kind) {
+        std::string const mine = kind + std::string(call_);
         gather_result const all = ranks_.all_gather(std::as_bytes(std::span(mine)));
-        for (std::size_t r = 0; r < all.size(); ++r) {
-            std::string_view const theirs(reinterpret_cast<char const*>(all[r].data()), all[r].size());
-            std::string_view const first(reinterpret_cast<char const*>(all[0].data()), all[0].size());
-            if (theirs.substr(0, sizeof number) == first.substr(0, sizeof number)) continue;
+        auto const from = [&](std::size_t r) {
+            return std::string_view(reinterpret_cast<char const*>(all[r].data()), all[r].size());
+        };
+        auto const call = [&](std::size_t r) { return from(r).empty() ? from(r) : from(r).substr(1); };
+        for (std::size_t r = 1; r < all.size(); ++r) {
+            if (from(r).substr(0, 1) == from(0).substr(0, 1)) continue;
             error const differs(errc::mismatch, ranks_.rank(), static_cast<int>(r), "construction",
-                                {"rank 0 is in ", first.substr(sizeof number), ", and rank ", r, " is in ",
-                                 theirs.substr(sizeof number),
+                                {"rank 0 is in ", call(0), ", and rank ", r, " is in ", call(r),
                                  "; let all ranks make the same calls on a communicator, in the same order"});
             ranks_.fail(differs.why());
             throw differs;

@@ -227,11 +227,10 @@ template <class Policy> struct check<axes::optimizer, Policy> {
 namespace detail {
 /// What an optimizer says of these values, if it says anything.
 template <class Policy> constexpr hyper_fault fault_of(typename Policy::hyper const& values) noexcept {
-    if constexpr (requires {
-                      { Policy::fault(values) } -> std::same_as<hyper_fault>;
-                  })
+    if constexpr (requires { Policy::fault(values); })
         return Policy::fault(values);
-    return {};
+    else
+        return {};
 }
 /// Whether weights are updated where gradients are summed.
 template <class Policy> inline constexpr bool optimizes = !std::is_same_v<Policy, optimizer::none>;

@@ -236,15 +236,11 @@ template <class Session> class command_desk<Session, true> : command_post {
 
     void begin(Session& session, command const& what) noexcept {
         if (session.serves() || !any()) return;
-        await_taken(session); // where the program has not waited for the end of its last call
-        write(what);
+        write(what); // that of the last call is out: calls end behind it
         submitted_ = session.submit(next(number));
     }
     void begin_alone(Session& session, command const& what) noexcept {
         begin(session, what);
-        await_taken(session);
-    }
-    void await_taken(Session& session) noexcept {
         if (session.released() < submitted_)
             session.until(submitted_, deadline_in(session.default_timeout()));
     }

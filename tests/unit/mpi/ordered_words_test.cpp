@@ -1,0 +1,54 @@
+// herring: tests of mpi/ordered_words.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/mpi/ordered_words.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace ordered_words_test {
+
+/// Of numbers in ascending order: their words ascend, complemented ones descend, and all come back.
+template <class Element> void check_order(std::vector<Element> const& ascending) {
+    using order = herring::detail::mpi_ordered<Element>;
+    for (std::size_t i = 0; i < ascending.size(); ++i) {
+        CHECK(order::value(order::word(ascending[i], false), false) == ascending[i]);
+        CHECK(order::value(order::word(ascending[i], true), true) == ascending[i]);
+        if (i == 0) continue;
+        CHECK(order::word(ascending[i - 1], false) < order::word(ascending[i], false));
+        CHECK(order::word(ascending[i - 1], true) > order::word(ascending[i], true));
+    }
+}
+template <class Element> std::vector<Element> floating() {
+    using is = std::numeric_limits<Element>;
+    return {-is::infinity(),  is::lowest(), Element(-1.5), -is::min(), -is::denorm_min(), Element(0),
+            is::denorm_min(), is::min(),    Element(1.5),  is::max(),  is::infinity()};
+}
+template <class Element> std::vector<Element> integers() {
+    using is = std::numeric_limits<Element>;
+    return {is::min(), is::min() + 1, -1, 0, 1, is::max() - 1, is::max()};
+}
+
+} // namespace ordered_words_test
+
+using namespace ordered_words_test;
+
+TEST_CASE("ordered_words: the order of numbers, both ways, and the numbers again") {
+    check_order(floating<float>());
+    check_order(floating<double>());
+    check_order(integers<int>());
+    check_order(integers<long>());
+    check_order(integers<long long>());
+}
+
+TEST_CASE("ordered_words: no number has the word of what is no number, which is the greatest both ways") {
+    using order = herring::detail::mpi_ordered<double>;
+    double const nan = std::numeric_limits<double>::quiet_NaN();
+    for (bool const complemented : {false, true}) {
+        CHECK(order::word(nan, complemented) == order::largest);
+        CHECK(order::value(order::largest, complemented) != order::value(order::largest, complemented));
+        for (double const x : floating<double>()) CHECK(order::word(x, complemented) < order::largest);
+    }
+}
