@@ -30,15 +30,20 @@ namespace HERRING_NAMESPACE {
 
 namespace detail {
 
-/// The current exception, of a collective of the world: where a server is missing, it may be that it serves.
+/// The current exception, of a collective of the world: where a server is missing, it may be that it serves. Of ranks in calls of two
+/// kinds it depends on who looks first whether it is the server that is named, or who waits for it here.
 [[noreturn]] HERRING_SETUP inline void rethrow_of_server(error const& current, topology const& map) {
-    failure why = current.why();
-    if ((why.what != errc::timeout && why.what != errc::mismatch) || why.peer < 0 || why.peer >= map.size() ||
-        why.peer == why.reporter || !map.is_server(why.peer))
+    failure const why = current.why();
+    int server = why.peer;
+    if (why.what == errc::mismatch && map.servers() > 0 &&
+        (server < 0 || server >= map.size() || !map.is_server(server)))
+        for (server = 0; !map.is_server(server);) ++server;
+    if ((why.what != errc::timeout && why.what != errc::mismatch) || server < 0 || server >= map.size() ||
+        server == why.reporter || !map.is_server(server))
         throw;
     throw error(
         why.what, why.reporter, why.peer, why.operation,
-        {why.text, "; rank ", why.peer,
+        {why.text, "; rank ", server,
          " is a server: while it serves it is in no barrier and no construction; call them before, or "
          "after"});
 }
