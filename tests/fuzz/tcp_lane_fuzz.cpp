@@ -57,7 +57,7 @@ struct reference {
              {}};
         std::uint64_t const size = number_at(bytes, at + 24, 4);
         bool const zeros = number_at(bytes, at + 6, 2) == 0 && number_at(bytes, at + 28, 4) == 0;
-        bool const sound = number_at(bytes, at, 4) == 0x31455248 && zeros && m.reason < 5 &&
+        bool const sound = number_at(bytes, at, 4) == 0x31455248 && zeros && m.reason < 6 &&
                            (m.kind == 3 || m.reason == 0) && (m.kind != 3 || size == 0) &&
                            (m.kind == 1 || m.remaining_us == 0);
         bool const due = at_member ? m.kind == 1 && size <= sizes.request_bytes
