@@ -8,7 +8,9 @@
 #include "herring/element.hpp"
 #include "herring/wire/wire.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace herring::conformance {
 
@@ -18,9 +20,10 @@ struct wire_tolerance {
     double absolute = 0; ///< of the largest number of its group
 };
 
-/// A codec over many lengths, for each element type that it supports: it writes and reads its bytes and no others; groups are
-/// encoded alike wherever they lie; what is decoded is encoded to the same numbers again; a codec that is exact is; 0 and `one`
-/// come back as they are, so that masked elements and a row's largest do; any bytes decode. Not for codecs of entries.
+/// A codec over many lengths, for each element type that it supports: it writes all its bytes, reads them, and touches no others;
+/// groups are encoded alike wherever they lie; what is decoded is encoded to the same numbers again; a codec that is exact is; 0 and
+/// `one` come back as they are, so that masked elements and a row's largest do; any bytes decode, to the same numbers each time.
+/// Not for codecs of entries.
 template <class P> findings wire_suite(wire_tolerance tolerance = {}) {
     static_assert(wire_policy<P> && !P::facts.entries);
     findings all;
@@ -39,30 +42,32 @@ template <class P> findings wire_suite(wire_tolerance tolerance = {}) {
             using number = accumulator<T>;
             constexpr std::size_t group = P::facts.group;
             dice random(sizeof(T));
-            auto const encode = [&](std::vector<number> const& from, std::size_t misalignment) {
-                std::size_t const bytes = P::template bytes<T>(from.size());
-                std::vector<std::byte> out(bytes + misalignment + 64, std::byte{0xa5});
-                P::template encode<T>(std::span<number const>(from),
-                                      std::span(out).subspan(misalignment, bytes));
-                for (std::size_t i = 0; i < out.size(); ++i)
-                    if ((i < misalignment || i >= misalignment + bytes) && out[i] != std::byte{0xa5}) {
-                        find("bounds", name + ": writes beyond the bytes that it asked for");
-                        break;
-                    }
-                return std::vector<std::byte>(out.begin() + static_cast<std::ptrdiff_t>(misalignment),
-                                              out.begin() +
-                                                  static_cast<std::ptrdiff_t>(misalignment + bytes));
+            constexpr std::size_t guard = 64; // bytes before and behind what the codec is given
+            // `around`: what lies there, and in the bytes before they are written.
+            auto const encode = [&](std::vector<number> const& from, std::size_t misalignment = 0,
+                                    std::byte around = std::byte{0xa5}) {
+                std::size_t const bytes = P::template bytes<T>(from.size()), begin = guard + misalignment;
+                std::vector<std::byte> out(begin + bytes + guard, around);
+                P::template encode<T>(std::span<number const>(from), std::span(out).subspan(begin, bytes));
+                auto const first = out.begin() + static_cast<std::ptrdiff_t>(begin),
+                           last = first + static_cast<std::ptrdiff_t>(bytes);
+                auto const untouched = [&](std::byte b) { return b == around; };
+                if (!std::all_of(out.begin(), first, untouched) || !std::all_of(last, out.end(), untouched))
+                    find("bounds", name + ": writes beyond the bytes that it asked for");
+                return std::vector<std::byte>(first, last);
             };
-            auto const decode = [&](std::vector<std::byte> const& from, std::size_t elements) {
-                std::vector<number> out(elements + 16, number(-77));
-                P::template decode<T>(from, std::span(out).first(elements));
-                for (std::size_t i = elements; i < out.size(); ++i)
-                    if (out[i] != number(-77)) {
-                        find("bounds", name + ": decodes more numbers than it was asked for");
-                        break;
-                    }
-                out.resize(elements);
-                return out;
+            auto const decode = [&](std::vector<std::byte> const& from, std::size_t elements,
+                                    std::byte around = std::byte{0xa5}) {
+                std::vector<std::byte> bytes(from.size() + 2 * guard, around);
+                std::copy(from.begin(), from.end(), bytes.begin() + guard);
+                std::vector<number> out(elements + 2 * guard, number(-77));
+                P::template decode<T>(std::span(bytes).subspan(guard, from.size()),
+                                      std::span(out).subspan(guard, elements));
+                auto const first = out.begin() + guard, last = first + static_cast<std::ptrdiff_t>(elements);
+                auto const untouched = [](number x) { return x == number(-77); };
+                if (!std::all_of(out.begin(), first, untouched) || !std::all_of(last, out.end(), untouched))
+                    find("bounds", name + ": decodes more numbers than it was asked for");
+                return std::vector<number>(first, last);
             };
             for (std::size_t const elements :
                  {std::size_t{1}, std::size_t{3}, std::size_t{16}, std::size_t{17}, group, group + 1,
@@ -74,7 +79,9 @@ template <class P> findings wire_suite(wire_tolerance tolerance = {}) {
                     // What the element type has: an exact codec keeps elements, not what they are computed in.
                     x = static_cast<number>(static_cast<T>(random(9) == 0 ? 0.0f : whole));
                 }
-                auto const bytes = encode(from, 0);
+                auto const bytes = encode(from);
+                if (encode(from, 0, std::byte{0x5a}) != bytes)
+                    find("bytes", about + ": not all bytes are written");
                 if (encode(from, 3) != bytes) find("alignment", about + ": other bytes at another alignment");
                 auto const back = decode(bytes, elements);
                 for (std::size_t i = 0; i < elements; ++i) {
@@ -96,24 +103,25 @@ template <class P> findings wire_suite(wire_tolerance tolerance = {}) {
                         break;
                     }
                 }
-                if (decode(encode(back, 0), elements) != back)
+                if (decode(encode(back), elements) != back)
                     find("again", about + ": what was decoded is encoded to other numbers");
                 for (std::size_t const cut : {group, 2 * group})
                     if (cut < elements) {
-                        auto first =
-                            encode({from.begin(), from.begin() + static_cast<std::ptrdiff_t>(cut)}, 0);
+                        auto first = encode({from.begin(), from.begin() + static_cast<std::ptrdiff_t>(cut)});
                         auto const rest =
-                            encode({from.begin() + static_cast<std::ptrdiff_t>(cut), from.end()}, 0);
+                            encode({from.begin() + static_cast<std::ptrdiff_t>(cut), from.end()});
                         first.insert(first.end(), rest.begin(), rest.end());
                         if (first != bytes) find("groups", about + ": groups are not encoded each by itself");
                     }
                 std::vector<std::byte> junk(bytes.size());
                 for (std::byte& b : junk) b = static_cast<std::byte>(random(256));
-                if (decode(junk, elements).size() != elements) find("junk", about + ": any bytes decode");
+                auto const once = decode(junk, elements), again = decode(junk, elements, std::byte{0x5a});
+                if (std::memcmp(once.data(), again.data(), elements * sizeof(number)) != 0)
+                    find("junk", about + ": the same bytes are decoded to other numbers");
             }
             std::vector<number> largest(group, number(0));
             largest[0] = static_cast<number>(P::facts.one);
-            if (decode(encode(largest, 0), group) != largest)
+            if (decode(encode(largest), group) != largest)
                 find("one", name + ": `one` does not come back as it is");
         }
     };

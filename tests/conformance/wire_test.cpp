@@ -23,6 +23,39 @@ struct writes_beyond : wire::bf16 {
         out.data()[out.size()] = std::byte{1};
     }
 };
+struct writes_before : wire::bf16 {
+    template <class T> static void encode(std::span<float const> numbers, std::span<std::byte> out) noexcept {
+        wire::bf16::encode<T>(numbers, out);
+        out.data()[-1] = std::byte{1};
+    }
+};
+struct leaves_a_byte : wire::bf16 {
+    template <class T> static constexpr std::size_t bytes(std::size_t n) noexcept {
+        return wire::bf16::bytes<T>(n) + 1;
+    }
+    template <class T> static void encode(std::span<float const> numbers, std::span<std::byte> out) noexcept {
+        wire::bf16::encode<T>(numbers, out.first(out.size() - 1));
+    }
+    template <class T>
+    static void decode(std::span<std::byte const> bytes, std::span<float> numbers) noexcept {
+        wire::bf16::decode<T>(bytes.first(bytes.size() - 1), numbers);
+    }
+};
+struct decodes_beyond : wire::bf16 {
+    template <class T>
+    static void decode(std::span<std::byte const> bytes, std::span<float> numbers) noexcept {
+        wire::bf16::decode<T>(bytes, numbers);
+        numbers.data()[numbers.size()] = 0;
+    }
+};
+struct reads_beyond : wire::as_is {
+    template <class T> static constexpr bool supports = std::is_same_v<T, float>;
+    template <class T>
+    static void decode(std::span<std::byte const> bytes, std::span<float> numbers) noexcept {
+        wire::as_is::decode<T>(bytes, numbers);
+        if (numbers.size() == 17) numbers[0] = static_cast<float>(bytes.data()[bytes.size()]);
+    }
+};
 // Adds the number of elements that it is called with.
 struct depends_on_place : wire::as_is {
     static constexpr herring::wire_facts facts{.group = 8};
@@ -55,6 +88,10 @@ TEST_CASE("wire: fp16") {
 TEST_CASE("wire: what is wrong is found") {
     CHECK(finds(wire_suite<truncates>(), "exact"));
     CHECK(finds(wire_suite<writes_beyond>({.relative = 0x1p-8}), "bounds"));
+    CHECK(finds(wire_suite<writes_before>({.relative = 0x1p-8}), "bounds"));
+    CHECK(finds(wire_suite<leaves_a_byte>({.relative = 0x1p-8}), "bytes"));
+    CHECK(finds(wire_suite<decodes_beyond>({.relative = 0x1p-8}), "bounds"));
+    CHECK(finds(wire_suite<reads_beyond>({.absolute = 1000}), "junk"));
     CHECK(finds(wire_suite<depends_on_place>({.relative = 1}), "groups"));
     CHECK(finds(wire_suite<loses_zero>({.relative = 1e-6, .absolute = 1}), "zero"));
 }
