@@ -15,8 +15,8 @@
 namespace herring::conformance {
 
 /// A rule over 1 to 17 rows of many lengths: the kernels, which call it with vectors, must give the bits of `combine` with
-/// numbers; a result is a number; rows that are equal give themselves; an element does not depend on its neighbours; and the
-/// rule changes neither rows nor weights that are not its own. Not for rules that vote.
+/// numbers; a result is a number, and the same a second time; an element does not depend on its neighbours; one that every row
+/// masks is masked in the result; and the rule does not change the members' rows. Not for rules that vote.
 template <class P> findings combine_suite() {
     static_assert(combine_policy<P> && !P::facts.votes);
     using format = herring::detail::ensembles::row_format<float, P, wire::as_is, outputs::of<>>;
