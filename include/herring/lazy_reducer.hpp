@@ -85,7 +85,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
             elsewhere_ = detail::fixed_array<bool>(this->size());
             if constexpr (facts.votes) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
-            if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks());
+            if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks(), ranks.topology().largest_node());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
                 outer_.begin(this->session_);
@@ -262,15 +262,15 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
                                        this->plan().tensors[i].elements, " elements, the span has ",
                                        inout.size()});
         elsewhere_[i] = true;
-        bool const leaves = leaving().leaves(this->plan().tensors[i].bucket);
+        bool const combined = leaving().is_combined(this->plan().tensors[i].bucket);
         if constexpr (facts.outer) {
-            if (leaves && !inout.empty()) {
+            if (combined && !inout.empty()) {
                 std::memcpy(base::tensor(i).data(), inout.data(), inout.size_bytes());
                 external_[i] = inout.data();
             }
             return steps().ready(this->session_, i, nullptr, {});
         }
-        steps().ready(this->session_, i, leaves ? reinterpret_cast<std::byte*>(inout.data()) : nullptr, {});
+        steps().ready(this->session_, i, combined ? reinterpret_cast<std::byte*>(inout.data()) : nullptr, {});
     }
 
     /// Ends the step: returns when what was due is the mean of all ranks' weights.

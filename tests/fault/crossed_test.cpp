@@ -4,13 +4,18 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join.hpp"
 #include "herring/launch.hpp"
+#include "herring/lazy_reducer.hpp"
+#include "herring/sync/hierarchical.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
 #include "free_port.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -172,4 +177,26 @@ template <class Reducer> void legal(bool by_join, std::vector<std::string> const
 TEST_CASE("crossed: a rank that computes, and threads that wait in two reducers, are no deadlock") {
     legal<on_node>(false, {"a", "a", "b"});
     legal<by_thread>(true, {"a", "b"});
+}
+
+TEST_CASE("crossed: a rank that is alone on its node, and one that waits for the other of its own, are no "
+          "deadlock") {
+    using on_nodes = reducer<float, transport::tcp, intra_node::shared_memory, sync::hierarchical<16>>;
+    for (bool const by_join : {false, true})
+        CHECK(play(by_join, 3, {"a", "b", "b"}, [](world& w) {
+                  on_nodes train(w, layout{{"weight", 1000}, {"bias", 10}});
+                  train.start(0, [](std::size_t, std::span<float> of) { std::ranges::fill(of, 1.0f); });
+                  for (int step = 0; step < 3; ++step) {
+                      for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+                      require(train.wait() == herring::step::local, "a step of the nodes' own");
+                      if (w.rank() == 2 && step == 1) std::this_thread::sleep_for(1500ms);
+                      for (std::size_t i = 0; i < train.size(); ++i) {
+                          for (float& one : train.weights(i)) one = static_cast<float>(w.rank());
+                          train.updated(i);
+                      }
+                      train.settle();
+                      require(train.weights(0)[999] == (w.rank() == 0 ? 0.0f : 1.5f), "the node's mean");
+                  }
+                  w.barrier();
+              }) == 0);
 }

@@ -37,6 +37,9 @@ class every_bucket {
 /// The pieces of a step that submits some buckets: those that are due, and with `combine_on_nodes` all others by executions of
 /// the node alone. Nothing is due at first.
 ///
+/// A rank that is alone on its node submits these executions too, without chunks, for all ranks count the same executions: by
+/// their numbers crossed calls are told from ranks that are late.
+///
 /// Cost:     O(buckets) a step; nothing is allocated after construction.
 /// Lifetime: refers to the plan.
 class due_buckets {
@@ -52,8 +55,9 @@ class due_buckets {
         }
     }
 
-    /// What is not due is combined by the ranks of this node. Once, before the first step.
-    void combine_on_nodes(int local_size) {
+    /// What is not due is combined by the ranks of this node. Once, before the first step. `largest_node`: of the world.
+    void combine_on_nodes(int local_size, int largest_node) {
+        all_leave_ = largest_node > 1;
         if (local_size == 1) return;
         on_node_ = fixed_array<shard>(bucket_.size());
         std::size_t const chunk =
@@ -84,7 +88,7 @@ class due_buckets {
             bool const any = plan_.buckets[b].elements > 0;
             all_with_elements += any;
             is_due_[b] = is_due(group_[b]);
-            if (is_due_[b] || !on_node_.empty()) bucket_[pieces_++] = static_cast<std::uint32_t>(b);
+            if (is_due_[b] || all_leave_) bucket_[pieces_++] = static_cast<std::uint32_t>(b);
             if (!is_due_[b]) continue;
             with_elements_ += any;
             sum.add(b);
@@ -94,8 +98,8 @@ class due_buckets {
         digest_ = sum.value() << 32;
     }
     bool is_due(std::size_t b) const noexcept { return is_due_[b]; }
-    /// Whether the step submits the bucket: by all, or on the node.
-    bool leaves(std::size_t b) const noexcept { return before_[b] != before_[b + 1]; }
+    /// Whether the step combines the bucket: with all, or on the node.
+    bool is_combined(std::size_t b) const noexcept { return is_due_[b] || !on_node_.empty(); }
     /// Whether what is due is all of the model; or nothing of it.
     bool all() const noexcept { return all_; }
     bool none() const noexcept { return with_elements_ == 0; }
@@ -107,8 +111,8 @@ class due_buckets {
     void adapt(execution& e, std::size_t b) const noexcept {
         if (is_due_[b] || plan_.nodes == 1) return;
         e.path = route::local;
-        e.shards = &on_node_[b];
-        e.shard_count = 1;
+        e.shards = on_node_.empty() ? nullptr : &on_node_[b];
+        e.shard_count = on_node_.empty() ? 0 : 1;
     }
 
   private:
@@ -120,7 +124,7 @@ class due_buckets {
     fixed_array<shard> on_node_; // bucket → all of it, as the ranks of a node share it; empty: they do not
     std::size_t groups_ = 0, pieces_ = 0, with_elements_ = 0;
     std::uint64_t digest_ = 0;
-    bool all_ = false;
+    bool all_ = false, all_leave_ = false;
 };
 
 } // namespace HERRING_NAMESPACE::detail
