@@ -85,7 +85,8 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             synchronized_ = detail::fixed_array<bool>(leaving().groups());
             elsewhere_ = detail::fixed_array<bool>(this->size());
             if constexpr (facts.votes) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
-            if constexpr (facts.on_nodes) leaving().combine_on_nodes(this->session_.local_ranks(), ranks.topology().largest_node());
+            if constexpr (facts.on_nodes)
+                leaving().combine_on_nodes(this->session_.local_ranks(), ranks.topology().largest_node());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
                 outer_.begin(this->session_);
@@ -234,6 +235,19 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         if constexpr (facts.ahead == 0) choose();
         decided_ = true;
         return {};
+    }
+
+    /// Whether nothing is waited for that is on its way: before `wait()`, every gradient is ready, and the votes of the step before are
+    /// here; behind it, every tensor is updated, and `settle()` would return at once. Moves what can be moved now, like `poll`. With
+    /// votes and `facts.ahead == 0`, `wait` exchanges those of the step all the same.
+    ///
+    /// Errors: as `wait`.
+    bool done() {
+        if (decided_) return base::done();
+        this->poll();
+        bool const ready = gradients_->ledger().all_ready();
+        if constexpr (votes_travel) return ready && votes_->are_here(this->session_);
+        return ready;
     }
 
     /// This rank's weights of tensor i are those that the step ends with.

@@ -115,6 +115,52 @@ TEST_CASE("lazy_reducer: a layout without tensors takes steps that do nothing") 
           }) == 0);
 }
 
+namespace {
+/// Steps whose program polls until it may end the gradients, and until it may settle.
+template <class Lazy> void polled_steps(std::vector<std::string> nodes) {
+    herring::launch_options how;
+    how.nodes = std::move(nodes);
+    CHECK(herring::launch_threads(
+              static_cast<int>(how.nodes.size()),
+              [](herring::world& ranks) {
+                  Lazy lazy(ranks, herring::layout{{"a", 40}, {"b", 3}});
+                  start(lazy);
+                  auto const poll_until_done = [&] {
+                      auto const deadline = herring::clock::now() + std::chrono::seconds(20);
+                      while (!lazy.done()) require(herring::clock::now() < deadline, "done() never holds");
+                  };
+                  for (int n = 0; n < 5; ++n) {
+                      require(!lazy.done(), "gradients are missing");
+                      for (std::size_t i = 0; i < 2; ++i) {
+                          std::ranges::fill(lazy.tensor(i), 1.0f);
+                          lazy.ready(i);
+                      }
+                      poll_until_done();
+                      lazy.wait();
+                      require(!lazy.done(), "no tensor is updated");
+                      for (std::size_t i = 0; i < 2; ++i) {
+                          std::ranges::fill(lazy.weights(i), static_cast<float>(ranks.rank()));
+                          lazy.updated(i);
+                      }
+                      poll_until_done();
+                      lazy.settle();
+                  }
+              },
+              how) == 0);
+}
+} // namespace
+
+TEST_CASE("lazy_reducer: done() holds once nothing is on its way, before wait and before settle") {
+    using herring::sync::selective_tuning;
+    constexpr selective_tuning ahead{.window = 2}, behind{.window = 2, .ahead = 0};
+    polled_steps<lazy_type>({"a", "b"});
+    polled_steps<lazy_type>({"a", "a", "b"});
+    polled_steps<herring::reducer<float, inproc, herring::sync::selective<ahead>>>({"a", "b", "b"});
+    polled_steps<herring::reducer<float, inproc, herring::sync::selective<behind>>>({"a", "b"});
+    polled_steps<herring::reducer<float, inproc, herring::sync::diloco<2, herring::optimizer::nesterov>>>(
+        {"a", "b"});
+}
+
 TEST_CASE("lazy_reducer: a rank that leaves between wait and settle is named by the others") {
     std::string said;
     CHECK_THROWS(herring::launch_threads(2, [&](herring::world& ranks) {

@@ -46,6 +46,10 @@ template <class Element, class Collective, bool Travel> class votes {
         if (ended.ok()) agreed(of_all());
         return ended;
     }
+    /// Whether `finish` would return at once.
+    template <class Session> bool are_here(Session const& session) const noexcept {
+        return end_ == 0 || session.released() >= end_;
+    }
     /// Ends the votes that travel, if any do.
     template <class Session, class Agreed>
     status finish(Session& session, time_point deadline, Agreed const& agreed) {
