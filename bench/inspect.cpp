@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -48,10 +49,12 @@ int inspect(wanted const& what) {
             key const of{one.job, one.reducer};
             if ((what.job != 0 && what.job != one.job) || (what.reducer != 0 && what.reducer != one.reducer))
                 continue;
-            newest[of] = std::max(newest[of], at->last_write_time(problem));
+            stamp const written = at->last_write_time(problem);
+            stamp& last = newest.try_emplace(of, written).first->second;
+            last = std::max(last, written);
             found[of].push_back(std::move(one));
-        } catch (herring::error const& why) {
-            std::fprintf(stderr, "left out: %s\n", why.what());
+        } catch (std::exception const& why) { // also where memory runs out
+            std::fprintf(stderr, "left out: %s: %s\n", at->path().c_str(), why.what());
         }
     }
     if (problem) std::fprintf(stderr, "inspect: %s: %s\n", what.folder.c_str(), problem.message().c_str());

@@ -37,11 +37,12 @@ template <class Trace> class tracer<Trace, true> {
     }
     /// A message has come, perhaps for an execution that this rank has not submitted yet.
     void arrived(token const& about, completion const& done, int from, execution_ledger const& all) noexcept {
-        // What is carried says which of the networked executions, modulo 4,096: the one next to those that are here.
+        // What is carried says which of the networked executions, modulo 4,096: the one next to those that are here. How many of
+        // a node's own come before one that is not here is not known where there are any.
         std::uint64_t const here = all.submitted(), networked = all.networked_before(here);
         std::uint64_t ahead = (arrival_of(done).execution - networked) & arrival::numbers;
         if (ahead > arrival::numbers / 2) ahead -= arrival::numbers + 1;
-        std::uint64_t const at = here + ahead;
+        std::uint64_t const at = ahead <= arrival::numbers && networked != here ? no_execution : here + ahead;
         bool const known = at < here && here - at <= all.size();
         trace_.record(
             about.what == message::result ? trace_event::result_arrived : trace_event::part_arrived,

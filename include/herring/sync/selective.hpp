@@ -14,8 +14,8 @@ namespace HERRING_NAMESPACE::sync {
 
 /// Of `selective`.
 struct selective_tuning {
-    float threshold = 0.3f;  ///< relative change from which on a rank wants an exchange; 0: every step
-    int window = 25;         ///< samples that are smoothed over, 1 to 64; as many steps exchange at first
+    float threshold = 0.3f; ///< relative change from which on a rank wants an exchange; 0: every step
+    int window = 25; ///< samples that are smoothed over, 1 to 64; at first `window` + `ahead` steps exchange
     float smoothing = 0.16f; ///< s: the k-th newest sample counts (1 − s)^k; 0: all alike
     int ahead = 1;           ///< see sync_facts: 0 is as published, and a step later in the default
     bool per_bucket = false; ///< each bucket by its own gradient; else all of them by that of the model
@@ -49,8 +49,8 @@ namespace HERRING_NAMESPACE::sync {
 ///
 /// A gradient that is not finite is a vote, and no sample.
 ///
-/// The first `window` steps are a price that no skipping after them wins back: a training that is done after n steps is at most
-/// n / window times as fast. The larger the window, the less D is that of single batches.
+/// The first steps, `window` + `ahead` of them, are a price that no skipping after them wins back: a training that is done after n
+/// steps is at most n / (window + ahead) times as fast. The larger the window, the less D is that of single batches.
 ///
 /// Cost:   a pass over each gradient in `ready`; a message of 64 bytes a peer and step.
 /// Memory: 8 · window bytes; 512 times as much with `per_bucket`.

@@ -4,13 +4,13 @@
 #define HERRING_TRACE_PROMETHEUS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/whole_file.hpp"
 #include "herring/error.hpp"
 #include "herring/trace/timeline_report.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -60,9 +60,7 @@ class timeline_metrics {
                             double value) {
         append(text_, {"herring_timeline_", name, "{rank=\"", of_.rank});
         if (label != nullptr) append(text_, {"\",", label, "=\"", label_value});
-        char digits[64];
-        std::snprintf(digits, sizeof digits, "\"} %.9g\n", std::isfinite(value) ? value : 0.0);
-        text_ += digits;
+        append(text_, {"\"} ", number_text(value, 9), "\n"});
     }
     HERRING_SETUP void gauge(char const* name, char const* help, double value) {
         head(name, help);

@@ -86,6 +86,7 @@ class timeline_rings {
         h.digest = context.digest;
         h.reducer = static_cast<std::uint32_t>(context.reducer);
         h.pid = static_cast<std::uint32_t>(::getpid());
+        h.process_space = process_space();
         h.rank = ranks.rank();
         h.ranks = static_cast<std::uint32_t>(ranks.size());
         h.tensors = static_cast<std::uint32_t>(context.tensors.size());

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
@@ -28,6 +29,12 @@ HERRING_SETUP inline std::uint64_t clock_identity() {
     ssize_t const length = ::readlink("/proc/self/ns/time", space, sizeof space);
     if (length > 0) who.append(space, static_cast<std::size_t>(length));
     return digest().add(std::string_view(who)).value();
+}
+
+/// Equal for processes among which a process identifier names one; 0: not known.
+HERRING_SETUP inline std::uint32_t process_space() noexcept {
+    struct stat found {};
+    return ::stat("/proc/self/ns/pid", &found) == 0 ? static_cast<std::uint32_t>(found.st_ino) : 0;
 }
 
 /// What two ranks saw of one collective: when each called it, and when it returned. Nobody returns before everybody has

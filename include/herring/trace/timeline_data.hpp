@@ -44,6 +44,7 @@ struct timeline_data {
     std::uint32_t reducer = 1, pid = 0;
     std::string version{}, host{};
     std::uint64_t host_id = 0;
+    std::uint32_t process_space = 0;           ///< in which `pid` counts
     std::vector<int> node_of{};                ///< rank → node
     std::vector<std::uint64_t> bucket_bytes{}; ///< bucket → bytes
     std::vector<std::string> tensor_names{};
@@ -103,7 +104,10 @@ HERRING_SETUP inline std::string text_in(std::span<char const> room) {
 /// the two of set-up.
 HERRING_SETUP inline tick_line line_of(timeline_header const& h, bool& jumped) noexcept {
     tick_anchor const last = h.lasts > 0 ? h.last[(h.lasts - 1) & 1] : h.second;
-    tick_line const set_up(h.first, h.second), whole(h.first, last);
+    tick_line const set_up(h.first, h.second);
+    jumped = !is_time(last.ns);
+    if (jumped) return set_up;
+    tick_line const whole(h.first, last);
     auto const uncertain = [](tick_anchor const& a, tick_anchor const& b) {
         return b.ticks > a.ticks ? static_cast<double>(a.width) / static_cast<double>(b.ticks - a.ticks) +
                                        static_cast<double>(b.width) / static_cast<double>(b.ticks - a.ticks)
@@ -171,7 +175,7 @@ HERRING_SETUP inline timeline_data read_image(std::span<std::byte const> image,
     std::size_t const most = image.size();
     bool const fits = h.ranks > 0 && h.rank >= 0 && static_cast<std::uint32_t>(h.rank) < h.ranks &&
                       h.ranks <= most / 4 && h.buckets <= most / 8 && h.names_bytes <= most &&
-                      h.tensors <= h.names_bytes && is_time(h.first.ns) &&
+                      h.tensors <= h.names_bytes && is_time(h.first.ns) && is_time(h.second.ns) &&
                       h.rings[0].slots <= most / sizeof(timeline_entry) &&
                       h.rings[1].slots <= most / sizeof(timeline_entry);
     timeline_places const at = fits ? timeline_places::of(h) : timeline_places{};
@@ -187,6 +191,7 @@ HERRING_SETUP inline timeline_data read_image(std::span<std::byte const> image,
     data.version = text_in(h.version);
     data.host = text_in(h.host);
     data.host_id = h.host_id;
+    data.process_space = h.process_space;
     data.uses_tsc = h.uses_tsc != 0;
     data.failed = h.now == timeline_header::state::failed;
     data.ended = data.failed || h.now == timeline_header::state::ended;

@@ -74,7 +74,7 @@ struct timeline_flights {
                 submit(begun[r.execution], r);
                 break;
             case trace_event::part_arrived:
-                begun[r.execution].arrivals[r.peer] = r.ns;
+                if (r.execution != no_execution) begun[r.execution].arrivals[r.peer] = r.ns;
                 break;
             case trace_event::bucket_reduced:
                 end(begun, r);

@@ -27,12 +27,17 @@ namespace HERRING_NAMESPACE {
 /// Shape:   on rank 0 one for each rank, in their order; on the others none.
 /// Cost:    all-gathers of the world's, of at most 256 KiB a rank; on rank 0 all images.
 /// Blocks:  as `world::all_gather`.
-/// Errors:  as `world::all_gather`; `bad_state` before the reducer is there.
+/// Errors:  as `world::all_gather`; `bad_state` before the reducer is there, and where the world has servers.
 HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timeline_rings& of) {
     if (of.ranks() == nullptr)
         throw error(errc::bad_state, -1, -1, "gather_timelines",
                     {"this timeline belongs to no reducer; call it with reduce.trace()"});
     world& ranks = *of.ranks();
+    if (ranks.servers() > 0)
+        throw error(errc::bad_state, ranks.rank(), -1, "gather_timelines",
+                    {"the world has servers, which are in no other collective while they serve; set "
+                     "HERRING_TIMELINE_DIR: each "
+                     "rank keeps a file there, of which bench/inspect makes pictures"});
     of.note_fix(detail::measure_clock(ranks));
     std::vector<std::byte> const mine = of.image();
     constexpr std::size_t piece = std::size_t{256} << 10;

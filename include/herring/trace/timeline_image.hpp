@@ -77,7 +77,8 @@ struct timeline_header {
     std::uint32_t names_bytes;
     std::uint32_t uses_tsc;
     state now;
-    std::uint32_t spare;
+    std::uint32_t
+        process_space; ///< in which `pid` counts: equal for processes of one PID namespace; 0: not known
     tick_anchor first, second; ///< before and after set-up
     tick_anchor last[2];       ///< in turn: a torn one is the one that counts not
     std::uint64_t lasts;       ///< how many were written

@@ -33,7 +33,8 @@ namespace HERRING_NAMESPACE {
 ///
 /// Errors: `bad_argument`: it is none, or cut, or cannot be read, or is larger than 4 GiB.
 HERRING_SETUP inline timeline_data read_timeline_file(std::string const& path) {
-    detail::descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // A pipe of that name is refused, and not waited for.
+    detail::descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat found {};
     if (file.get() < 0 || ::fstat(file.get(), &found) != 0)
         detail::refuse_timeline({path, ": ", std::strerror(errno)});
@@ -170,7 +171,9 @@ class timeline_inspection {
     HERRING_SETUP static char const* process_of(timeline_data const& of) {
         if (of.failed) return "ended, for its world had failed";
         if (of.ended) return "ended in order";
-        if (of.host_id != detail::clock_identity()) return "lives, or was killed";
+        if (of.host_id != detail::clock_identity() || of.process_space == 0 ||
+            of.process_space != detail::process_space())
+            return "lives, or was killed"; // its identifier names another process here, or none
         if (::kill(static_cast<pid_t>(of.pid), 0) == 0 || errno == EPERM) return "lives";
         return "is gone: it was killed";
     }

@@ -4,6 +4,7 @@
 #define HERRING_TRACE_TIMELINE_REPORT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/number_text.hpp"
 #include "herring/base/text.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_flights.hpp"
@@ -215,9 +216,7 @@ struct timeline_report {
         (out += room) += '\n';
     }
     HERRING_SETUP static void field(std::string& out, char const* name, double value) {
-        char room[96];
-        std::snprintf(room, sizeof room, "\"%s\":%.17g,", name, std::isfinite(value) ? value : 0.0);
-        out += room;
+        detail::append(out, {"\"", name, "\":", detail::number_text(value), ","});
     }
     HERRING_SETUP static void field(std::string& out, char const* name, bool value) {
         detail::append(out, {"\"", name, value ? "\":true," : "\":false,"});

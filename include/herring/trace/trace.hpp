@@ -18,6 +18,8 @@ namespace HERRING_NAMESPACE {
 
 /// The index of `bucket_reduced` for (a piece of) an `all_reduce`, which is no bucket of the plan.
 inline constexpr std::uint32_t no_bucket = 0xffffffff;
+/// The execution of a message that is here before it is known which one it belongs to.
+inline constexpr std::uint32_t no_execution = 0xffffffff;
 
 /// What happened. The index that comes with it is given in brackets.
 enum class trace_event : std::uint8_t {

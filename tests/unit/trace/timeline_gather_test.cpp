@@ -4,6 +4,8 @@
 
 #include "herring/herring.hpp"
 #include "herring/launch.hpp"
+#include "herring/placement/dedicated.hpp"
+#include "herring/serve.hpp"
 #include "herring/transport/inproc.hpp"
 
 #include "doctest/doctest.h"
@@ -29,6 +31,26 @@ TEST_CASE("gather: rank 0 has the timelines of all, in their order, also where t
                 throw std::runtime_error("a rank's own timeline");
         ranks.barrier();
     });
+}
+
+TEST_CASE("gather: servers are in no other collective while they serve, so it is refused at once") {
+    using namespace herring;
+    using traced =
+        reducer<float, transport::inproc, placement::dedicated, update::sum, trace::timeline<1 << 10>>;
+    launch_options how;
+    how.roles = {role::worker, role::worker, role::server};
+    CHECK(launch_threads(
+              3,
+              [](world& ranks) {
+                  layout const tensors{{"a", 100}};
+                  if (ranks.rank() == 2) return serve<traced>(ranks, tensors);
+                  traced reduce(ranks, tensors);
+                  reduce.ready(0);
+                  reduce.wait();
+                  CHECK_THROWS_WITH_AS(gather_timelines(reduce.trace()),
+                                       doctest::Contains("HERRING_TIMELINE_DIR"), error);
+              },
+              how) == 0);
 }
 
 TEST_CASE("gather: a timeline without a reducer is refused") {

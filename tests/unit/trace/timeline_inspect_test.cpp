@@ -6,8 +6,12 @@
 
 #include "doctest/doctest.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 using herring::timeline_inspection, herring::timeline_data;
 using timelines::schedule, timelines::trace_event;
@@ -93,4 +97,25 @@ TEST_CASE("inspect: a file that is none says which it is") {
                          herring::error);
     CHECK_THROWS_AS(herring::read_timeline_file("/dev/zero"), herring::error);
     CHECK_THROWS_AS(herring::read_timeline_file("/proc/self/exe"), herring::error);
+    std::string const pipe = "/tmp/herring-pipe-" + std::to_string(::getpid()) + ".timeline";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK_THROWS_AS(herring::read_timeline_file(pipe), herring::error); // and does not wait for a writer
+    ::unlink(pipe.c_str());
+}
+
+TEST_CASE("inspect: a process lives, or not, where its identifier counts; elsewhere nobody knows") {
+    auto const process = [](auto const& change) {
+        timeline_data one = schedule(0, 1).done();
+        one.host_id = herring::detail::clock_identity();
+        one.process_space = herring::detail::process_space();
+        one.pid = static_cast<std::uint32_t>(::getpid());
+        change(one);
+        return std::string(timeline_inspection(std::vector{one}).states()[0].process);
+    };
+    constexpr std::uint32_t nobody = 0x7fff'fff0; // beyond the largest process identifier
+    CHECK(process([](auto&) {}) == "lives");
+    CHECK(process([](auto& one) { one.pid = nobody; }) == "is gone: it was killed");
+    CHECK(process([](auto& one) { ++one.process_space; }) == "lives, or was killed");
+    CHECK(process([](auto& one) { one.pid = nobody, one.process_space = 0; }) == "lives, or was killed");
+    CHECK(process([](auto& one) { one.pid = nobody, ++one.host_id; }) == "lives, or was killed");
 }
