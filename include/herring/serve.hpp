@@ -178,6 +178,9 @@ template <class Pack> class server {
     status run_checkpoint(command::kind what) {
         if constexpr (has_checkpoints()) {
             using checkpoint = checkpointing<basic_reducer<Pack>>;
+            // What follows is the world's and polls no transport, so this server's answer to the command has to be out.
+            if (status ended = session_.finish(session_.requested(), deadline_in(never)); !ended.ok())
+                return ended;
             training_.take_values(session_, session_.desk().taken(session_).values());
             try {
                 if (what == command::kind::save)

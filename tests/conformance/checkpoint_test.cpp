@@ -15,6 +15,7 @@
 #include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/sgd.hpp"
 #include "herring/serve.hpp"
+#include "herring/transport/chaos.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
@@ -45,6 +46,11 @@ using served =
     trainer_of<herring::transport::inproc, optimizer::adamw, shared, herring::placement::dedicated>;
 template <class... More>
 using clipped = trainer_of<herring::transport::inproc, optimizer::clipped<optimizer::adamw>, shared, More...>;
+using rough = herring::transport::chaos<
+    herring::transport::inproc,
+    herring::transport::chaos_tuning{
+        .not_now_per_1000 = 250, .delay_per_1000 = 500, .hold_back_per_1000 = 400, .longest = 25}>;
+using roughly_served = trainer_of<rough, optimizer::adamw, shared, herring::placement::dedicated>;
 using partly_served = trainer_of<herring::transport::inproc, optimizer::adamw, herring::placement::optimal>;
 
 /// Nodes by rank; a rank of node "server" is one.
@@ -237,6 +243,15 @@ TEST_CASE("checkpoint: from ranks that serve for themselves to servers of their 
 }
 
 TEST_CASE(
+    "checkpoint: servers whose messages are refused and late are waited for by workers that save and load") {
+    scratch_folder const folder;
+    for (int round = 0; round < 3; ++round) {
+        REQUIRE(text(save<roughly_served>(folder.path(), {"a", "b", "server", "server"}, 100)) == "");
+        CHECK(text(load<roughly_served>(folder.path(), {"server", "a", "b", "b"}, 100)) == "");
+    }
+}
+
+TEST_CASE(
     "checkpoint: in two phases, from ranks that serve for themselves to servers of their own, and back") {
     using clipped_served = clipped<herring::placement::dedicated>;
     using clipped_partly_served = clipped<herring::placement::optimal>;
@@ -259,6 +274,8 @@ TEST_CASE(
               served train(on.ranks, layout::of(sizes_of_optimizers));
               start(train, on.ranks);
               run_steps(train, on.ranks, 0, 2);
+              std::string const elsewhere = thrown([&] { (void)train.state(); });
+              on.expect(elsewhere.find("call save") != elsewhere.npos, "servers keep it: " + elsewhere);
               std::string const absent = thrown([&] { train.load(folder.path()); });
               on.expect(has(absent, "there is no checkpoint"), "load said: " + absent);
               std::string const nowhere = thrown([&] { train.save(folder.path() + "/absent"); });

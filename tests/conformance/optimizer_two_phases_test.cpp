@@ -48,7 +48,7 @@ struct layer_wise {
     }
     template <class Number>
     static Number direction(Number, Number gradient, Number*, numbers<Number> const&) noexcept {
-        return gradient;
+        return gradient + Number(0.25); // what lies between tensors has a direction, and is part of no norm
     }
     template <class Number>
     static numbers<Number> adapt(numbers<Number> with, herring::tensor_norms const& of) noexcept {
@@ -183,6 +183,9 @@ TEST_CASE("optimizer: a scale of the loss that is too great is lowered after a s
               train.start(1, ones);
               on.expect(has(refused(errc::bad_argument, [&] { train.set_loss_scale(0); }), "scale"),
                         "no scale");
+              for (double const other : {-1.0, 1e46, 1e-39, std::numeric_limits<double>::infinity()})
+                  on.expect(has(refused(errc::bad_argument, [&] { train.set_loss_scale(other); }), "scale"),
+                            "a scale whose inverse no float has");
               on.expect(train.loss_scale() == 1, "no scale at first");
               train.set_loss_scale(1 << 17);
               step_with(train, 1, 7, 1 << 17);

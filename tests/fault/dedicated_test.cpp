@@ -312,7 +312,7 @@ TEST_CASE("dedicated: a barrier of the world while servers serve is told that th
             // Which end of the wait is named depends on who looks first.
             CHECK((seen.ranks[rank].why.peer >= 0 && seen.ranks[rank].why.peer <= 2));
             CHECK(std::string(seen.ranks[rank].why.text)
-                      .find("rank 1 is a server: while it serves it is in no barrier and no construction") !=
+                      .find("rank 1 is a server: if it serves, it is in no barrier and no construction") !=
                   std::string::npos);
         }
     }

@@ -158,6 +158,39 @@ TEST_CASE("serve: it returns when the last worker has destroyed its reducer, whe
     CHECK(returned.load() == 2);
 }
 
+TEST_CASE("serve: hyper values that one worker sets after the last step do not matter to the servers") {
+    CHECK(run("abs", [](world& w) {
+              using trainer = reducer<float, inproc, placement::dedicated, optimizer::adamw>;
+              if (w.role() == role::server) return serve<trainer>(w, tensors);
+              trainer train(w, tensors);
+              train.start(0, [](std::size_t, std::span<float> into) { std::ranges::fill(into, 1.0f); });
+              for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
+              train.wait();
+              if (w.worker() == 0) train.set({.rate = 0.5});
+          }) == 0);
+}
+
+TEST_CASE("serve: more groups of hyper values than a command has room for are refused on all ranks") {
+    CHECK(run("abs", [](world& w) {
+              using trainer = reducer<float, inproc, placement::dedicated, optimizer::adamw>;
+              auto const construct = [&](std::size_t groups) {
+                  layout const grouped{{"first", 100}, {"last", 100, groups - 1}};
+                  if (w.role() == role::server)
+                      serve<trainer>(w, grouped);
+                  else
+                      trainer(w, grouped);
+              };
+              construct(42);
+              try {
+                  construct(43);
+              } catch (error const& why) {
+                  require(why.code() == errc::bad_argument, why.what());
+                  require(std::string(why.what()).find("take fewer groups") != std::string::npos, why.what());
+                  throw;
+              }
+          }) != 0);
+}
+
 TEST_CASE("serve: the workers of a node leave one by one too") {
     CHECK(run("aaabbss", [](world& w) {
               using on_nodes =

@@ -19,7 +19,14 @@ HERRING_SEPARABLE void command::combine(execution const&, chunk const&, parts_vi
     for (auto const& side : {parts.before, parts.after})
         for (node_part const& p : side) {
             if (first == nullptr) first = &p;
-            if (std::memcmp(p.data, first->data, kept_.size()) != 0) return refuse(*first, p);
+            if (std::memcmp(p.data, first->data, kept_.size()) == 0) continue;
+            // Who leaves takes no step: hyper values that one worker has set since the last one count for nothing.
+            detail::command what;
+            bool const leaves =
+                what.read({p.data, detail::command::bytes}, operations_, state_.who.map.size()) &&
+                what.what == detail::command::kind::leave;
+            if (!leaves || std::memcmp(p.data, first->data, detail::command::bytes) != 0)
+                return refuse(*first, p);
         }
     std::memcpy(kept_.data(), first->data, kept_.size());
     if (!what_.read(std::span(kept_).first(detail::command::bytes), operations_, state_.who.map.size()))

@@ -41,11 +41,11 @@ namespace detail {
     if ((why.what != errc::timeout && why.what != errc::mismatch) || server < 0 || server >= map.size() ||
         server == why.reporter || !map.is_server(server))
         throw;
-    throw error(
-        why.what, why.reporter, why.peer, why.operation,
-        {why.text, "; rank ", server,
-         " is a server: while it serves it is in no barrier and no construction; call them before, or "
-         "after"});
+    throw error(why.what, why.reporter, why.peer, why.operation,
+                {why.text, "; rank ", server,
+                 " is a server: if it serves, it is in no barrier and no construction meanwhile; call them "
+                 "before, or "
+                 "after"});
 }
 
 } // namespace detail

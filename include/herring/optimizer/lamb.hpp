@@ -33,7 +33,8 @@ struct lamb {
         return hyper_fault::negative("rate", values.rate)
             .or_else(hyper_fault::no_share("beta1", values.beta1))
             .or_else(hyper_fault::no_share("beta2", values.beta2))
-            .or_else(hyper_fault::negative("epsilon", values.epsilon));
+            .or_else(hyper_fault::not_positive("epsilon", values.epsilon))
+            .or_else(hyper_fault::not_finite("decay", values.decay));
     }
     template <class Number> struct prepared {
         Number rate;

@@ -28,7 +28,8 @@ struct nesterov {
     };
     static constexpr hyper_fault fault(hyper const& values) noexcept {
         return hyper_fault::negative("rate", values.rate)
-            .or_else(hyper_fault::no_share("momentum", values.momentum));
+            .or_else(hyper_fault::no_share("momentum", values.momentum))
+            .or_else(hyper_fault::not_finite("decay", values.decay));
     }
     template <class Number> struct prepared { Number rate, momentum, decay; };
     template <class Number> static prepared<Number> prepare(hyper const& values, std::uint64_t) noexcept {

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -56,13 +57,29 @@ struct hyper_fault {
     constexpr hyper_fault or_else(hyper_fault other) const noexcept {
         return member != nullptr ? *this : other;
     }
-    static constexpr hyper_fault negative(char const* member, double value) noexcept { // or a NaN
-        return value >= 0 ? hyper_fault{} : hyper_fault{member, value, "be 0 or more"};
+    static constexpr hyper_fault not_finite(char const* member, double value) noexcept {
+        return value >= -largest && value <= largest ? hyper_fault{}
+                                                     : hyper_fault{member, value, "be a finite float"};
+    }
+    static constexpr hyper_fault negative(char const* member, double value) noexcept { // or not finite
+        return value >= 0 && value <= largest
+                   ? hyper_fault{}
+                   : hyper_fault{member, value, "be 0 or more, and a finite float"};
+    }
+    static constexpr hyper_fault not_positive(char const* member, double value) noexcept {
+        return value >= least && value <= largest
+                   ? hyper_fault{}
+                   : hyper_fault{member, value, "be more than 0, and a normal float"};
     }
     static constexpr hyper_fault no_share(char const* member, double value) noexcept {
         return value >= 0 && value < 1 ? hyper_fault{}
                                        : hyper_fault{member, value, "be 0 or more, and less than 1"};
     }
+
+  private:
+    // Most weights are computed in float.
+    static constexpr double largest = std::numeric_limits<float>::max(),
+                            least = std::numeric_limits<float>::min();
 };
 
 namespace optimizer {

@@ -25,7 +25,8 @@ struct sgd {
         double decay = 0; ///< of the weights, added to the gradient
     };
     static constexpr hyper_fault fault(hyper const& values) noexcept {
-        return hyper_fault::negative("rate", values.rate);
+        return hyper_fault::negative("rate", values.rate)
+            .or_else(hyper_fault::not_finite("decay", values.decay));
     }
     template <class Number> struct prepared { Number rate, decay; };
     template <class Number> static prepared<Number> prepare(hyper const& values, std::uint64_t) noexcept {

@@ -63,10 +63,14 @@ struct optimal {
     }
 
     static constexpr roles assign(topology const& map) {
+        roles all;
+        if (map.servers() == map.size()) { // a world that is refused
+            for (int n = 0; n < map.nodes(); ++n) all.servers.push_back(n);
+            return all;
+        }
         solution const best = solve(map);
         bool workers_serve = map.servers() == 0;
         for (double const share : best.workers) workers_serve = workers_serve || in_units(share) > 0;
-        roles all;
         std::size_t worker = 0, server = 0;
         for (int n = 0; n < map.nodes(); ++n) {
             bool const of_workers = !map.is_server_node(n);

@@ -85,14 +85,18 @@ class server_loads {
     constexpr server_id least() const noexcept {
         std::size_t best = 0;
         for (std::size_t s = 1; s < elements_.size(); ++s)
-            if (for_share(s) < for_share(best)) best = s;
+            if (has_less(s, best)) best = s;
         return server_id::at(best);
     }
     constexpr std::size_t elements(server_id of) const noexcept { return elements_[of.place()]; }
 
   private:
-    constexpr std::size_t for_share(std::size_t server) const noexcept {
-        return elements_[server] / roles_.share(server_id::at(server));
+    /// Whether elements ÷ share of `a` are fewer than of `b`: as fractions, in whole numbers.
+    constexpr bool has_less(std::size_t a, std::size_t b) const noexcept {
+        std::size_t const of_a = roles_.share(server_id::at(a)), of_b = roles_.share(server_id::at(b));
+        std::size_t const whole_a = elements_[a] / of_a, whole_b = elements_[b] / of_b;
+        if (whole_a != whole_b) return whole_a < whole_b;
+        return elements_[a] % of_a * of_b < elements_[b] % of_b * of_a;
     }
 
     roles const& roles_;

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -154,14 +155,16 @@ template <class Pack> class training_calls<Pack, true> {
     double loss_scale() const noexcept requires(scales_loss) { return training_.loss_scale(); }
     /// Sets it, as `set` does hyper values.
     ///
-    /// Errors: also `bad_argument`, of a scale that is not positive or not finite.
+    /// Errors: also `bad_argument`, of a scale that is not positive, or that is no normal float, or its inverse.
     void set_loss_scale(double scale) requires(scales_loss) {
         auto& of = reducer();
         call const here(of.calls_, "set_loss_scale");
         of.parts_->steps.check_between_steps("set_loss_scale");
-        if (!(scale > 0 && scale - scale == 0))
-            of.calls_.throw_misuse(errc::bad_argument, "set_loss_scale",
-                                   {"the scale is not a positive number; begin with 65536, say"});
+        constexpr double least = std::numeric_limits<float>::min();
+        if (!(scale >= least && 1 / scale >= least))
+            of.calls_.throw_misuse(
+                errc::bad_argument, "set_loss_scale",
+                {"the scale, or what it is divided by, is no positive normal float; begin with 65536, say"});
         training_.set_loss_scale(of.session_, scale);
     }
 
@@ -185,7 +188,7 @@ template <class Pack> class training_calls<Pack, true> {
 
     /// What this rank owns of the weights and of the optimizer's state: together the ranks own every element once. Between steps.
     ///
-    /// Errors: `bad_state` in the middle of a step, or before `start` or `load`.
+    /// Errors: `bad_state` in the middle of a step, before `start` or `load`, and where servers of their own keep the state.
     template <class Self = basic_reducer<Pack>> std::vector<state_range<accumulator<element>>> state() {
         return with_checkpoints<Self>().state(static_cast<Self&>(*this));
     }

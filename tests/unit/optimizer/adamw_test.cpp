@@ -50,6 +50,15 @@ TEST_CASE("optimizers: hyper values that cannot be meant are refused, by name") 
                "hyper::beta1 is 1; it must be 0 or more, and less than 1"));
     CHECK(says(said_by<adamw>([](auto& h) { h.beta2 = -0.1; }), "hyper::beta2 is -0.1"));
     CHECK(says(said_by<adamw>([](auto& h) { h.epsilon = -1; }), "hyper::epsilon is -1"));
+    CHECK(
+        says(said_by<adamw>([](auto& h) { h.epsilon = 0; }), "hyper::epsilon is 0; it must be more than 0"));
+    CHECK(says(said_by<adamw>([=](auto& h) { h.decay = nan; }),
+               "hyper::decay is nan; it must be a finite float"));
+    CHECK(says(said_by<adamw>([](auto& h) { h.rate = 1e39; }), "hyper::rate is 1e+39"));
+    CHECK(says(said_by<lamb>([](auto& h) { h.epsilon = 1e-50; }), "hyper::epsilon is 1e-50"));
+    CHECK(says(said_by<sgd>([](auto& h) { h.decay = -1e40; }), "hyper::decay is -1e+40"));
+    CHECK(says(said_by<optimizers::nesterov>([=](auto& h) { h.decay = nan; }), "hyper::decay is nan"));
+    CHECK(says(said_by<optimizers::momentum>([=](auto& h) { h.decay = nan; }), "hyper::decay is nan"));
     CHECK(says(said_by<lamb>([](auto& h) { h.beta2 = 1.5; }), "hyper::beta2 is 1.5"));
     CHECK(says(said_by<sgd>([=](auto& h) { h.rate = nan; }), "hyper::rate is nan"));
     CHECK(says(said_by<optimizers::momentum>([](auto& h) { h.momentum = 1; }), "hyper::momentum is 1;"));
@@ -61,7 +70,7 @@ TEST_CASE("optimizers: hyper values that cannot be meant are refused, by name") 
                "hyper::rate is -1"));
     // What is meant.
     CHECK(said_by<adamw>([](auto& h) {
-              h.rate = h.beta1 = h.beta2 = h.epsilon = 0;
+              h.rate = h.beta1 = h.beta2 = 0;
               h.decay = -1;
           }) == "");
     CHECK(said_by<optimizers::clipped<sgd>>(

@@ -64,6 +64,10 @@ TEST_CASE("optimal: where nobody works, nobody has a share") {
     auto const best = optimal::solve(cluster(0, 2));
     CHECK(best.time == 0);
     CHECK(best.workers.empty());
+    // Rates are no shares.
+    herring::roles const assigned = optimal::assign(cluster(0, 2, {10'000, 1'000'000'000}));
+    CHECK(assigned.servers == std::vector<int>{0, 1});
+    CHECK(assigned.shares.empty());
 }
 
 TEST_CASE("optimal: shares are BytePS's") {

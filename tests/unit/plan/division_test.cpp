@@ -83,6 +83,25 @@ TEST_CASE(
     CHECK(shards.back().server == server_id{}); // every node sums for itself
 }
 
+TEST_CASE("division: small buckets go round in the proportion of shares, however fine their units are") {
+    roles of;
+    for (int const share : {100'000, 300'000, 200'000}) {
+        of.servers.push_back(static_cast<int>(of.servers.size()));
+        of.shares.push_back(share);
+    }
+    detail::server_loads loads(of);
+    int buckets[3] = {};
+    for (int n = 0; n < 60; ++n) {
+        server_id const to = loads.least();
+        ++buckets[to.place()];
+        std::vector<shard> const shards{{.elements = 4096, .server = to}};
+        loads.add({.first_shard = 0, .shards = 1, .path = route::two_hop}, shards);
+    }
+    CHECK(buckets[0] == 10);
+    CHECK(buckets[1] == 30);
+    CHECK(buckets[2] == 20);
+}
+
 TEST_CASE("division: small buckets go to the server that has least for its share") {
     roles of;
     for (int n = 0; n < 3; ++n) of.servers.push_back(n);

@@ -200,7 +200,8 @@ template <class Element, class Optimizer> class optimizer_memory {
     /// The norm of the gradients of all ranks is known.
     void scale_gradients(std::size_t group, number factor) noexcept { groups_[group].factor = factor; }
 
-    /// Makes directions of the gradients; adds the squares of weights and directions to the two numbers of each tensor.
+    /// Makes directions of the gradients; adds the squares of weights and directions to the two numbers of each tensor. The gap
+    /// behind a tensor counts for nothing.
     void direct(std::span<double> sums) noexcept requires(Optimizer::facts.tensor_norms) {
         std::fill(sums.begin(), sums.end(), 0.0);
         chunks_.for_each(plan_, [&](std::size_t b, std::size_t offset, std::size_t elements,
@@ -211,9 +212,13 @@ template <class Element, class Optimizer> class optimizer_memory {
                     std::size_t const here = place + (from - offset);
                     kernel::optimised<Element> const of = at(b, from, here);
                     kernel::direct<Optimizer, Element>(gradients(here), of, count, group.factor, group.with);
-                    if (!counted) return;
-                    sums[2 * run.tensor] += kernel::sum_of_squares(of.exact(), count);
-                    sums[2 * run.tensor + 1] += kernel::sum_of_squares(gradients(here), count);
+                    placed_tensor const& tensor = plan_.tensors[run.tensor];
+                    std::size_t const end = tensor.offset + tensor.elements,
+                                      begin = plan_.buckets[b].offset + from;
+                    if (!counted || begin >= end) return;
+                    std::size_t const inside = std::min(count, end - begin);
+                    sums[2 * run.tensor] += kernel::sum_of_squares(of.exact(), inside);
+                    sums[2 * run.tensor + 1] += kernel::sum_of_squares(gradients(here), inside);
                 });
         });
     }
