@@ -1,4 +1,4 @@
-// herring: what a tensor may consist of: two floats, integers of 32 and 64 bits, and two 16-bit floats.
+// herring: what a tensor may consist of: two floats, integers of 32 and 64 bits, two 16-bit floats, structs of yours.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_ELEMENT_HPP
 #define HERRING_ELEMENT_HPP

@@ -78,7 +78,7 @@ struct fitting<Pack> {
 /// Example:
 /// ```cpp
 /// using voters = herring::ensemble<float, transport::tcp, combine::mean<space::probability>, quorum::at_least<3>>;
-/// voters::frontend front({.listen = "0.0.0.0:7001", .members = {"a", "b", "c", "d"}, .elements = 1000, .request_bytes = 4096});
+/// voters::frontend front({.listen = "127.0.0.1:7001", .members = {"a", "b", "c", "d"}, .elements = 1000, .request_bytes = 4096});
 /// voters::answer a = front.ask(input, 2ms);
 ///
 /// voters::member me({.frontends = {"host:7001"}, .name = "a", .elements = 1000, .request_bytes = 4096});

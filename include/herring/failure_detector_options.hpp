@@ -30,8 +30,8 @@ struct failure_detector_options {
     /// least 100 ms.
     std::chrono::milliseconds reply_timeout = detail::not_given;
     /// How long a rank whose deadline has passed waits for the root cause, before it names the rank that it waits for: three
-    /// times `reply_timeout`. No less than `reply_timeout`. Both are 11/20 of `peer_timeout`, at most 2.75 s, longer where packets
-    /// are lost.
+    /// times `reply_timeout`. No less than `reply_timeout`. Where packets are lost it lasts longer, and so does `reply_timeout`: by
+    /// up to 11/20 of `peer_timeout`, at most 2.75 s.
     std::chrono::milliseconds verdict_timeout = detail::not_given;
     /// A wait of this length is looked at for a deadlock: 1 s. At least 50 ms.
     std::chrono::milliseconds long_wait = detail::not_given;

@@ -1,4 +1,4 @@
-// herring: the host core: worlds, layouts, reducers and the policies that need no library.
+// herring: worlds, layouts, reducers, and the policies that are defaults or need nothing else; transports have headers of their own.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_HERRING_HPP
 #define HERRING_HERRING_HPP

@@ -30,7 +30,7 @@ bool ask(voters::frontend& front, std::span<std::byte const> image, std::chrono:
     return !answer.values().empty();
 }
 
-herring::frontend_options options(std::string const& address) { // "0.0.0.0:7001"
+herring::frontend_options options(std::string const& address) { // "127.0.0.1:7001"
     return {.listen = address, .members = {"a", "b", "c"}, .elements = 10, .request_bytes = 256};
 }
 // [end]
@@ -66,7 +66,7 @@ void ask_ten(herring::asio_frontend<voters>& front, std::span<std::byte const> i
 
 /// A server of one thread. Of changes another thread tells, and posts them to the event loop.
 struct server {
-    boost::asio::io_context loop; // goes last
+    boost::asio::io_context loop; // is destroyed last
     std::map<std::string, std::string> members{};
     herring::asio_frontend<voters> front;
 

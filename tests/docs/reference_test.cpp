@@ -1,4 +1,4 @@
-// herring: the code of docs/reference.md and docs/concepts.md, at work.
+// herring: the code of README.md, docs/reference.md and docs/concepts.md, at work.
 // SPDX-License-Identifier: Apache-2.0
 //
 // What stands between [snippet] and [end] is shown there; tests/docs/check_snippets.sh compares.
@@ -8,6 +8,7 @@
 #include <herring/checkpoint.hpp>
 #include <herring/herring.hpp>
 #include <herring/intra_node/shared_memory.hpp>
+#include <herring/join.hpp>
 #include <herring/launch.hpp>
 #include <herring/lazy_reducer.hpp>
 #include <herring/optimizer/adamw.hpp>
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
@@ -126,6 +128,21 @@ std::string text_of_rank_0(herring::world& world, std::string const& text) {
 }
 // [end]
 
+// [snippet errors]
+/// The main function of a rank.
+int average() {
+    try {
+        herring::world world = herring::join();
+        herring::reducer<float, herring::transport::tcp> reduce(world, {{"weight", 1000}, {"bias", 10}});
+        for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i);
+        reduce.wait(); // throws; wait(deadline) returns a [[nodiscard]] herring::status
+        return 0;
+    } catch (herring::error const& why) { // why.code(): what happened; why.peer(): the rank that it is about
+        std::fprintf(stderr, "%s\n", why.what());
+        return 1;
+    }
+}
+// [end]
 } // namespace
 
 namespace {
@@ -254,4 +271,8 @@ TEST_CASE("reference: the two of 16-bit floats, and bytes") {
     CHECK(counted[1].name == "1");
     CHECK(counted.elements() == named.elements());
     CHECK(text[0].elements == 10);
+}
+
+TEST_CASE("reference: a program that handles errors itself") {
+    CHECK(average() == 0); // alone
 }

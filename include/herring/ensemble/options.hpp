@@ -131,7 +131,7 @@ struct option_check {
 /// Also gives `credits` and `most_members` their values where they are 0. `k_of_quorum`: of this roster.
 HERRING_SETUP inline void check_options(frontend_options& o, std::size_t k_of_quorum) {
     option_check const check{"frontend"};
-    if (o.listen.empty()) check.refuse({"listen is left out; give \"host:port\", as in \"0.0.0.0:7001\""});
+    if (o.listen.empty()) check.refuse({"listen is left out; give \"host:port\", as in \"127.0.0.1:7001\""});
     if (o.members.empty()) check.refuse({"members is left out; name the members of the roster"});
     check.size("the number of members", o.members.size(), 1, member_set::capacity);
     for (std::size_t i = 0; i < o.members.size(); ++i) {
