@@ -9,6 +9,7 @@
 #include "herring/transport/chaos/schedule.hpp"
 #include "herring/transport/chaos/tuning.hpp"
 #include "herring/transport/decorated.hpp"
+#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/transport.hpp"
 
@@ -90,11 +91,8 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         peer_link& from = of(peer);
         ++counts_.posts;
         if (stopped_) return true;
-        if (from.is_cut || free_receipts_ == 0 || refuses()) return note(did::refuse, peer, tag);
-        std::size_t const at = free_[free_receipts_ - 1];
-        receipts_[at] = {token, into};
-        if (!inner_.post_receive(peer, tag, into, at)) return note(did::pass_refusal, peer, tag);
-        --free_receipts_;
+        if (from.is_cut || receives_.full() || refuses()) return note(did::refuse, peer, tag);
+        if (!receives_.post(inner_, peer, tag, into, token)) return note(did::pass_refusal, peer, tag);
         note(did::receive, peer, tag);
         return true;
     }
@@ -197,11 +195,6 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     static constexpr bool repeats = Tuning.duplicate_per_1000 > 0;
     static constexpr std::size_t most_copies = repeats ? 8 : 0;
 
-    struct receipt { // a receive that is posted to Inner; its place is the token
-        std::uint64_t token = 0;
-        std::span<std::byte> into{};
-    };
-
     void begin_poll() noexcept {
         ++polls_;
         refused_ = false;
@@ -222,9 +215,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         }
         std::size_t const receives = links_.size() * wanted.receives_per_peer;
         std::size_t const sends = links_.size() * wanted.sends_per_peer;
-        receipts_ = detail::fixed_array<receipt>(receives);
-        free_ = detail::fixed_array<std::size_t>(receives);
-        for (; free_receipts_ < receives; ++free_receipts_) free_[free_receipts_] = free_receipts_;
+        receives_ = detail::posted_receives(receives);
         late_ = detail::shuffle_buffer<late_send>(sends + most_copies);
         held_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
         due_ = detail::shuffle_buffer<held_completion>(receives + sends + links_.size());
@@ -358,10 +349,9 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         detail::kept_envelope envelope(done.envelope);
         if (done.what == completion::received) {
             auto const at = static_cast<std::size_t>(done.token);
-            receipt const& posted = receipts_[at];
-            done.token = posted.token;
-            if (!stopped_ && !with.is_cut) flip(done, posted.into, envelope);
-            free_[free_receipts_++] = at;
+            done.token = receives_[at].token;
+            if (!stopped_ && !with.is_cut) flip(done, receives_[at].into, envelope);
+            receives_.release(at);
         }
         if constexpr (repeats)
             if (done.what == completion::sent && !take_sent(done)) return;
@@ -455,9 +445,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     bool stopped_ = false;
     bool refused_ = false; // something since the last poll
 
-    detail::fixed_array<receipt> receipts_;
-    detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
-    std::size_t free_receipts_ = 0;
+    detail::posted_receives receives_;
     detail::fixed_array<late_send> sends_;    // that Inner has, where some are repeated
     detail::fixed_array<std::size_t> places_; // the first free_places_: places without a send
     std::size_t free_places_ = 0;

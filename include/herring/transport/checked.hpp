@@ -10,6 +10,7 @@
 #include "herring/transport/checked/needs.hpp"
 #include "herring/transport/checked/waiting_sends.hpp"
 #include "herring/transport/decorated.hpp"
+#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/received_counters.hpp"
 #include "herring/transport/transport.hpp"
 
@@ -64,14 +65,12 @@ template <class Inner> class checked {
     checked(world& ranks, transport_needs const& wanted, Arguments&&... arguments)
         : inner_(ranks, with_envelopes(wanted), std::forward<Arguments>(arguments)...), rank_(ranks.rank()),
           largest_(wanted.largest_message), peers_(wanted.peers.size()),
-          receipts_(wanted.peers.size() * wanted.receives_per_peer), free_(receipts_.size()),
-          again_(receipts_.size()) {
+          receives_(wanted.peers.size() * wanted.receives_per_peer) {
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             peers_[i].rank = wanted.peers[i];
             peers_[i].received = detail::received_counters(wanted.receives_per_peer);
             peers_[i].waiting = detail::waiting_sends(wanted.sends_per_peer);
         }
-        for (; free_receipts_ < receipts_.size(); ++free_receipts_) free_[free_receipts_] = free_receipts_;
     }
     checked(checked const&) = delete;
     checked& operator=(checked const&) = delete;
@@ -96,12 +95,7 @@ template <class Inner> class checked {
 
     bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
                       std::uint64_t token) noexcept {
-        if (of(from).is_corrupted || free_receipts_ == 0) return false;
-        std::size_t const at = free_[free_receipts_ - 1];
-        receipts_[at] = {tag, into, token, from};
-        if (!inner_.post_receive(from, tag, into, at)) return false;
-        --free_receipts_;
-        return true;
+        return !of(from).is_corrupted && receives_.post(inner_, from, tag, into, token);
     }
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
@@ -109,14 +103,14 @@ template <class Inner> class checked {
         inner_.poll([&](completion const& done) noexcept { count += take(done, on_completion); });
         if (waiting_ > 0) [[unlikely]]
             post_waiting();
-        if (posted_again_ > 0) [[unlikely]]
-            post_again();
+        if (receives_.any_waiting()) [[unlikely]]
+            receives_.post_again(inner_, [this](peer_id peer) noexcept { return of(peer).is_lost; });
         return count;
     }
 
     void wait(time_point until) noexcept {
         // What Inner did not take is tried again by poll.
-        if (waiting_ > 0 || posted_again_ > 0)
+        if (waiting_ > 0 || receives_.any_waiting())
             until = std::min(until, clock::now() + std::chrono::milliseconds(1));
         inner_.wait(until);
     }
@@ -149,19 +143,12 @@ template <class Inner> class checked {
         detail::waiting_sends waiting;
         char reason[400] = "";
     };
-    struct receipt { // a receive that is posted to Inner; its place is the token
-        std::uint64_t tag = 0;
-        std::span<std::byte> into{};
-        std::uint64_t token = 0;
-        peer_id from{};
-    };
 
     static transport_needs with_envelopes(transport_needs wanted) noexcept {
         wanted.envelope_bytes = numbers::bytes;
         return wanted;
     }
     peer_state& of(peer_id peer) noexcept { return peers_[peer.place()]; }
-    void release(std::size_t place) noexcept { free_[free_receipts_++] = place; }
 
     bool pass_on(peer_id to, detail::waiting_send const& one) noexcept {
         return inner_.post_send(to, one.tag, one.envelope, one.from, one.token);
@@ -184,8 +171,8 @@ template <class Inner> class checked {
     template <class OnCompletion>
     std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
         auto const at = static_cast<std::size_t>(done.token);
-        receipt const posted = receipts_[at];
-        if (peer.is_corrupted) return release(at), 0;
+        detail::posted_receives::one const posted = receives_[at];
+        if (peer.is_corrupted) return receives_.release(at), 0;
         completion told = done;
         told.token = posted.token;
         told.envelope = {};
@@ -198,11 +185,11 @@ template <class Inner> class checked {
                 same ? peer.received.take(envelope.counter) : detail::counter_is::beyond;
             if (number == detail::counter_is::repeated) {
                 ++counts_.repeated;
-                repost(at);
+                receives_.repost(inner_, at); // it has taken the receive of another message
                 return 0;
             }
             if (number == detail::counter_is::beyond) {
-                release(at);
+                receives_.release(at);
                 give_up(peer, done, same);
                 on_completion(completion{.peer = done.peer,
                                          .what = completion::lost,
@@ -211,7 +198,7 @@ template <class Inner> class checked {
             }
         }
         ++counts_.received;
-        release(at);
+        receives_.release(at);
         on_completion(std::as_const(told));
         return 1;
     }
@@ -235,17 +222,6 @@ template <class Inner> class checked {
                 done.bytes, static_cast<unsigned long long>(done.tag), rank_, peer.rank);
     }
 
-    /// A repeated message has taken the receive of another one: that is posted again, in the same memory.
-    void repost(std::size_t at) noexcept {
-        receipt const& posted = receipts_[at];
-        if (inner_.post_receive(posted.from, posted.tag, posted.into, at)) return;
-        again_[posted_again_++] = at;
-    }
-    HERRING_SETUP void post_again() noexcept {
-        std::size_t const count = std::exchange(posted_again_, 0);
-        for (std::size_t i = 0; i < count; ++i)
-            if (!of(receipts_[again_[i]].from).is_lost) repost(again_[i]); // writes at or before i
-    }
     HERRING_SETUP void post_waiting() noexcept {
         for (std::size_t i = 0; i < peers_.size(); ++i)
             while (!peers_[i].waiting.empty() && pass_on(peer_id::at(i), peers_[i].waiting.front())) {
@@ -258,12 +234,7 @@ template <class Inner> class checked {
     int rank_;
     std::size_t largest_; // message that was announced
     detail::fixed_array<peer_state> peers_;
-    detail::fixed_array<receipt> receipts_;
-    detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
-    std::size_t free_receipts_ = 0;
-    detail::fixed_array<std::size_t>
-        again_; // the first posted_again_: receives that Inner has not taken again
-    std::size_t posted_again_ = 0;
+    detail::posted_receives receives_;
     std::size_t waiting_ = 0; // sends, of all peers
     checked_counts counts_;
 };

@@ -7,6 +7,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/policy/names.hpp"
 #include "herring/transport/decorated.hpp"
+#include "herring/transport/decorated/posted_receives.hpp"
 #include "herring/transport/sealed/channel.hpp"
 #include "herring/transport/sealed/ciphertexts.hpp"
 #include "herring/transport/sealed/envelope.hpp"
@@ -111,12 +112,7 @@ template <class Inner> class sealed {
 
     bool post_receive(peer_id from, std::uint64_t tag, std::span<std::byte> into,
                       std::uint64_t token) noexcept {
-        if (of(from).is_closed || free_receipts_ == 0) return false;
-        std::size_t const at = free_[free_receipts_ - 1];
-        receipts_[at] = {tag, into, token, from};
-        if (!inner_.post_receive(from, tag, into, at)) return false;
-        --free_receipts_;
-        return true;
+        return !of(from).is_closed && receives_.post(inner_, from, tag, into, token);
     }
 
     template <class OnCompletion> std::size_t poll(OnCompletion&& on_completion) noexcept {
@@ -124,8 +120,8 @@ template <class Inner> class sealed {
         inner_.poll([&](completion const& done) noexcept { count += take(done, on_completion); });
         if (waiting_ > 0) [[unlikely]]
             post_waiting();
-        if (posted_again_ > 0) [[unlikely]]
-            post_again();
+        if (receives_.any_waiting()) [[unlikely]]
+            receives_.post_again(inner_, [this](peer_id peer) noexcept { return of(peer).is_lost; });
         if (failed_ > 0) [[unlikely]]
             count += report_failed(on_completion);
         return count;
@@ -134,7 +130,7 @@ template <class Inner> class sealed {
     void wait(time_point until) noexcept {
         if (failed_ > 0) return;
         // What Inner did not take is tried again by poll.
-        if (waiting_ > 0 || posted_again_ > 0)
+        if (waiting_ > 0 || receives_.any_waiting())
             until = std::min(until, clock::now() + std::chrono::milliseconds(1));
         inner_.wait(until);
     }
@@ -172,12 +168,6 @@ template <class Inner> class sealed {
         errc why = errc::ok;
         char reason[400] = "";
     };
-    struct receipt { // a receive that is posted to Inner; its place is the token
-        std::uint64_t tag = 0;
-        std::span<std::byte> into{};
-        std::uint64_t token = 0;
-        peer_id from{};
-    };
 
     template <class... Arguments>
     HERRING_SETUP sealed(detail::sealed_set_up const& keys, world& ranks, transport_needs const& wanted,
@@ -185,8 +175,7 @@ template <class Inner> class sealed {
         : rank_(ranks.rank()), sends_(wanted.sends_per_peer), largest_(wanted.largest_message),
           ciphertexts_(wanted.peers.size() * wanted.sends_per_peer, wanted.largest_message, ranks.rank()),
           inner_(ranks, with_envelopes(wanted), std::forward<Arguments>(arguments)...),
-          peers_(wanted.peers.size()), receipts_(wanted.peers.size() * wanted.receives_per_peer),
-          free_(receipts_.size()), again_(receipts_.size()) {
+          peers_(wanted.peers.size()), receives_(wanted.peers.size() * wanted.receives_per_peer) {
         std::size_t const window = detail::received_counters::window_for(wanted.receives_per_peer);
         generation_bits_ = detail::sealed_generation_bits(largest_, window);
         if (generations.bits > 0)
@@ -201,7 +190,6 @@ template <class Inner> class sealed {
                                         wanted.receives_per_peer, rank_);
             peer.waiting = detail::waiting_places(wanted.sends_per_peer);
         }
-        for (; free_receipts_ < receipts_.size(); ++free_receipts_) free_[free_receipts_] = free_receipts_;
         if constexpr (facts.registers_memory)
             if (!ciphertexts_.memory().empty()) inner_.register_memory(ciphertexts_.memory());
     }
@@ -211,7 +199,6 @@ template <class Inner> class sealed {
         return wanted;
     }
     peer_state& of(peer_id peer) noexcept { return peers_[peer.place()]; }
-    void release(std::size_t place) noexcept { free_[free_receipts_++] = place; }
 
     bool pass_on(peer_id to, std::size_t place) noexcept {
         detail::sealed_send const& one = ciphertexts_[place];
@@ -242,8 +229,8 @@ template <class Inner> class sealed {
     template <class OnCompletion>
     std::size_t take_message(peer_state& peer, completion const& done, OnCompletion& on_completion) noexcept {
         auto const at = static_cast<std::size_t>(done.token);
-        receipt const posted = receipts_[at];
-        if (peer.is_closed) return release(at), 0;
+        detail::posted_receives::one const posted = receives_[at];
+        if (peer.is_closed) return receives_.release(at), 0;
         detail::opened result = detail::opened::changed;
         if (done.bytes <= posted.into.size())
             result = peer.opens.open(done.tag, done.envelope, posted.into.first(done.bytes));
@@ -251,7 +238,7 @@ template <class Inner> class sealed {
             result = detail::opened::repeated;
         if (result == detail::opened::fresh) [[likely]] {
             ++counts_.opened;
-            release(at);
+            receives_.release(at);
             completion told = done;
             told.token = posted.token;
             told.envelope = {};
@@ -260,16 +247,16 @@ template <class Inner> class sealed {
         }
         if (result == detail::opened::repeated) {
             ++counts_.repeated;
-            repost(at);
+            receives_.repost(inner_, at); // it has taken the receive of another message
             return 0;
         }
-        release(at);
+        receives_.release(at);
         refuse(peer, done, posted, result);
         return report_failed(on_completion);
     }
 
-    HERRING_SETUP void refuse(peer_state& peer, completion const& done, receipt const& posted,
-                              detail::opened how) noexcept {
+    HERRING_SETUP void refuse(peer_state& peer, completion const& done,
+                              detail::posted_receives::one const& posted, detail::opened how) noexcept {
         ++counts_.refused;
         bool const missing = how == detail::opened::missing, cut = done.bytes > posted.into.size();
         give_up(peer, missing || cut ? errc::protocol : errc::corrupted);
@@ -319,17 +306,6 @@ template <class Inner> class sealed {
         return count;
     }
 
-    /// A repeated message has taken the receive of another one: that is posted again, in the same memory.
-    void repost(std::size_t at) noexcept {
-        receipt const& posted = receipts_[at];
-        if (inner_.post_receive(posted.from, posted.tag, posted.into, at)) return;
-        again_[posted_again_++] = at;
-    }
-    HERRING_SETUP void post_again() noexcept {
-        std::size_t const count = std::exchange(posted_again_, 0);
-        for (std::size_t i = 0; i < count; ++i)
-            if (!of(receipts_[again_[i]].from).is_lost) repost(again_[i]); // writes at or before i
-    }
     HERRING_SETUP void post_waiting() noexcept {
         for (std::size_t i = 0; i < peers_.size(); ++i)
             while (!peers_[i].waiting.empty() && pass_on(peer_id::at(i), peers_[i].waiting.front())) {
@@ -345,12 +321,7 @@ template <class Inner> class sealed {
     detail::ciphertexts ciphertexts_; // outlives inner_, which reads it
     Inner inner_;
     detail::fixed_array<peer_state> peers_;
-    detail::fixed_array<receipt> receipts_;
-    detail::fixed_array<std::size_t> free_; // the first free_receipts_: places without a receive
-    std::size_t free_receipts_ = 0;
-    detail::fixed_array<std::size_t>
-        again_; // the first posted_again_: receives that Inner has not taken again
-    std::size_t posted_again_ = 0;
+    detail::posted_receives receives_;
     std::size_t waiting_ = 0; // sends, of all peers
     std::size_t failed_ = 0;  // peers that were given up, and not reported yet
     sealed_counts counts_;

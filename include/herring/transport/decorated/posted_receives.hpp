@@ -1,0 +1,79 @@
+// herring: the receives that a decorator has posted to the transport below it.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_TRANSPORT_DECORATED_POSTED_RECEIVES_HPP
+#define HERRING_TRANSPORT_DECORATED_POSTED_RECEIVES_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
+#include "herring/transport/transport.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace HERRING_NAMESPACE::detail {
+
+/// Receives that are under way below a decorator, each at a place, which is its token there. A message that the decorator drops
+/// has taken one: that is posted again.
+///
+/// Memory: 56 bytes a place; nothing is allocated after construction.
+/// Cost:   O(1) a call, but `post_again`.
+class posted_receives {
+  public:
+    struct one {
+        std::uint64_t tag = 0;
+        std::span<std::byte> into{};
+        std::uint64_t token = 0; ///< of the decorator's caller
+        peer_id from{};
+    };
+
+    posted_receives() = default;
+    explicit posted_receives(std::size_t most) : all_(most), free_(most), again_(most) {
+        for (; free_places_ < most; ++free_places_) free_[free_places_] = free_places_;
+    }
+
+    bool full() const noexcept { return free_places_ == 0; }
+    one const& operator[](std::size_t place) const noexcept { return all_[place]; }
+
+    /// False: `inner` does not take it, or all places are taken.
+    template <class Inner>
+    bool post(Inner& inner, peer_id from, std::uint64_t tag, std::span<std::byte> into,
+              std::uint64_t token) noexcept {
+        if (full()) return false;
+        std::size_t const at = free_[free_places_ - 1];
+        all_[at] = {tag, into, token, from};
+        if (!inner.post_receive(from, tag, into, at)) return false;
+        --free_places_;
+        return true;
+    }
+    /// Its message has come, or none will.
+    void release(std::size_t place) noexcept { free_[free_places_++] = place; }
+
+    /// Posts it once more, in the same memory: now, or by `post_again`.
+    template <class Inner> void repost(Inner& inner, std::size_t place) noexcept {
+        one const& posted = all_[place];
+        if (inner.post_receive(posted.from, posted.tag, posted.into, place)) return;
+        again_[waiting_++] = place;
+    }
+    /// Whether `inner` has not taken some of them yet.
+    bool any_waiting() const noexcept { return waiting_ > 0; }
+    /// Tries those; `is_lost(peer)`: nothing is received from there any more.
+    template <class Inner, class IsLost>
+    HERRING_SETUP void post_again(Inner& inner, IsLost const& is_lost) noexcept {
+        std::size_t const count = std::exchange(waiting_, 0);
+        for (std::size_t i = 0; i < count; ++i)
+            if (!is_lost(all_[again_[i]].from)) repost(inner, again_[i]); // writes at or before i
+    }
+
+  private:
+    fixed_array<one> all_;
+    fixed_array<std::size_t> free_; // the first free_places_
+    std::size_t free_places_ = 0;
+    fixed_array<std::size_t> again_; // the first waiting_
+    std::size_t waiting_ = 0;
+};
+
+} // namespace HERRING_NAMESPACE::detail
+
+#endif // HERRING_TRANSPORT_DECORATED_POSTED_RECEIVES_HPP
