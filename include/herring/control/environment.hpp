@@ -4,9 +4,9 @@
 #define HERRING_CONTROL_ENVIRONMENT_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/failure/failure_handler.hpp"
+#include "herring/control/launcher.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/crypto/seal_provider.hpp"
@@ -26,8 +26,6 @@
 namespace HERRING_NAMESPACE {
 
 namespace detail {
-
-inline constexpr int most_ranks = 1 << 20;
 
 /// The rank of this process and the address of rank 0, from options and variables.
 struct join_target {
@@ -79,27 +77,6 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
             {name, " is '", text, "', whose port '", port, "' is not a number from ", least, " to 65535"},
             operation);
     return {std::string(host), static_cast<std::uint16_t>(number)};
-}
-
-/// The first host of a Slurm node list: "gpu[07-09,12],login" → "gpu07"; empty when it is not one.
-HERRING_SETUP inline std::string first_host(std::string_view list) {
-    std::string host;
-    for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
-        if (list[i] != '[') {
-            host += list[i];
-            continue;
-        }
-        std::size_t const close = list.find(']', i);
-        if (close == std::string_view::npos) return {};
-        for (++i; i < close && list[i] != '-' && list[i] != ','; ++i) host += list[i];
-        i = close;
-    }
-    return host;
-}
-
-/// A port that ranks of one job derive from its name: below the range that Linux hands out by itself.
-HERRING_SETUP inline std::uint16_t port_for(std::string_view job) noexcept {
-    return static_cast<std::uint16_t>(20'000 + hash_of(job.data(), job.size()) % 12'000);
 }
 
 /// The secrets of options or variables; nothing where none is given. `owner`: the name of the struct of options, for errors.
@@ -183,28 +160,6 @@ HERRING_SETUP inline void read_role(join_target& into, join_options const& optio
     if (into.rate == 0 && from.has("HERRING_RATE")) into.rate = from.number("HERRING_RATE", 1, most_rate);
 }
 
-/// Refuses to run alone where a launcher says that this process is one of several, by a variable from which the number of ranks and
-/// rank 0's address do not follow.
-HERRING_SETUP inline void check_no_launcher(variables const& from) {
-    static constexpr struct {
-        char const *variable, *launcher;
-    } known[] = {{"PMIX_RANK", "PMIx"},
-                 {"PALS_RANKID", "PALS"},
-                 {"FLUX_TASK_RANK", "Flux"},
-                 {"JSM_NAMESPACE_RANK", "jsrun"},
-                 {"MV2_COMM_WORLD_RANK", "MVAPICH2"},
-                 {"ALPS_APP_PE", "aprun"}};
-    // An MPI program that no launcher has started has PMIX_RANK=0 after MPI_Init, with Open MPI. Of several ranks another one says so.
-    for (auto const& one : known)
-        if (from.has(one.variable) && !(one.variable == known[0].variable && from.text(one.variable) == "0"))
-            bad_setting(
-                {one.variable, " is '", from.text(one.variable), "', so a launcher of ", one.launcher,
-                 " has started this rank, and join does not know from it how many ranks there are and "
-                 "where rank 0 is; set HERRING_RANK and HERRING_SIZE from the launcher's variables and "
-                 "HERRING_ADDR=host:port of rank 0, or call join(MPI_COMM_WORLD) in an MPI program; to "
-                 "run alone, HERRING_RANK=0 HERRING_SIZE=1"});
-}
-
 /// What has a name of Herring's and is read by nothing, in a line for stderr; empty where there is none.
 HERRING_SETUP inline std::string unknown_variables(variables const& from) {
     static constexpr std::string_view known[] = {
@@ -236,8 +191,7 @@ HERRING_SETUP inline void warn_of_unknown_variables(variables const& from) {
     if (!line.empty() && !said.exchange(true)) std::fputs(line.c_str(), stderr);
 }
 
-/// Reads the variables of Herring, torchrun, Open MPI, MPICH/Hydra and Slurm, in this order. `options` go before all
-/// of them.
+/// Reads options and variables. `options` override all variables.
 ///
 /// `parent`: of this process, for launchers on one machine that give no name of the job.
 /// Errors: `bad_argument` naming the variable and its value.
@@ -258,121 +212,28 @@ HERRING_SETUP inline join_target read_environment(join_options const& options, v
 
     std::string_view const address = option(options.address, "HERRING_ADDR");
     char const* const address_from = options.address.empty() ? "HERRING_ADDR" : "join_options::address";
-
-    // Both or neither; returns whether they are there.
-    auto const rank_and_size = [&](char const* source, char const* rank, char const* size) {
-        if (!from.has(rank) && !from.has(size)) return false;
-        if (!from.has(rank) || !from.has(size)) {
-            char const* const there = from.has(rank) ? rank : size;
-            char const* const lacks = from.has(rank) ? size : rank;
-            bad_setting({there, " is '", from.text(there), "' but ", lacks,
-                         " is not set; set both, or neither to run alone"});
-        }
-        found.size = from.number(size, 1, most_ranks);
-        found.rank = from.number(rank, 0, most_ranks - 1);
-        found.source = source;
-        return true;
-    };
-
-    std::string job; // a name that all ranks of the job know
-    bool one_machine = false;
-    bool slurm = false;
-    if (options.rank >= most_ranks || options.size > most_ranks)
-        bad_setting({"join_options say rank ", options.rank, " of ", options.size, "; at most ", most_ranks,
-                     " ranks join"});
-    if (options.rank >= 0 || options.size >= 0) {
-        found.source = "join_options";
-        if (options.size >= 0)
-            found.size = options.size;
-        else if (from.has("HERRING_SIZE"))
-            found.size = from.number("HERRING_SIZE", 1, most_ranks);
-        else
-            bad_setting({"join_options::rank is ", options.rank,
-                         " but neither join_options::size nor HERRING_SIZE is set; set one of them"});
-        if (options.rank >= 0)
-            found.rank = options.rank;
-        else if (from.has("HERRING_RANK"))
-            found.rank = from.number("HERRING_RANK", 0, most_ranks - 1);
-        else
-            bad_setting({"join_options::size is ", options.size,
-                         " but neither join_options::rank nor HERRING_RANK is set; set one of them"});
-    } else if (rank_and_size("HERRING_RANK and HERRING_SIZE", "HERRING_RANK", "HERRING_SIZE")) {
-    } else if (rank_and_size("torchrun (RANK and WORLD_SIZE)", "RANK", "WORLD_SIZE")) {
-        job = from.text("TORCHELASTIC_RUN_ID");
-    } else if (rank_and_size("Open MPI (OMPI_COMM_WORLD_RANK and _SIZE)", "OMPI_COMM_WORLD_RANK",
-                             "OMPI_COMM_WORLD_SIZE")) {
-        one_machine = from.has("OMPI_COMM_WORLD_LOCAL_SIZE") &&
-                      from.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, most_ranks) == found.size;
-        job = from.text("PMIX_NAMESPACE");
-        if (job.empty()) job = from.text("OMPI_MCA_ess_base_jobid");
-    } else if (rank_and_size("MPICH (PMI_RANK and PMI_SIZE)", "PMI_RANK", "PMI_SIZE")) {
-        one_machine =
-            from.has("MPI_LOCALNRANKS") && from.number("MPI_LOCALNRANKS", 1, most_ranks) == found.size;
-        slurm = !one_machine && from.has("SLURM_JOB_ID"); // srun --mpi=pmi2 sets the same two variables
-    } else if (from.has("SLURM_PROCID") && (from.has("SLURM_STEP_NUM_TASKS") || from.has("SLURM_NTASKS"))) {
-        // Only srun sets both; a batch script or a shell in an allocation runs alone.
-        rank_and_size("Slurm (SLURM_PROCID and SLURM_NTASKS)", "SLURM_PROCID",
-                      from.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
-        slurm = true;
-    } else if (!address.empty()) {
-        bad_setting({address_from, " is '", address,
-                     "' but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
-                     "torchrun, mpirun or srun"});
-    } else {
+    launcher const by = find_launcher(options, from);
+    if (!by.known()) {
+        if (!address.empty())
+            bad_setting(
+                {address_from, " is '", address,
+                 "' but nothing says which rank this is; set HERRING_RANK and HERRING_SIZE, or start by "
+                 "torchrun, mpirun or srun"});
         check_no_launcher(from);
         return found; // alone
     }
-
-    if (found.size < 1 || found.rank >= found.size)
-        bad_setting({"rank ", found.rank, " of ", found.size, " (from ", found.source,
-                     ") is out of range; ranks go from 0 to ", found.size - 1});
+    found.rank = by.rank;
+    found.size = by.size;
+    found.source = by.source;
     if (found.size == 1) return found;
-
     if (!address.empty()) {
         host_and_port const at = split_address(address, address_from);
         found.host = at.host;
         found.port = at.port;
-        return found;
-    }
-    bool const own = found.source == "join_options" || found.source.starts_with("HERRING_");
-    bool const torchrun = found.source.starts_with("torchrun");
-    if (slurm) {
-        job = text({"slurm ", from.text("SLURM_JOB_ID"), ".",
-                    from.text(from.has("SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID")});
-        char const* const nodes = from.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
-        char const* const list = from.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
-        one_machine = from.has(nodes) && from.number(nodes, 1, most_ranks) == 1;
-        if (!one_machine && from.has(list)) {
-            found.host = first_host(from.text(list));
-            if (found.host.empty())
-                bad_setting({list, " is '", from.text(list),
-                             "', which is not a node list; set HERRING_ADDR=host:port of rank 0"});
-        }
-    }
-    if (!own && found.host.empty() && from.has("MASTER_ADDR")) {
-        found.host = from.text("MASTER_ADDR");
-        // torchrun's own store listens on MASTER_PORT.
-        if (from.has("MASTER_PORT"))
-            found.port = static_cast<std::uint16_t>(from.number("MASTER_PORT", 1, 65534) + 1);
-    } else if (!own && found.host.empty() && one_machine) {
-        found.host = "127.0.0.1";
-    }
-    if (found.host.empty())
-        bad_setting({found.source, own ? " say" : " says", " rank ", found.rank, " of ", found.size,
-                     ", but nothing says where rank 0 is",
-                     own ? "" : " and the ranks are not known to be on one machine",
-                     torchrun ? "; set MASTER_ADDR and MASTER_PORT (torchrun does), or "
-                     : slurm  ? "; start the program by srun, which sets SLURM_STEP_NODELIST, or set "
-                              : "; set ",
-                     "HERRING_ADDR=host:port, an address of rank 0's machine and a free port there"});
-    if (found.port == 0) {
-        if (job.empty()) {
-            if (!one_machine)
-                bad_setting({"MASTER_ADDR is '", found.host,
-                             "' but MASTER_PORT is not set; set it, or HERRING_ADDR=host:port"});
-            job = text({"parent ", parent});
-        }
-        found.port = port_for(job);
+    } else {
+        rank_0_address const at = find_rank_0(by, from, parent);
+        found.host = at.host;
+        found.port = at.port;
     }
     return found;
 }
