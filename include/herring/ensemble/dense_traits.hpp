@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/element.hpp"
 #include "herring/ensemble/row_head.hpp"
@@ -97,7 +98,7 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
             return {finite, finite};
     }
 
-    static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    static constexpr std::size_t padded(std::size_t bytes) noexcept { return round_up(bytes, 64); }
 };
 
 } // namespace HERRING_NAMESPACE::detail::ensembles

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/combine/combine.hpp"
 #include "herring/element.hpp"
 #include "herring/ensemble/largest_entries.hpp"
@@ -219,7 +220,7 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         }
     };
 
-    static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    static constexpr std::size_t padded(std::size_t bytes) noexcept { return round_up(bytes, 64); }
     static void put(std::byte* lanes, std::size_t i, entry const& from) noexcept {
         std::memcpy(lanes + i * sizeof(entry), &from, sizeof from);
     }

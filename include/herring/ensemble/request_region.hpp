@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/early_places.hpp"
 #include "herring/ensemble/ids.hpp"
@@ -53,11 +54,11 @@ struct request_layout {
                peers * section_bytes() < most;
     }
     std::uint64_t cells() const noexcept { return std::bit_ceil(credits); }
-    std::uint64_t slot_stride() const noexcept { return rounded_up(slot_head + request_bytes, slot_head); }
+    std::uint64_t slot_stride() const noexcept { return round_up(slot_head + request_bytes, slot_head); }
     std::uint64_t slot_at(std::uint64_t slot) const noexcept { return memory_page + slot * slot_stride(); }
-    std::uint64_t sections_at() const noexcept { return rounded_up(slot_at(in_flight), memory_page); }
+    std::uint64_t sections_at() const noexcept { return round_up(slot_at(in_flight), memory_page); }
     std::uint64_t section_bytes() const noexcept {
-        return rounded_up(section_head + cells() * sizeof(ring_cell), memory_page);
+        return round_up(section_head + cells() * sizeof(ring_cell), memory_page);
     }
     std::uint64_t section_at(std::uint64_t peer) const noexcept {
         return sections_at() + peer * section_bytes();

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/private_memory.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/outcome.hpp"
 #include "herring/error.hpp"
@@ -73,7 +74,7 @@ struct in_flight_sizes {
         return requests * (members * (sizeof(std::span<std::byte const>) + 2 * sizeof(float)) + stride() +
                            sizeof(in_flight));
     }
-    constexpr std::size_t stride() const noexcept { return (result_bytes + 63) / 64 * 64; }
+    constexpr std::size_t stride() const noexcept { return round_up(result_bytes, 64); }
 };
 
 /// Every request's record, rows, weights and result.

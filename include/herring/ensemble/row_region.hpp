@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/ensemble/doorbell.hpp"
 #include "herring/ensemble/ids.hpp"
 #include "herring/ensemble/request_region.hpp"
@@ -52,15 +53,15 @@ struct row_layout {
     std::uint64_t places() const noexcept { return credits + spare_places; }
     std::uint64_t cells() const noexcept { return std::bit_ceil(places()); }
     std::uint64_t stride() const noexcept {
-        return rounded_up(row_bytes, row_bytes < memory_page ? 2 * line : memory_page);
+        return round_up(row_bytes, row_bytes < memory_page ? 2 * line : memory_page);
     }
     std::uint64_t stagger() const noexcept { return peer * 39 % (memory_page / line) * line; }
     std::uint64_t rows_at() const noexcept {
-        return memory_page + rounded_up(cells() * sizeof(ring_cell), memory_page) + stagger();
+        return memory_page + round_up(cells() * sizeof(ring_cell), memory_page) + stagger();
     }
     std::uint64_t row_at(std::uint64_t place) const noexcept { return rows_at() + place * stride(); }
     std::uint64_t bytes() const noexcept {
-        return rounded_up(rows_at() - stagger() + places() * stride() + memory_page, memory_page);
+        return round_up(rows_at() - stagger() + places() * stride() + memory_page, memory_page);
     }
 
     static constexpr std::uint64_t flag_at = 128;

@@ -26,11 +26,6 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 
 inline constexpr std::size_t memory_page = 4096; ///< to which parts of a shared mapping are rounded
 
-/// `size` in whole `grain`s, a power of two.
-constexpr std::uint64_t rounded_up(std::uint64_t size, std::uint64_t grain) noexcept {
-    return (size + grain - 1) & ~(grain - 1);
-}
-
 /// Pages of a file, unmapped with their owner.
 class mapped_pages {
   public:

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/futex.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/intra_node/intra_node.hpp"
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/intra_node/shared_memory_tuning.hpp"
@@ -36,7 +37,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     basic_shared_memory(world& ranks, std::size_t bytes)
         : local_(ranks.local_rank()), size_(ranks.local_size()),
           // Not a multiple of the page size: regions at such a stride compete for the same cache sets.
-          stride_((bytes + 4095) / 4096 * 4096 + 320), mapping_(ranks, needed()),
+          stride_(detail::round_up(bytes, 4096) + 320), mapping_(ranks, needed()),
           cells_(reinterpret_cast<cell*>(mapping_.bytes().data() + sizeof(lobby))),
           regions_(mapping_.bytes().data() + head()), seen_(static_cast<std::size_t>(size_)) {}
 
@@ -115,7 +116,7 @@ template <shared_memory_tuning Tuning> class basic_shared_memory {
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
     lobby& gate() noexcept { return *reinterpret_cast<lobby*>(mapping_.bytes().data()); }
     std::size_t head() const noexcept {
-        return (sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_) + 4095) / 4096 * 4096;
+        return detail::round_up(sizeof(lobby) + sizeof(cell) * static_cast<std::size_t>(size_), 4096);
     }
     std::size_t needed() const noexcept { return head() + stride_ * static_cast<std::size_t>(size_); }
 

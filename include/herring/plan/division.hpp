@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/ids.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/plan/bucket.hpp"
 #include "herring/plan/roles.hpp"
 #include "herring/plan/route_limits.hpp"
@@ -18,11 +19,6 @@
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail {
-
-constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept {
-    return (value + to - 1) / to * to;
-}
-constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { return (value + by - 1) / by; }
 
 /// Cuts one shard into chunks of at most `chunk_elements`, and enough of them that each of `local_ranks` ranks has
 /// work if the size allows it.

@@ -4,6 +4,7 @@
 #define HERRING_PLAN_OWNED_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/plan/topology.hpp"
 #include "herring/range.hpp"

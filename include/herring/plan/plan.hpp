@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/digest.hpp"
 #include "herring/base/ids.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/base/text.hpp"
 #include "herring/error.hpp"
 #include "herring/fusion/fusion.hpp"

@@ -4,6 +4,7 @@
 #define HERRING_STEP_COLLECTIVE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/base/time.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/error.hpp"

@@ -4,6 +4,7 @@
 #define HERRING_TRACE_TIMELINE_IMAGE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/base/ticks.hpp"
 #include "herring/trace/trace.hpp"
 
@@ -100,10 +101,10 @@ struct timeline_places {
     /// Counts are those of a header, or checked: at most 2^32 each.
     static constexpr timeline_places of(timeline_header const& h) noexcept {
         timeline_places p{};
-        p.buckets = (sizeof(timeline_header) + 7) / 8 * 8;
+        p.buckets = round_up(sizeof(timeline_header), 8);
         p.nodes = p.buckets + std::size_t{h.buckets} * 8;
         p.names = p.nodes + std::size_t{h.ranks} * 4;
-        p.rings[0] = (p.names + h.names_bytes + 63) / 64 * 64;
+        p.rings[0] = round_up(p.names + h.names_bytes, 64);
         p.rings[1] = p.rings[0] + static_cast<std::size_t>(h.rings[0].slots) * sizeof(timeline_entry);
         p.end = p.rings[1] + static_cast<std::size_t>(h.rings[1].slots) * sizeof(timeline_entry);
         return p;

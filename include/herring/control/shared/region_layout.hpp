@@ -4,6 +4,7 @@
 #define HERRING_CONTROL_SHARED_REGION_LAYOUT_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/control/failure/wait_graph.hpp"
 #include "herring/control/shared/shown_report.hpp"
 #include "herring/error.hpp"
@@ -84,7 +85,7 @@ class region_layout {
 
   private:
     static constexpr std::size_t index(int rank) noexcept { return static_cast<std::size_t>(rank); }
-    static constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+    static constexpr std::size_t aligned(std::size_t bytes) noexcept { return round_up(bytes, 64); }
     std::size_t failures_at() const noexcept {
         return aligned(head_bytes_) + sizeof(slot) * (index(ranks_) + 1);
     }

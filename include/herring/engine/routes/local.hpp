@@ -4,6 +4,7 @@
 #define HERRING_ENGINE_ROUTES_LOCAL_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/engine/core.hpp"
 #include "herring/engine/operation.hpp"
 
@@ -34,7 +35,7 @@ template <class Core> class local_route {
           own_(core.who.own_chunks(), server_id{0}) {}
 
     static constexpr std::size_t memory_bytes(std::size_t executions) noexcept {
-        return (std::bit_ceil(executions + 1) * sizeof(declaration) + 4095) / 4096 * 4096;
+        return round_up(std::bit_ceil(executions + 1) * sizeof(declaration), 4096);
     }
 
     static constexpr std::uint32_t cursors() noexcept { return 1; }

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/private_memory.hpp"
+#include "herring/base/round_up.hpp"
 #include "herring/transport/sealed/envelope.hpp"
 
 #include <bit>
@@ -50,7 +51,7 @@ class ciphertexts {
 
   private:
     /// Whole lines, so that no two places share one.
-    static constexpr std::size_t stride_for(std::size_t largest) noexcept { return (largest + 63) / 64 * 64; }
+    static constexpr std::size_t stride_for(std::size_t largest) noexcept { return round_up(largest, 64); }
 
     std::size_t stride_ = 0;
     private_memory memory_;
