@@ -3,8 +3,8 @@
 #ifndef HERRING_TESTS_CONTROL_PEER_HPP
 #define HERRING_TESTS_CONTROL_PEER_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/byte_buffer.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/frame_seal.hpp"

@@ -3,8 +3,8 @@
 #ifndef HERRING_TESTS_ENSEMBLE_CONTROL_HPP
 #define HERRING_TESTS_ENSEMBLE_CONTROL_HPP
 
-#include "herring/base/address.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/wire/messages.hpp"

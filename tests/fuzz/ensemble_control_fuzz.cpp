@@ -5,7 +5,7 @@
 // records: a message, whose checksums are right, or bytes as they are.
 #include "fuzz.hpp"
 
-#include "herring/base/address.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/ensemble/dialler_core.hpp"
 #include "herring/ensemble/door_core.hpp"
 #include "herring/ensemble/messages.hpp"

@@ -6,7 +6,7 @@
 // it how many bytes are sent at once.
 #include "fuzz.hpp"
 
-#include "herring/base/address.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/control/rendezvous/rendezvous.hpp"
 #include "herring/world.hpp"
 

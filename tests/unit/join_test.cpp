@@ -4,6 +4,7 @@
 
 #include "doctest/doctest.h"
 #include "free_port.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/join_as.hpp"
 #include "toy_seals.hpp"

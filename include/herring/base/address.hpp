@@ -1,16 +1,12 @@
-// herring: socket addresses: resolve, listen, list interfaces of this machine.
+// herring: socket addresses: listen, connect, list interfaces of this machine.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_ADDRESS_HPP
 #define HERRING_BASE_ADDRESS_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/monitor.hpp"
-#include "herring/base/start_thread.hpp"
-#include "herring/base/time.hpp"
 #include "herring/error.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +20,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -106,91 +101,6 @@ HERRING_SETUP inline endpoint local_end(int socket) noexcept {
     local.size = sizeof local.raw;
     if (::getsockname(socket, local.get(), &local.size) != 0) local.size = 0;
     return local;
-}
-
-/// The addresses of a name or literal; on failure none, with the resolver's reason in `why`.
-///
-/// Blocks: at most until `deadline`: the resolver runs in a thread of its own, which is abandoned when it takes longer.
-HERRING_SETUP inline fixed_array<endpoint> resolve(std::string const& host, std::uint16_t port,
-                                                   time_point deadline, std::string& why) {
-    struct question {
-        std::atomic<int> holders{2};
-        monitor lock{};
-        std::string host{}, port{};
-        int rc = EAI_AGAIN;
-        bool done = false;
-        addrinfo* found = nullptr;
-
-        int ask(int flags, addrinfo** into) const {
-            addrinfo hints{};
-            hints.ai_family = AF_UNSPEC;
-            hints.ai_socktype = SOCK_STREAM;
-            hints.ai_flags = flags | AI_NUMERICSERV;
-            return ::getaddrinfo(host.c_str(), port.c_str(), &hints, into);
-        }
-        void release() {
-            if (holders.fetch_sub(1) != 1) return;
-            if (found != nullptr) ::freeaddrinfo(found);
-            delete this;
-        }
-    };
-    auto* const asked = new question;
-    asked->host = host;
-    asked->port = text({port});
-    asked->rc = asked->ask(AI_NUMERICHOST, &asked->found);
-    asked->done = asked->rc == 0;
-    if (!asked->done) {
-        pthread_t thread;
-        auto const body = [](void* argument) -> void* {
-            auto* const q = static_cast<question*>(argument);
-            addrinfo* found = nullptr;
-            int const rc = q->ask(0, &found);
-            {
-                monitor::guard const held(q->lock);
-                q->rc = rc;
-                q->found = rc == 0 ? found : nullptr;
-                q->done = true;
-                q->lock.notify_all();
-            }
-            q->release();
-            return nullptr;
-        };
-        int const refused = start_thread(thread, body, asked);
-        if (refused != 0) {
-            asked->holders.store(1);
-            asked->rc = asked->ask(0, &asked->found);
-            asked->done = true;
-        } else {
-            ::pthread_detach(thread);
-        }
-    } else {
-        asked->holders.store(1);
-    }
-    fixed_array<endpoint> found;
-    {
-        monitor::guard const held(asked->lock);
-        while (!asked->done && asked->lock.wait_until(deadline)) {
-        }
-        if (!asked->done) {
-            why = "the resolver did not answer in time";
-        } else if (asked->rc != 0) {
-            why = ::gai_strerror(asked->rc);
-        } else {
-            auto const each = [&](auto&& take) {
-                for (addrinfo const* a = asked->found; a != nullptr; a = a->ai_next)
-                    if (a->ai_family == AF_INET || a->ai_family == AF_INET6) take(*a);
-            };
-            std::size_t count = 0;
-            each([&](addrinfo const&) { ++count; });
-            found = fixed_array<endpoint>(count);
-            each([&](addrinfo const& a) {
-                found[found.size() - count--] = endpoint::of(a.ai_addr, a.ai_addrlen);
-            });
-            if (found.empty()) why = "it has no IPv4 or IPv6 address";
-        }
-    }
-    asked->release();
-    return found;
 }
 
 struct interface_address {

@@ -11,7 +11,9 @@ namespace HERRING_NAMESPACE::detail {
 
 constexpr std::size_t divide_up(std::size_t value, std::size_t by) noexcept { return (value + by - 1) / by; }
 /// The next multiple of `to`, or `value` itself.
-constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept { return divide_up(value, to) * to; }
+constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept {
+    return divide_up(value, to) * to;
+}
 
 } // namespace HERRING_NAMESPACE::detail
 

@@ -6,6 +6,7 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/base/sleep.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/alone.hpp"

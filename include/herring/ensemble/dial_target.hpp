@@ -8,6 +8,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/wire/messages.hpp"
 #include "herring/crypto/secret.hpp"
@@ -15,7 +16,6 @@
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/control_link.hpp"
 #include "herring/ensemble/messages.hpp"
-#include "herring/ensemble/name_lookup.hpp"
 #include "herring/ensemble/unverified_refusal.hpp"
 
 #include <cstddef>

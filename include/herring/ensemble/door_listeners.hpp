@@ -6,6 +6,7 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/environment.hpp"

@@ -209,21 +209,13 @@ HERRING_SEPARABLE void dialler_core::begin(dial_target& t) {
     t.until = clock::now() + options_.handshake_time;
     if (t.next_address < t.addresses.size()) return dial(t);
     t.next_address = 0;
-    in6_addr any;
-    bool const literal =
-        ::inet_pton(AF_INET, t.host.c_str(), &any) == 1 || ::inet_pton(AF_INET6, t.host.c_str(), &any) == 1;
-    if (literal) {
-        std::string why;
-        t.addresses = resolve(t.host, t.port, t.until, why);
-        return t.addresses.empty() ? fail(t, text({"'", t.host, "' is no address: ", why})) : dial(t);
-    }
     t.lookup.emplace(t.host, t.port, t.until);
     t.at = stage::resolving;
 }
 
 HERRING_SEPARABLE void dialler_core::resolved(dial_target& t) {
-    t.addresses = std::move(t.lookup->found());
-    std::string const why = t.lookup->why();
+    std::string why;
+    t.addresses = t.lookup->found(why);
     t.lookup.reset();
     t.until = clock::now() + options_.handshake_time;
     t.addresses.empty() ? fail(t, text({"'", t.host, "' has no address: ", why})) : dial(t);

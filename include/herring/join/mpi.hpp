@@ -4,6 +4,7 @@
 #define HERRING_JOIN_MPI_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/environment.hpp"
 #include "herring/control/join_as.hpp"

@@ -4,6 +4,11 @@
 
 #include "doctest/doctest.h"
 
+#include "herring/base/name_lookup.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 

@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/name_lookup.hpp"
 #include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/crypto/secret_key.hpp"

@@ -1,0 +1,61 @@
+// herring: tests of base/name_lookup.hpp: a name that has an address, one that has none, and one nobody waits for.
+// SPDX-License-Identifier: Apache-2.0
+#include "herring/base/name_lookup.hpp"
+
+#include "doctest/doctest.h"
+#include "herring/base/time.hpp"
+
+#include <chrono>
+#include <string>
+
+#include <sched.h>
+
+namespace base_name_lookup_test {
+
+using herring::detail::name_lookup;
+
+herring::time_point soon() { return herring::clock::now() + std::chrono::seconds(20); }
+void finish(name_lookup const& lookup) {
+    auto const until = soon();
+    while (!lookup.done() && herring::clock::now() < until) ::sched_yield();
+    REQUIRE(lookup.done());
+}
+
+TEST_CASE("name_lookup: addresses with the port, or why there is none") {
+    std::string why;
+    name_lookup here("localhost", 7001, soon());
+    finish(here);
+    auto const found = here.found(why);
+    REQUIRE(!found.empty());
+    CHECK(found[0].port() == 7001);
+    CHECK(found[0].loopback());
+    CHECK(why.empty());
+    name_lookup nowhere("no-such-host.invalid", 7001, soon());
+    nowhere.wait();
+    CHECK(nowhere.found(why).empty());
+    CHECK(!why.empty());
+}
+
+TEST_CASE("name_lookup: a literal is answered at once, also behind the deadline") {
+    std::string why;
+    for (char const* const literal : {"127.0.0.1", "::1"}) {
+        name_lookup const at(literal, 80, herring::clock::now());
+        CHECK(at.done());
+        auto const found = at.found(why);
+        REQUIRE(found.size() == 1);
+        CHECK(found[0].address() == literal);
+    }
+}
+
+TEST_CASE("name_lookup: the deadline ends the wait for a name") {
+    std::string why;
+    auto const found = herring::detail::resolve("no-such-host.invalid", 1, herring::clock::now(), why);
+    CHECK(found.empty());
+    CHECK(!why.empty());
+}
+
+TEST_CASE("name_lookup: may be dropped while it is under way") {
+    name_lookup const unheard("localhost", 1, soon());
+}
+
+} // namespace base_name_lookup_test
