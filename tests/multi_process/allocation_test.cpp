@@ -11,10 +11,9 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
+#include "every_new.hpp"
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -22,21 +21,10 @@ namespace {
 std::atomic<long> allocations{0};
 }
 
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
+bool every_new::allows(std::size_t) noexcept {
     ++allocations;
-    if (void* const got = std::malloc(bytes > 0 ? bytes : 1)) return got;
-    throw std::bad_alloc();
+    return true;
 }
-[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t align) {
-    ++allocations;
-    std::size_t const unit = static_cast<std::size_t>(align);
-    if (void* const got = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return got;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 using namespace herring;
 

@@ -7,12 +7,11 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
+#include "every_new.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,13 +20,7 @@ namespace {
 std::atomic<std::size_t> refused_from{~std::size_t{0}}; // bytes
 }
 
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-    if (bytes < refused_from.load())
-        if (void* const got = std::malloc(bytes > 0 ? bytes : 1)) return got;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+bool every_new::allows(std::size_t bytes) noexcept { return bytes < refused_from.load(); }
 
 using namespace herring;
 

@@ -96,7 +96,7 @@ double seconds_since(herring::time_point from) {
 struct real_rank_0 {
     listener hub{};
     std::optional<world> here{};
-    std::thread joins;
+    std::jthread joins; // where a test fails, it ends at the deadline of its join
 
     explicit real_rank_0(std::optional<detail::secrets> secret)
         : joins([this, s = std::move(secret)]() mutable { here.emplace(join(0, hub, std::move(s))); }) {}
