@@ -157,8 +157,6 @@ TEST_CASE("lazy_reducer: done() holds once nothing is on its way, before wait an
     polled_steps<lazy_type>({"a", "a", "b"});
     polled_steps<herring::reducer<float, inproc, herring::sync::selective<ahead>>>({"a", "b", "b"});
     polled_steps<herring::reducer<float, inproc, herring::sync::selective<behind>>>({"a", "b"});
-    polled_steps<herring::reducer<float, inproc, herring::sync::diloco<2, herring::optimizer::nesterov>>>(
-        {"a", "b"});
 }
 
 TEST_CASE("lazy_reducer: a rank that leaves between wait and settle is named by the others") {
