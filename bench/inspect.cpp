@@ -54,7 +54,7 @@ int inspect(wanted const& what) {
             last = std::max(last, written);
             found[of].push_back(std::move(one));
         } catch (std::exception const& why) { // also where memory runs out
-            std::fprintf(stderr, "left out: %s: %s\n", at->path().c_str(), why.what());
+            std::fprintf(stderr, "left out: %s: %s\n", at->path().filename().c_str(), why.what());
         }
     }
     if (problem) std::fprintf(stderr, "inspect: %s: %s\n", what.folder.c_str(), problem.message().c_str());

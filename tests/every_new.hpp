@@ -54,6 +54,10 @@ EVERY_DELETE operator delete(void* p, std::align_val_t) noexcept { std::free(p);
 EVERY_DELETE operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
 EVERY_DELETE operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 EVERY_DELETE operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+EVERY_DELETE operator delete(void* p, std::nothrow_t const&) noexcept { std::free(p); }
+EVERY_DELETE operator delete[](void* p, std::nothrow_t const&) noexcept { std::free(p); }
+EVERY_DELETE operator delete(void* p, std::align_val_t, std::nothrow_t const&) noexcept { std::free(p); }
+EVERY_DELETE operator delete[](void* p, std::align_val_t, std::nothrow_t const&) noexcept { std::free(p); }
 #undef EVERY_NEW
 #undef EVERY_DELETE
 

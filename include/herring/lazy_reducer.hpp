@@ -86,7 +86,7 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
             elsewhere_ = detail::fixed_array<bool>(this->size());
             if constexpr (facts.votes) votes_.emplace(this->session_, steps().tensors(), steps().bounce());
             if constexpr (facts.on_nodes)
-                leaving().combine_on_nodes(this->session_.local_ranks(), ranks.topology().largest_node());
+                leaving().combine_on_nodes(this->session_.local_ranks(), this->session_.map().largest_node());
             if constexpr (facts.outer) {
                 external_ = detail::fixed_array<element*>(this->size());
                 outer_.begin(this->session_);

@@ -1,4 +1,4 @@
-// herring: socket addresses: listen, connect, list interfaces of this machine.
+// herring: socket addresses, this machine's interfaces, and sockets that listen.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_BASE_ADDRESS_HPP
 #define HERRING_BASE_ADDRESS_HPP

@@ -22,7 +22,8 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Looks a name up: a literal address at once, else in a thread of its own, for a resolver may take long. It is left to itself when
+/// Looks a name up: a literal address at once, else in a thread of its own, for a resolver may take long; where no thread can be had, the
+/// constructor waits for it. It is left to itself when
 /// it has not answered by the deadline, or when this object goes.
 class name_lookup {
   public:
@@ -38,8 +39,7 @@ class name_lookup {
             return;
         }
         delete held;
-        asked_->why = "there is no thread for the resolver; check ulimit -u";
-        asked_->is_answered = true;
+        (void)asked_->ask(0); // the caller waits
     }
 
     /// Whether there is an answer, or the deadline has passed.
@@ -66,7 +66,8 @@ class name_lookup {
         all = fixed_array<endpoint>(count);
         asked_->each(
             [&](addrinfo const& a) { all[all.size() - count--] = endpoint::of(a.ai_addr, a.ai_addrlen); });
-        if (all.empty()) why = asked_->why.empty() ? "it has no IPv4 or IPv6 address" : asked_->why;
+        if (all.empty())
+            why = asked_->failed != 0 ? ::gai_strerror(asked_->failed) : "it has no IPv4 or IPv6 address";
         return all;
     }
 
@@ -75,7 +76,7 @@ class name_lookup {
     struct question {
         std::string host{}, port{};
         monitor lock{}; // for what follows
-        std::string why{};
+        int failed = 0;
         addrinfo* answer = nullptr;
         bool is_answered = false;
 
@@ -91,13 +92,11 @@ class name_lookup {
             hints.ai_family = AF_UNSPEC;
             hints.ai_socktype = SOCK_STREAM;
             hints.ai_flags = flags | AI_NUMERICSERV;
-            int const failed = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &got);
+            int const status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &got);
             monitor::guard const held(lock);
-            if (failed != 0 && (flags & AI_NUMERICHOST) != 0) return false; // it is no literal
-            if (failed != 0)
-                why = ::gai_strerror(failed);
-            else
-                answer = got;
+            if (status != 0 && (flags & AI_NUMERICHOST) != 0) return false; // it is no literal
+            failed = status;
+            answer = status == 0 ? got : nullptr;
             is_answered = true;
             lock.notify_all();
             return true;

@@ -22,11 +22,11 @@ inline constexpr int most_ranks = 1 << 20;
 struct launcher {
     enum class kind {
         none,
-        program,
+        program, ///< of the user: options, or HERRING_RANK and HERRING_SIZE
         torchrun,
         mpi,
         slurm
-    }; ///< program: HERRING_RANK, HERRING_SIZE or options
+    };
     kind is = kind::none;
     int rank = 0;
     int size = 1;

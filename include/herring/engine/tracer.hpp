@@ -37,12 +37,7 @@ template <class Trace> class tracer<Trace, true> {
     }
     /// A message has come, perhaps for an execution that this rank has not submitted yet.
     void arrived(token const& about, completion const& done, int from, execution_ledger const& all) noexcept {
-        // What is carried says which of the networked executions, modulo 4,096: the one next to those that are here. How many of
-        // a node's own come before one that is not here is not known where there are any.
-        std::uint64_t const here = all.submitted(), networked = all.networked_before(here);
-        std::uint64_t ahead = (arrival_of(done).execution - networked) & arrival::numbers;
-        if (ahead > arrival::numbers / 2) ahead -= arrival::numbers + 1;
-        std::uint64_t const at = ahead <= arrival::numbers && networked != here ? no_execution : here + ahead;
+        std::uint64_t const here = all.submitted(), at = execution_of(arrival_of(done), all);
         bool const known = at < here && here - at <= all.size();
         trace_.record(
             about.what == message::result ? trace_event::result_arrived : trace_event::part_arrived,
@@ -73,6 +68,20 @@ template <class Trace> class tracer<Trace, true> {
     }
 
   private:
+    /// The execution that a message belongs to. It carries which of the networked ones, modulo 4,096: the one next to those that are
+    /// here. Where a node has executions of its own, how many come before one that is not here is not known.
+    static std::uint64_t execution_of(arrival const& carried, execution_ledger const& all) noexcept {
+        std::uint64_t const here = all.submitted(), networked = all.networked_before(here);
+        std::uint64_t ahead = (carried.execution - networked) & arrival::numbers;
+        bool const is_here = ahead > arrival::numbers / 2;
+        if (is_here) ahead -= arrival::numbers + 1;
+        if (networked == here) return here + ahead;
+        if (is_here)
+            for (std::uint64_t at = here; at > 0 && here - at < all.size(); --at)
+                if (is_networked(all.at(at - 1).path) && all.network_number(at - 1) == networked + ahead)
+                    return at - 1;
+        return no_execution;
+    }
     static std::uint32_t name_of(message what, std::uint64_t number) noexcept {
         return static_cast<std::uint32_t>(what) << 28 |
                (static_cast<std::uint32_t>(number) & ((1u << 28) - 1));

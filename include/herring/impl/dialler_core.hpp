@@ -34,7 +34,6 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

@@ -299,10 +299,13 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// Returns how many executions are submitted with this one.
     std::uint64_t submit(execution const& e) noexcept {
-        if constexpr (traces_details<trace_type>)
-            trace_.record(
-                trace_event::bucket_submitted,
-                {.index = e.label, .execution = this->requested(), .bytes = e.elements * sizeof(element)});
+        if constexpr (traces_details<trace_type>) {
+            bool const of_one_node = this->plan_.nodes > 1 && !is_networked(e.path);
+            trace_.record(trace_event::bucket_submitted,
+                          {.index = e.label,
+                           .execution = this->requested(),
+                           .bytes = of_one_node ? 0 : e.elements * sizeof(element)});
+        }
         std::uint64_t const number = running_->submit(e);
         driver_->submitted();
         return number + 1;

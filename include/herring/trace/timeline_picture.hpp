@@ -154,7 +154,7 @@ class timeline_picture {
             if (!out && !in && r.what != trace_event::credit_stall) continue;
             picture_slice s = slice(of, {r.ns, r.ns}, {});
             s.peer = r.peer;
-            s.execution = r.execution;
+            s.execution = r.execution == no_execution ? -1 : std::int64_t{r.execution};
             if (r.what == trace_event::credit_stall) {
                 s.name = text({"no credit for rank ", r.peer});
             } else {

@@ -296,7 +296,8 @@ struct timeline_report {
         double const on_bus = ranks > 1 ? 2.0 * (ranks - 1) / ranks : 1.0;
         std::map<std::uint32_t, std::vector<detail::timeline_flight const*>> sorted;
         double moved = 0;
-        for (detail::timeline_flight const& f : found.flights) sorted[f.bucket].push_back(&f);
+        for (detail::timeline_flight const& f : found.flights) // none of what a node combined by itself
+            if (f.bytes > 0) sorted[f.bucket].push_back(&f);
         for (auto const& [number, flights] : sorted) {
             of_bucket b;
             b.bucket = number;

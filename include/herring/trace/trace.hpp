@@ -57,8 +57,9 @@ struct trace_details {
     int peer =
         -1; ///< rank that a message goes to or comes from, or that is waited for; wait_end: for the longest time
     std::uint64_t execution =
-        0; ///< which of this rank's, counted from 0; wait_*: behind the last one of the step
-    std::uint64_t bytes = 0; ///< of the message, the chunk or the bucket
+        0; ///< which of this rank's, counted from 0; wait_*: behind the last one of the step; or no_execution
+    std::uint64_t bytes =
+        0; ///< of the message, the chunk or the bucket; of a bucket that a node combines by itself, while others do too: 0
     std::uint32_t message =
         0; ///< the same at both ends: its kind, and its number among the pair's of that kind
 };

@@ -73,11 +73,31 @@ TEST_CASE("tracer: a message has one name at both ends, whatever the execution")
 TEST_CASE("tracer: what comes early belongs to an execution that is not here yet") {
     noting kept;
     tracer<noting> told(kept, 2);
-    five const has;
-    told.arrived({message::push, 0, 0, 0}, message_of(1, 5), 1, has.ledger);
+    execution_ledger all{8};
+    execution e;
+    e.path = route::two_hop;
+    for (int n = 0; n < 5; ++n) all.request(e);
+    all.take_requests();
+    told.arrived({message::push, 0, 0, 0}, message_of(1, 6), 1, all);
     REQUIRE(kept.seen.size() == 1);
     CHECK(kept.seen[0].second.execution == 6);
     CHECK(kept.seen[0].second.index == no_bucket);
+}
+
+TEST_CASE(
+    "tracer: with executions of a node's own, what is here is found, and what comes early belongs to none") {
+    noting kept;
+    tracer<noting> told(kept, 2);
+    five const has;
+    for (std::uint64_t const networked : {0u, 1u, 2u, 3u, 4u, 5u})
+        told.arrived({message::push, 0, 0, 0}, message_of(networked, networked), 1, has.ledger);
+    REQUIRE(kept.seen.size() == 6);
+    std::uint64_t const due[] = {0, 1, 3, 4, no_execution, no_execution};
+    for (std::size_t n = 0; n < 6; ++n) {
+        CAPTURE(n);
+        CHECK(kept.seen[n].second.execution == due[n]);
+        CHECK(kept.seen[n].second.index == (n < 4 ? 10 + due[n] : no_bucket));
+    }
 }
 
 TEST_CASE("tracer: a stall is told once a push, and whom the rank waits for when that has changed") {

@@ -68,3 +68,32 @@ TEST_CASE("due_buckets: the digest tells steps and choices apart") {
     CHECK(one.digest() != other.digest());
     CHECK((one.digest() & 0xffff'ffffu) == 0);
 }
+
+TEST_CASE(
+    "due_buckets: what nodes combine is a piece on every rank, and has no chunk where a rank is alone") {
+    herring::plan plan = a_plan();
+    plan.nodes = 2;
+    plan.element_bytes = 4;
+    plan.line_elements = 16;
+    auto const is_second = [](std::size_t group) { return group == 1; };
+    for (int const local_size : {1, 2}) {
+        CAPTURE(local_size);
+        due_buckets due(plan);
+        due.combine_on_nodes(local_size, 2);
+        due.choose(0, is_second);
+        CHECK(due.pieces() == plan.buckets.size());
+        CHECK(due.is_combined(1));
+        CHECK(due.is_combined(0) == (local_size == 2));
+        herring::execution networked, local;
+        networked.path = local.path = herring::route::two_hop;
+        due.adapt(networked, 1);
+        CHECK(networked.path == herring::route::two_hop);
+        due.adapt(local, 0);
+        CHECK(local.path == herring::route::local);
+        CHECK(local.shard_count == (local_size == 2 ? 1 : 0));
+    }
+    due_buckets alone(plan); // nodes of one rank each
+    alone.combine_on_nodes(1, 1);
+    alone.choose(0, is_second);
+    CHECK(alone.pieces() == 3);
+}
