@@ -17,6 +17,7 @@
 #include "herring/plan/topology.hpp"
 #include "herring/world.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -195,6 +196,65 @@ HERRING_SETUP inline int publish_stopped(std::vector<child> const& children, sha
     return timed_out;
 }
 
+/// Sleeps until a child may have ended or stopped, or until `next`. False: none runs any more.
+HERRING_SETUP inline bool wait_for_news(std::vector<child> const& children, std::vector<pollfd>& polled,
+                                        stall_detector& own, clock::duration heartbeat, time_point next) {
+    polled.clear();
+    bool any = false, all_have_descriptors = true;
+    for (child const& c : children) {
+        if (!c.running) continue;
+        any = true;
+        if (c.descriptor >= 0)
+            polled.push_back({c.descriptor, POLLIN, 0});
+        else
+            all_have_descriptors = false;
+    }
+    if (!any) return false;
+    // No event reports a process that is stopped, so poll.
+    using std::chrono::milliseconds;
+    auto wait = std::chrono::duration_cast<milliseconds>(heartbeat / 2);
+    if (next != time_point::max()) {
+        auto const left = std::chrono::duration_cast<milliseconds>(next - clock::now());
+        if (left < wait) wait = left < milliseconds(0) ? milliseconds(0) : left + milliseconds(1);
+    }
+    if (!all_have_descriptors) wait = std::min(wait, milliseconds(10));
+    own.expect(clock::now(), wait);
+    ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
+    return true;
+}
+
+/// Reaps what has ended. Returns the rank that is to blame, if any has failed, or −1.
+HERRING_SETUP inline int reap_all(std::vector<child>& children, shared_region* region) {
+    int worst = -1;
+    for (std::size_t r = 0; r < children.size(); ++r) {
+        child& c = children[r];
+        if (!c.running) continue;
+        reap(c);
+        if (c.running) continue;
+        int const rank = static_cast<int>(r);
+        if (c.status == 0)
+            region->leave(rank); // it may have called exit(0) inside its function
+        else if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal))
+            worst = rank; // a death by a signal is the root cause of errors in other ranks
+    }
+    return worst;
+}
+
+/// What has become of a child that failed, or stays stopped.
+HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::milliseconds peer_timeout) {
+    if (c.running)
+        return text({"its process has been stopped for ", duration_text(peer_timeout), " (signal ", c.stopped,
+                     ", ", ::strsignal(c.stopped), "); see who stopped it, and continue it sooner"});
+    if (c.by_signal)
+        return text(
+            {"its process was killed by signal ", c.status - 128, " (", ::strsignal(c.status - 128), ")"});
+    if (c.unknown)
+        return "it ended, and another part of this program has reaped its process (a handler of SIGCHLD, or "
+               "a wait "
+               "for any child), so that nobody knows how; let it wait for its own children only";
+    return text({"its process ended with status ", c.status});
+}
+
 /// Waits for the children. When one fails or stays stopped, announces it to the others and ends them after the grace
 /// period.
 HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* region,
@@ -202,50 +262,12 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
     int const nobody = region->ranks();
     int first_status = 0;
     int signal_to_send = 0;
-    bool const limited = options.timeout.count() > 0;
-    time_point const limit = limited ? deadline_in(options.timeout) : time_point::max();
-    time_point next = limit; // when to signal the children that still run
+    // When to signal the children that still run.
+    time_point next = options.timeout.count() > 0 ? deadline_in(options.timeout) : time_point::max();
     std::vector<pollfd> polled;
     stall_detector own;
-    while (true) {
-        polled.clear();
-        bool any = false;
-        bool all_have_descriptors = true;
-        for (child const& c : children) {
-            if (!c.running) continue;
-            any = true;
-            if (c.descriptor >= 0)
-                polled.push_back({c.descriptor, POLLIN, 0});
-            else
-                all_have_descriptors = false;
-        }
-        if (!any) return first_status;
-        // No event reports a process that is stopped, so poll.
-        long long wait_ms = region->times().heartbeat.count() / 2;
-        if (next != time_point::max()) {
-            auto const left =
-                std::chrono::duration_cast<std::chrono::milliseconds>(next - clock::now()).count();
-            if (left < wait_ms) wait_ms = left < 0 ? 0 : left + 1;
-        }
-        if (!all_have_descriptors && wait_ms > 10) wait_ms = 10;
-        own.expect(clock::now(), std::chrono::milliseconds(wait_ms));
-        ::poll(polled.data(), polled.size(), static_cast<int>(wait_ms));
-
-        int worst = -1;
-        for (std::size_t r = 0; r < children.size(); ++r) {
-            child& c = children[r];
-            if (!c.running) continue;
-            reap(c);
-            if (c.running) continue;
-            int const rank = static_cast<int>(r);
-            if (c.status == 0) {
-                region->leave(rank); // it may have called exit(0) inside its function
-                continue;
-            }
-            // A death by a signal is the root cause of errors in other ranks.
-            if (worst < 0 || (c.by_signal && !children[static_cast<std::size_t>(worst)].by_signal))
-                worst = rank;
-        }
+    while (wait_for_news(children, polled, own, region->times().heartbeat, next)) {
+        int worst = reap_all(children, region);
         time_point const now = clock::now();
         // After a stall of this process, for example when all are suspended together, the others' stop times are
         // unknown.
@@ -256,18 +278,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
         if (worst >= 0 && first_status == 0) {
             child const& c = children[static_cast<std::size_t>(worst)];
             first_status = c.running ? 128 + c.stopped : c.status;
-            std::string const how =
-                c.running     ? text({"its process has been stopped for ",
-                                      duration_text(region->times().peer_timeout), " (signal ", c.stopped, ", ",
-                                      ::strsignal(c.stopped), "); see who stopped it, and continue it sooner"})
-                : c.by_signal ? text({"its process was killed by signal ", c.status - 128, " (",
-                                      ::strsignal(c.status - 128), ")"})
-                : c.unknown
-                    ? std::string(
-                          "it ended, and another part of this program has reaped its process (a handler of "
-                          "SIGCHLD, or a wait for any child), so that nobody knows how; let it wait for "
-                          "its own children only")
-                    : text({"its process ended with status ", c.status});
+            std::string const how = how_it_failed(c, region->times().peer_timeout);
             if (c.unknown) std::fprintf(stderr, "herring: launch: rank %d: %s\n", worst, how.c_str());
             region->fail(nobody, failure::make(errc::peer_lost, -1, worst, "launch", how));
             next = deadline_in(options.grace);
@@ -289,6 +300,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
             signal_to_send == SIGTERM ? now + std::chrono::seconds(1) : now + std::chrono::milliseconds(100);
         signal_to_send = SIGKILL;
     }
+    return first_status;
 }
 
 HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options) {
