@@ -65,6 +65,39 @@ namespace detail {
 
 [[noreturn]] HERRING_SEPARABLE void refuse_plan(std::initializer_list<text_part> what);
 
+/// The elements of all tensors. Refuses sizes that no plan has.
+constexpr std::size_t checked_sum(std::span<std::size_t const> elements, topology const& map,
+                                  std::size_t element_bytes, std::size_t accumulator_bytes,
+                                  exchange_tuning const& tuning) {
+    if (element_bytes == 0 || element_bytes > 256 || accumulator_bytes == 0)
+        refuse_plan({"elements of ", element_bytes, " bytes and accumulators of ", accumulator_bytes,
+                     ": elements have 1 to 256 bytes, accumulators at least 1"});
+    if (std::size_t const chunk = map.nodes() > 1 ? tuning.chunk_bytes : tuning.local_chunk_bytes; chunk < 64)
+        refuse_plan({map.nodes() > 1 ? "chunk_bytes" : "local_chunk_bytes", " of the tuning is ", chunk,
+                     ": a chunk has at least one cache line of 64 bytes; leave it out for the default"});
+    std::size_t all = 0;
+    for (std::size_t const one : elements) {
+        if (one > (std::size_t{1} << 43) / element_bytes - all)
+            refuse_plan({"the tensors have more than 8 TiB; see where their sizes come from"});
+        all += one;
+    }
+    return all;
+}
+
+/// Of all that ranks have to plan alike.
+constexpr std::uint64_t digest_of(plan const& p) noexcept {
+    digest sum;
+    sum.add(p.elements).add(p.element_bytes).add(p.part_element_bytes);
+    for (int const node : p.roles.contributors) sum.add(node);
+    for (std::size_t s = 0; s < p.roles.servers.size(); ++s)
+        sum.add(p.roles.servers[s]).add(p.roles.share(server_id::at(s)));
+    for (placed_tensor const& t : p.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
+    for (bucket const& b : p.buckets) sum.add(b.offset).add(b.elements).add(b.chunks).add(b.path);
+    for (shard const& s : p.shards)
+        sum.add(s.offset).add(s.elements).add(s.chunk_elements).add(s.server.value);
+    return sum.value();
+}
+
 } // namespace detail
 
 /// Computes the plan; `elements[i]` is the size of tensor i in layout order.
@@ -79,19 +112,7 @@ template <class Fusion, class Sharding, class Placement = placement::colocated>
 HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, topology const& map,
                                        std::size_t element_bytes, std::size_t accumulator_bytes,
                                        exchange_tuning const& tuning) {
-    if (element_bytes == 0 || element_bytes > 256 || accumulator_bytes == 0)
-        detail::refuse_plan({"elements of ", element_bytes, " bytes and accumulators of ", accumulator_bytes,
-                             ": elements have 1 to 256 bytes, accumulators at least 1"});
-    if (std::size_t const chunk = map.nodes() > 1 ? tuning.chunk_bytes : tuning.local_chunk_bytes; chunk < 64)
-        detail::refuse_plan(
-            {map.nodes() > 1 ? "chunk_bytes" : "local_chunk_bytes", " of the tuning is ", chunk,
-             ": a chunk has at least one cache line of 64 bytes; leave it out for the default"});
-    std::size_t all = 0;
-    for (std::size_t const one : elements) {
-        if (one > (std::size_t{1} << 43) / element_bytes - all)
-            detail::refuse_plan({"the tensors have more than 8 TiB; see where their sizes come from"});
-        all += one;
-    }
+    std::size_t const all = detail::checked_sum(elements, map, element_bytes, accumulator_bytes, tuning);
     plan result;
     result.element_bytes = element_bytes;
     result.nodes = map.nodes();
@@ -154,16 +175,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     }
     if (!open.empty()) close();
     result.elements = end;
-    detail::digest sum;
-    sum.add(result.elements).add(element_bytes).add(result.part_element_bytes);
-    for (int const node : result.roles.contributors) sum.add(node);
-    for (std::size_t s = 0; s < result.roles.servers.size(); ++s)
-        sum.add(result.roles.servers[s]).add(result.roles.share(server_id::at(s)));
-    for (placed_tensor const& t : result.tensors) sum.add(t.offset).add(t.elements).add(t.bucket);
-    for (bucket const& b : result.buckets) sum.add(b.offset).add(b.elements).add(b.chunks).add(b.path);
-    for (shard const& s : result.shards)
-        sum.add(s.offset).add(s.elements).add(s.chunk_elements).add(s.server.value);
-    result.digest = sum.value();
+    result.digest = detail::digest_of(result);
     return result;
 }
 
