@@ -683,6 +683,25 @@ class troupe {
         return true;
     }
 
+    /// Where each rank of the life that is not over is: for whoever reads why.
+    void say_where() const {
+        say("to end by «" + std::string(names_of_endings[static_cast<int>(end_)]) + "», begun " +
+            std::to_string((monotonic_ns() - begun_ns_) / 1'000'000'000) + " s ago, " +
+            (struck() ? "struck" : "not struck") + ", asked for " + std::to_string(b_.ask.load()));
+        for (int s = 0; s < size(); ++s) {
+            slot const& one = b_.slots[s];
+            std::int64_t const until = one.until_ns.load();
+            say("  slot " + std::to_string(s) + ", rank " + std::to_string(b_.now.rank[s]) + ": " +
+                (pid(s) == 0 ? std::string("no process")
+                 : until == 0
+                     ? "in no call"
+                     : std::string("in ") + names_of_calls[one.in.load()] + ", whose deadline is in " +
+                           std::to_string((until - monotonic_ns()) / 1'000'000) + " ms") +
+                ", joined life " + std::to_string(one.joined.load()) + ", ended " +
+                std::to_string(one.ended.load()));
+        }
+    }
+
     void stop(int s) {
         ::kill(pid(s), SIGSTOP);
         stop_ = {s, monotonic_ns(), std::numeric_limits<std::int64_t>::max()};
@@ -1363,7 +1382,11 @@ inline int run(options const& o) {
         if (finishing && !eventful.alive() && !steady.alive()) break;
         if (now > give_up) {
             ++t.hangs;
-            std::printf("[soak] HANG: it does not come to its end\n");
+            std::printf(
+                "[soak] HANG: it does not come to its end: %d of 5 samples, %zu helpers, paused by %d us\n",
+                marks, helpers.size(), eventful.at().pause_us.load());
+            if (eventful.alive()) eventful.say_where();
+            if (steady.alive()) steady.say_where();
             break;
         }
         if (!finishing && !due && !eventful.alive() && now > next_life) begin_eventful();
