@@ -11,9 +11,9 @@
 #include "herring/base/text.hpp"
 #include "herring/base/time.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include <netdb.h>
@@ -22,25 +22,34 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-/// Looks a name up: a literal address at once, else in a thread of its own, for a resolver may take long; where no thread can be had, the
-/// constructor waits for it. It is left to itself when
-/// it has not answered by the deadline, or when this object goes.
+/// Looks a name up: a literal address at once, else in a thread of its own, for a resolver may take long; where no thread can be
+/// had, the constructor waits for it. The thread is left to itself when it has not answered by the deadline, or when this object
+/// goes.
 class name_lookup {
   public:
     HERRING_SETUP name_lookup(std::string const& host, std::uint16_t port, time_point deadline)
-        : asked_(std::make_shared<question>()), deadline_(deadline) {
+        : asked_(new question), deadline_(deadline) {
         asked_->host = host;
         asked_->port = text({port});
         if (asked_->ask(AI_NUMERICHOST)) return;
-        auto* const held = new std::shared_ptr<question>(asked_);
+        auto const answer = [](void* of) -> void* {
+            auto* const question_of = static_cast<question*>(of);
+            (void)question_of->ask(0);
+            question_of->release();
+            return nullptr;
+        };
+        asked_->holders.store(2);
         pthread_t thread;
-        if (start_thread(thread, answer, held) == 0) {
+        if (start_thread(thread, answer, asked_) == 0) {
             ::pthread_detach(thread);
-            return;
+        } else {
+            asked_->holders.store(1);
+            (void)asked_->ask(0);
         }
-        delete held;
-        (void)asked_->ask(0); // the caller waits
     }
+    name_lookup(name_lookup const&) = delete;
+    name_lookup& operator=(name_lookup const&) = delete;
+    HERRING_SETUP ~name_lookup() { asked_->release(); }
 
     /// Whether there is an answer, or the deadline has passed.
     HERRING_SETUP bool done() const noexcept {
@@ -56,64 +65,53 @@ class name_lookup {
     /// Once done: the addresses, with the port; where there are none, `why` is the resolver's reason.
     HERRING_SETUP fixed_array<endpoint> found(std::string& why) const {
         monitor::guard const held(asked_->lock);
-        fixed_array<endpoint> all;
-        if (!asked_->is_answered) {
-            why = "the resolver did not answer in time";
-            return all;
-        }
+        if (!asked_->is_answered) why = "the resolver did not answer in time";
+        if (asked_->failed != 0) why = ::gai_strerror(asked_->failed);
         std::size_t count = 0;
-        asked_->each([&](addrinfo const&) { ++count; });
-        all = fixed_array<endpoint>(count);
-        asked_->each(
-            [&](addrinfo const& a) { all[all.size() - count--] = endpoint::of(a.ai_addr, a.ai_addrlen); });
-        if (all.empty())
-            why = asked_->failed != 0 ? ::gai_strerror(asked_->failed) : "it has no IPv4 or IPv6 address";
+        for (addrinfo const* a = asked_->answer; a != nullptr; a = a->ai_next) count += is_address(*a);
+        fixed_array<endpoint> all(count);
+        for (addrinfo const* a = asked_->answer; a != nullptr; a = a->ai_next)
+            if (is_address(*a)) all[all.size() - count--] = endpoint::of(a->ai_addr, a->ai_addrlen);
+        if (all.empty() && why.empty()) why = "it has no IPv4 or IPv6 address";
         return all;
     }
 
   private:
     /// Shared with the thread, which may be the last to go.
     struct question {
+        std::atomic<int> holders{1};
         std::string host{}, port{};
         monitor lock{}; // for what follows
         int failed = 0;
         addrinfo* answer = nullptr;
         bool is_answered = false;
 
-        question() = default;
-        question(question const&) = delete;
-        question& operator=(question const&) = delete;
-        ~question() {
-            if (answer != nullptr) ::freeaddrinfo(answer);
-        }
         // Without the lock, for it may take long. Returns whether there is an answer.
-        HERRING_SETUP bool ask(int flags) {
+        HERRING_SETUP bool ask(int flags) noexcept {
             addrinfo hints{}, *got = nullptr;
             hints.ai_family = AF_UNSPEC;
             hints.ai_socktype = SOCK_STREAM;
             hints.ai_flags = flags | AI_NUMERICSERV;
             int const status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &got);
-            monitor::guard const held(lock);
             if (status != 0 && (flags & AI_NUMERICHOST) != 0) return false; // it is no literal
+            monitor::guard const held(lock);
             failed = status;
             answer = status == 0 ? got : nullptr;
             is_answered = true;
             lock.notify_all();
             return true;
         }
-        template <class Take> void each(Take const& take) const {
-            for (addrinfo const* a = answer; a != nullptr; a = a->ai_next)
-                if (a->ai_family == AF_INET || a->ai_family == AF_INET6) take(*a);
+        HERRING_SETUP void release() noexcept {
+            if (holders.fetch_sub(1) != 1) return;
+            if (answer != nullptr) ::freeaddrinfo(answer);
+            delete this;
         }
     };
-    HERRING_SETUP static void* answer(void* argument) {
-        std::unique_ptr<std::shared_ptr<question>> const held(
-            static_cast<std::shared_ptr<question>*>(argument));
-        (void)(*held)->ask(0);
-        return nullptr;
+    static bool is_address(addrinfo const& of) noexcept {
+        return of.ai_family == AF_INET || of.ai_family == AF_INET6;
     }
 
-    std::shared_ptr<question> asked_;
+    question* asked_;
     time_point deadline_;
 };
 

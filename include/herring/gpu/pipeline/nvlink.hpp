@@ -159,7 +159,9 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
-    static std::size_t whole_lines(std::size_t bytes) noexcept { return herring::detail::round_up(bytes, 64); }
+    static std::size_t whole_lines(std::size_t bytes) noexcept {
+        return herring::detail::round_up(bytes, 64);
+    }
     static std::size_t closed_at(std::size_t bytes) noexcept { return whole_lines(bytes); }
     static std::size_t slot_bytes(device_needs const& needs) noexcept {
         return whole_lines(needs.bucket_bytes) * (1 + (needs.part_ratio == 1 ? 0 : needs.part_ratio));
