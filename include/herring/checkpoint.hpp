@@ -46,8 +46,7 @@ template <class Pack> struct checkpointing<basic_reducer<Pack>> {
             if (of.session_.desk().is_commanding()) [[unlikely]]
                 of.calls_.throw_misuse(errc::bad_state, "state",
                                        {"servers of their own keep the optimizer's state, or a part of it, "
-                                        "which no worker has; call "
-                                        "save(folder)"});
+                                        "which no worker has; call save(folder)"});
         return as_state_ranges<memory>(owned(of), kind_of(of.session_).shape);
     }
     HERRING_SETUP static void save(reducer& of, std::string const& folder, std::span<std::byte const> bytes) {

@@ -5,12 +5,13 @@
 #ifndef HERRING_TESTS_FUZZ_FUZZ_HPP
 #define HERRING_TESTS_FUZZ_FUZZ_HPP
 
+#include "every_new.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,13 +34,11 @@ inline void begin() {
     largest = 0;
     together = 0;
 }
-inline void* taken(std::size_t bytes) {
+inline void note(std::size_t bytes) noexcept {
     std::size_t seen = largest.load();
     while (bytes > seen && !largest.compare_exchange_weak(seen, bytes)) {
     }
     together += bytes;
-    if (void* const at = std::malloc(bytes == 0 ? 1 : bytes)) return at;
-    throw std::bad_alloc();
 }
 /// Nothing that came from outside made the program ask for more.
 inline void require_below(std::size_t one, std::size_t all) {
@@ -78,22 +77,9 @@ struct input {
 
 } // namespace fuzz
 
-// Out of line: g++ would see malloc and free inside, and warn of a new that is freed.
-[[gnu::noinline]] void* operator new(std::size_t bytes) { return fuzz::memory::taken(bytes); }
-[[gnu::noinline]] void* operator new[](std::size_t bytes) { return fuzz::memory::taken(bytes); }
-[[gnu::noinline]] void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept {
-    try {
-        return fuzz::memory::taken(bytes);
-    } catch (std::bad_alloc const&) {
-        return nullptr;
-    }
+bool every_new::allows(std::size_t bytes) noexcept {
+    fuzz::memory::note(bytes);
+    return true;
 }
-[[gnu::noinline]] void* operator new[](std::size_t bytes, std::nothrow_t const& no) noexcept {
-    return operator new(bytes, no);
-}
-[[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
-[[gnu::noinline]] void operator delete[](void* at) noexcept { std::free(at); }
-[[gnu::noinline]] void operator delete(void* at, std::size_t) noexcept { std::free(at); }
-[[gnu::noinline]] void operator delete[](void* at, std::size_t) noexcept { std::free(at); }
 
 #endif // HERRING_TESTS_FUZZ_FUZZ_HPP

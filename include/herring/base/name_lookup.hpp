@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <netdb.h>
 #include <pthread.h>
@@ -28,14 +29,12 @@ namespace HERRING_NAMESPACE::detail {
 class name_lookup {
   public:
     HERRING_SETUP name_lookup(std::string const& host, std::uint16_t port, time_point deadline)
-        : asked_(new question), deadline_(deadline) {
-        asked_->host = host;
-        asked_->port = text({port});
+        : asked_(new question(host, text({port}))), deadline_(deadline) {
         if (asked_->ask(AI_NUMERICHOST)) return;
         auto const answer = [](void* of) -> void* {
-            auto* const question_of = static_cast<question*>(of);
-            (void)question_of->ask(0);
-            question_of->release();
+            auto* const asked = static_cast<question*>(of);
+            (void)asked->ask(0);
+            asked->release();
             return nullptr;
         };
         asked_->holders.store(2);
@@ -65,14 +64,15 @@ class name_lookup {
     /// Once done: the addresses, with the port; where there are none, `why` is the resolver's reason.
     HERRING_SETUP fixed_array<endpoint> found(std::string& why) const {
         monitor::guard const held(asked_->lock);
-        if (!asked_->is_answered) why = "the resolver did not answer in time";
-        if (asked_->failed != 0) why = ::gai_strerror(asked_->failed);
         std::size_t count = 0;
         for (addrinfo const* a = asked_->answer; a != nullptr; a = a->ai_next) count += is_address(*a);
         fixed_array<endpoint> all(count);
         for (addrinfo const* a = asked_->answer; a != nullptr; a = a->ai_next)
             if (is_address(*a)) all[all.size() - count--] = endpoint::of(a->ai_addr, a->ai_addrlen);
-        if (all.empty() && why.empty()) why = "it has no IPv4 or IPv6 address";
+        if (all.empty())
+            why = !asked_->is_answered  ? "the resolver did not answer in time"
+                  : asked_->failed != 0 ? ::gai_strerror(asked_->failed)
+                                        : "it has no IPv4 or IPv6 address";
         return all;
     }
 
@@ -80,12 +80,14 @@ class name_lookup {
     /// Shared with the thread, which may be the last to go.
     struct question {
         std::atomic<int> holders{1};
-        std::string host{}, port{};
+        std::string const host, port;
         monitor lock{}; // for what follows
         int failed = 0;
         addrinfo* answer = nullptr;
         bool is_answered = false;
 
+        question(std::string of_host, std::string of_port)
+            : host(std::move(of_host)), port(std::move(of_port)) {}
         // Without the lock, for it may take long. Returns whether there is an answer.
         HERRING_SETUP bool ask(int flags) noexcept {
             addrinfo hints{}, *got = nullptr;

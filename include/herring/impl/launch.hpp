@@ -250,8 +250,7 @@ HERRING_SETUP inline std::string how_it_failed(child const& c, std::chrono::mill
             {"its process was killed by signal ", c.status - 128, " (", ::strsignal(c.status - 128), ")"});
     if (c.unknown)
         return "it ended, and another part of this program has reaped its process (a handler of SIGCHLD, or "
-               "a wait "
-               "for any child), so that nobody knows how; let it wait for its own children only";
+               "a wait for any child), so that nobody knows how; let it wait for its own children only";
     return text({"its process ended with status ", c.status});
 }
 

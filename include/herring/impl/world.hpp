@@ -44,8 +44,7 @@ namespace detail {
     throw error(why.what, why.reporter, why.peer, why.operation,
                 {why.text, "; rank ", server,
                  " is a server: if it serves, it is in no barrier and no construction meanwhile; call them "
-                 "before, or "
-                 "after"});
+                 "before, or after"});
 }
 
 } // namespace detail

@@ -5,10 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/lane_math.hpp"
+#include "herring/optimizer/momentum.hpp"
 #include "herring/optimizer/optimizer.hpp"
-#include "herring/training.hpp"
-
-#include <cstdint>
 
 namespace HERRING_NAMESPACE::optimizer {
 
@@ -16,26 +14,9 @@ namespace HERRING_NAMESPACE::optimizer {
 ///
 /// Memory: one number a weight, at its owner.
 /// Source: Nesterov, 1983; in the form of Sutskever et al., ICML 2013.
-struct nesterov {
-    using axis = axes::optimizer;
+struct nesterov : momentum { // the same hyper values, of another step
     static constexpr char const* name = "nesterov";
-    static constexpr optimizer_facts facts{.states = 1, .takes_vectors = true};
 
-    struct hyper {
-        double rate = 0.01;
-        double momentum = 0.9;
-        double decay = 0; ///< of the weights, added to the gradient
-    };
-    static constexpr hyper_fault fault(hyper const& values) noexcept {
-        return hyper_fault::negative("rate", values.rate)
-            .or_else(hyper_fault::no_share("momentum", values.momentum))
-            .or_else(hyper_fault::not_finite("decay", values.decay));
-    }
-    template <class Number> struct prepared { Number rate, momentum, decay; };
-    template <class Number> static prepared<Number> prepare(hyper const& values, std::uint64_t) noexcept {
-        return {static_cast<Number>(values.rate), static_cast<Number>(values.momentum),
-                static_cast<Number>(values.decay)};
-    }
     template <class Lanes, class Number>
     static void step(Lanes& weight, Lanes gradient, Lanes* state, prepared<Number> const& with) noexcept {
         gradient = gradient + lanes::product(weight, with.decay);

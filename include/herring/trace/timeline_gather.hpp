@@ -34,10 +34,10 @@ HERRING_SETUP inline std::vector<timeline_data> gather_timelines(detail::timelin
                     {"this timeline belongs to no reducer; call it with reduce.trace()"});
     world& ranks = *of.ranks();
     if (ranks.servers() > 0)
-        throw error(errc::bad_state, ranks.rank(), -1, "gather_timelines",
-                    {"the world has servers, which are in no other collective while they serve; set "
-                     "HERRING_TIMELINE_DIR: each "
-                     "rank keeps a file there, of which bench/inspect makes pictures"});
+        throw error(
+            errc::bad_state, ranks.rank(), -1, "gather_timelines",
+            {"the world has servers, which are in no other collective while they serve; set "
+             "HERRING_TIMELINE_DIR: each rank keeps a file there, of which bench/inspect makes pictures"});
     of.note_fix(detail::measure_clock(ranks));
     std::vector<std::byte> const mine = of.image();
     constexpr std::size_t piece = std::size_t{256} << 10;
