@@ -8,6 +8,7 @@
 #include "herring/herring.hpp"
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
+#include "herring/kernel/fold.hpp"
 #include "herring/launch.hpp"
 #include "herring/transport/inproc.hpp"
 
@@ -15,12 +16,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include <cub/block/block_load.cuh>
 #include <cub/block/block_store.cuh>
+#include <cub/device/device_memcpy.cuh>
 #include <cuda_runtime.h>
 
 using namespace herring;
@@ -155,46 +158,43 @@ template <class T> void sums(char const* type, int processors) {
     }
 }
 
-// Packing by hand: a block for each 64 KiB of a tensor, 16 bytes an access. What cub::DeviceMemcpy is held against.
-struct piece {
-    std::byte* to;
-    std::byte const* from;
-    std::size_t bytes;
-};
-__global__ void __launch_bounds__(gpu::threads_of_block) pack_by_hand(piece const* pieces) {
-    piece const mine = pieces[blockIdx.x];
-    auto* const to = reinterpret_cast<uint4*>(mine.to);
-    auto const* const from = reinterpret_cast<uint4 const*>(mine.from);
-    std::size_t const quads = mine.bytes / sizeof(uint4);
-    for (std::size_t i = threadIdx.x; i < quads; i += blockDim.x) to[i] = from[i];
-    for (std::size_t i = quads * sizeof(uint4) + threadIdx.x; i < mine.bytes; i += blockDim.x)
-        mine.to[i] = mine.from[i];
-}
-class packing_by_hand {
+// The same copies by CUB, from a list on the device: what Herring's kernel is held against.
+class packing_by_cub {
   public:
-    explicit packing_by_hand(std::vector<gpu::copy_item> const& copies)
-        : pieces_(cut(copies)), there_(pieces_.size() * sizeof(piece)) {
-        must(cudaMemcpy(there_.at, pieces_.data(), pieces_.size() * sizeof(piece), cudaMemcpyHostToDevice),
+    explicit packing_by_cub(std::vector<gpu::copy_item> const& copies)
+        : count_(copies.size()), list_(copies.size() * (2 * sizeof(void*) + sizeof(std::size_t))),
+          needed_(needed()), temporary_(needed_) {
+        std::vector<void const*> from;
+        std::vector<void*> to;
+        std::vector<std::size_t> bytes;
+        for (gpu::copy_item const& c : copies)
+            from.push_back(c.from), to.push_back(c.to), bytes.push_back(c.bytes);
+        must(cudaMemcpy(from_(), from.data(), count_ * sizeof(void*), cudaMemcpyHostToDevice), "cudaMemcpy");
+        must(cudaMemcpy(to_(), to.data(), count_ * sizeof(void*), cudaMemcpyHostToDevice), "cudaMemcpy");
+        must(cudaMemcpy(bytes_(), bytes.data(), count_ * sizeof(std::size_t), cudaMemcpyHostToDevice),
              "cudaMemcpy");
     }
-    void operator()() const {
-        pack_by_hand<<<static_cast<unsigned>(pieces_.size()), gpu::threads_of_block, 0, queue>>>(
-            reinterpret_cast<piece const*>(there_.at));
-        must(cudaGetLastError(), "pack_by_hand");
+    void operator()() {
+        must(cub::DeviceMemcpy::Batched(temporary_.at, needed_, from_(), to_(), bytes_(),
+                                        static_cast<std::int64_t>(count_), queue),
+             "cub::DeviceMemcpy::Batched");
     }
 
   private:
-    static std::vector<piece> cut(std::vector<gpu::copy_item> const& copies) {
-        std::vector<piece> made;
-        for (gpu::copy_item const& c : copies)
-            for (std::size_t at = 0; at < c.bytes; at += 64 << 10)
-                made.push_back({static_cast<std::byte*>(c.to) + at,
-                                static_cast<std::byte const*>(c.from) + at,
-                                std::min<std::size_t>(64 << 10, c.bytes - at)});
-        return made;
+    void const** from_() const { return reinterpret_cast<void const**>(list_.at); }
+    void** to_() const { return reinterpret_cast<void**>(list_.at) + count_; }
+    std::size_t* bytes_() const { return reinterpret_cast<std::size_t*>(to_() + count_); }
+    std::size_t needed() const {
+        std::size_t bytes = 0;
+        must(cub::DeviceMemcpy::Batched(nullptr, bytes, from_(), to_(), bytes_(),
+                                        static_cast<std::int64_t>(count_)),
+             "cub::DeviceMemcpy::Batched");
+        return bytes;
     }
-    std::vector<piece> pieces_;
-    buffer there_;
+    std::size_t count_;
+    buffer list_;
+    std::size_t needed_;
+    buffer temporary_;
 };
 
 void packing(world& alone, char const* model, std::string const& path) {
@@ -231,37 +231,101 @@ void packing(world& alone, char const* model, std::string const& path) {
         };
     };
     row("pack", seconds(20, [&] { device.copy_many(queue, batch_in, 0, in.size()); }));
-    row("pack, by hand", seconds(20, packing_by_hand(in)));
+    row("pack, by CUB", seconds(20, packing_by_cub(in)));
     row("pack, one copy each", seconds(20, one_each(in)));
     row("unpack", seconds(20, [&] { device.copy_many(queue, batch_out, 0, out.size()); }));
-    row("unpack, by hand", seconds(20, packing_by_hand(out)));
+    row("unpack, by CUB", seconds(20, packing_by_cub(out)));
     row("unpack, one copy each", seconds(20, one_each(out)));
     if (device.failed() != nullptr) std::printf("pack     %s\n", device.failed()->message().c_str());
 }
 
-// Steps of a rank alone: to the host, summed there, and back. Seconds by the host's clock, to the end of the last copy.
-template <class Node> void steps(world& alone, char const* what, std::size_t bytes, double bound) {
-    std::size_t const tensors = 32;
-    reducer<float, transport::inproc, Node, fusion::per_tensor> reduce(
-        alone, layout::of(std::vector<std::size_t>(tensors, bytes / tensors / 4)));
+// Best of 5 of `step`, which ends with the stream empty, from a barrier on.
+template <class Step> double best_step(world& ranks, Step const& step) {
     double best = 1e30;
     for (int round = 0; round < 7; ++round) {
-        must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+        ranks.barrier();
         auto const from = std::chrono::steady_clock::now();
-        for (std::size_t i = 0; i < tensors; ++i) reduce.ready(i, queue);
-        reduce.wait(queue);
-        must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+        step();
         std::chrono::duration<double> const took = std::chrono::steady_clock::now() - from;
         if (round > 1) best = std::min(best, took.count());
     }
-    double const reached = gbs(static_cast<double>(bytes), best);
-    std::printf(
-        "step     %-12s %5zu MiB  %8.1f us  %7.1f GB/s each way  %5.1f %% of the slower pinned copy's %.1f\n",
-        what, bytes >> 20, best * 1e6, reached, 100 * reached / bound, bound);
+    return best;
 }
 
-// Steps of ranks that share the first device, each a process: a kernel a rank reads all tensors and writes all. Best of 5, as
-// rank 0 sees it, from a barrier to the end of its stream.
+// One core's sum of `k` page-locked ranges of 16 MiB, as much as a rank's four slots, into the first: a rank's share of a step.
+double host_sum(int k) {
+    std::size_t const bytes = std::size_t{16} << 20, all = bytes * static_cast<std::size_t>(k);
+    pinned slots(all);
+    std::memset(slots.at, 0, all);
+    std::vector<kernel::source> sources;
+    for (int s = 0; s < k; ++s) sources.push_back({slots.at + bytes * static_cast<std::size_t>(s), false});
+    auto* const to = reinterpret_cast<float*>(slots.at);
+    double best = 1e30;
+    for (int round = 0; round < 5; ++round) {
+        auto const from = std::chrono::steady_clock::now();
+        kernel::fold<update::average, float>(sources, std::span<float* const>(&to, 1), bytes / sizeof(float),
+                                             k);
+        std::chrono::duration<double> const took = std::chrono::steady_clock::now() - from;
+        best = std::min(best, took.count());
+    }
+    return gbs(static_cast<double>(all), best);
+}
+
+// Copies between pinned memory and the device, both ways at once: GB/s each way.
+double both_ways(std::size_t bytes) {
+    buffer out(bytes), in(bytes);
+    pinned from(bytes), to(bytes);
+    cudaStream_t other;
+    cudaEvent_t begun, ended;
+    must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "cudaStreamCreate");
+    must(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming), "cudaEventCreate");
+    must(cudaEventCreateWithFlags(&ended, cudaEventDisableTiming), "cudaEventCreate");
+    double const took = seconds(1, [&] {
+        must(cudaEventRecord(begun, queue), "cudaEventRecord");
+        must(cudaStreamWaitEvent(other, begun, 0), "cudaStreamWaitEvent");
+        must(cudaMemcpyAsync(to.at, out.at, bytes, cudaMemcpyDeviceToHost, queue), "copy");
+        must(cudaMemcpyAsync(in.at, from.at, bytes, cudaMemcpyHostToDevice, other), "copy");
+        must(cudaEventRecord(ended, other), "cudaEventRecord");
+        must(cudaStreamWaitEvent(queue, ended, 0), "cudaStreamWaitEvent");
+    });
+    must(cudaStreamDestroy(other), "cudaStreamDestroy");
+    must(cudaEventDestroy(begun), "cudaEventDestroy");
+    must(cudaEventDestroy(ended), "cudaEventDestroy");
+    return gbs(static_cast<double>(bytes), took);
+}
+
+// Steps of ranks that share the first device, through the host. All of a rank's bytes cross the link once each way, and the
+// ranks together sum all of them once.
+double both_at_once = 0; // GB/s of the link, each way
+int staging_steps(world& ranks) {
+    gpu::use_device(ranks);
+    cudaStream_t mine;
+    must(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking), "cudaStreamCreate");
+    int const k = ranks.size();
+    double const pass = host_sum(k);
+    for (std::size_t const bytes : {std::size_t{64} << 20, std::size_t{256} << 20}) {
+        std::size_t const tensors = 32;
+        reducer<float, transport::inproc, intra_node::pcie_staging, fusion::per_tensor> reduce(
+            ranks, layout::of(std::vector<std::size_t>(tensors, bytes / tensors / 4)));
+        double const best = best_step(ranks, [&] {
+            for (std::size_t i = 0; i < tensors; ++i) reduce.ready(i, mine);
+            reduce.wait(mine);
+            must(cudaStreamSynchronize(mine), "cudaStreamSynchronize");
+        });
+        if (ranks.rank() != 0) continue;
+        double const reached = gbs(static_cast<double>(bytes), best),
+                     bound = std::min(both_at_once / k, pass);
+        std::printf("step     pcie_staging, %d rank%s %4zu MiB  %8.1f us  %7.1f GB/s each way a rank  %5.1f "
+                    "%% of the slower of the link's %.1f and the host's sum, %.1f\n",
+                    k, k == 1 ? " " : "s", bytes >> 20, best * 1e6, reached, 100 * reached / bound,
+                    both_at_once / k, pass);
+    }
+    must(cudaStreamDestroy(mine), "cudaStreamDestroy");
+    return 0;
+}
+
+// Steps of ranks that share the first device: a kernel a rank reads all tensors and writes all.
+char const* started_as = "processes";
 int sharing_steps(world& ranks) {
     gpu::use_device(ranks);
     cudaStream_t mine;
@@ -270,20 +334,15 @@ int sharing_steps(world& ranks) {
         std::size_t const tensors = 32;
         reducer<float, transport::inproc, intra_node::nvlink> reduce(
             ranks, layout::of(std::vector<std::size_t>(tensors, bytes / tensors / 4)));
-        double best = 1e30;
-        for (int round = 0; round < 7; ++round) {
-            ranks.barrier();
-            auto const from = std::chrono::steady_clock::now();
+        double const best = best_step(ranks, [&] {
             for (std::size_t i = 0; i < tensors; ++i) reduce.ready(i, mine);
             reduce.wait(mine);
             must(cudaStreamSynchronize(mine), "cudaStreamSynchronize");
-            std::chrono::duration<double> const took = std::chrono::steady_clock::now() - from;
-            if (round > 1) best = std::min(best, took.count());
-        }
+        });
         if (ranks.rank() == 0)
-            std::printf("step     nvlink, %d processes on one device %4zu MiB  %8.1f us  %8.1f GB/s read and "
+            std::printf("step     nvlink, %d %s on one device %4zu MiB  %8.1f us  %8.1f GB/s read and "
                         "written\n",
-                        ranks.size(), bytes >> 20, best * 1e6,
+                        ranks.size(), started_as, bytes >> 20, best * 1e6,
                         gbs(2.0 * static_cast<double>(bytes) * ranks.size(), best));
     }
     must(cudaStreamDestroy(mine), "cudaStreamDestroy");
@@ -296,21 +355,27 @@ template <class Node> void small_bucket(world& alone, char const* what) {
     reducer<float, transport::inproc, Node> reduce(alone,
                                                    layout::of(std::vector<std::size_t>(tensors, elements)));
     buffer theirs(tensors * elements * 4);
-    std::vector<double> all;
+    std::vector<double> all, calls;
     for (int i = 0; i < 2000; ++i) {
         auto const start = std::chrono::steady_clock::now();
         for (std::size_t t = 0; t < tensors; ++t)
             reduce.ready(t, device_span(reinterpret_cast<float*>(theirs.at) + t * elements, elements), queue);
         reduce.wait(queue);
+        std::chrono::duration<double> const called = std::chrono::steady_clock::now() - start;
         must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
         std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
-        if (i >= 200) all.push_back(took.count());
+        if (i < 200) continue;
+        all.push_back(took.count());
+        calls.push_back(called.count());
     }
     std::sort(all.begin(), all.end());
-    std::printf(
-        "latency  bucket of 8 x 8 KiB, %-22s min %5.1f  median %5.1f  p99 %5.1f us, %llu graphs launched\n",
-        what, all.front() * 1e6, all[all.size() / 2] * 1e6, all[all.size() * 99 / 100] * 1e6,
-        static_cast<unsigned long long>(reduce.intra_node().replays()));
+    std::sort(calls.begin(), calls.end());
+    std::printf("latency  bucket of 8 x 8 KiB, %-22s min %5.1f  median %5.1f  p99 %5.1f us; ready and wait "
+                "return after %5.1f; "
+                "%llu graphs launched\n",
+                what, all.front() * 1e6, all[all.size() / 2] * 1e6, all[all.size() * 99 / 100] * 1e6,
+                calls[calls.size() / 2] * 1e6,
+                static_cast<unsigned long long>(reduce.intra_node().replays()));
 }
 
 // One small sum: launched, and from a graph. By the host's clock, launch to end.
@@ -388,9 +453,13 @@ int main(int argc, char** argv) {
         sums<bfloat16>("bfloat16", facts.multiProcessorCount);
         packing(alone, "resnet50", folder + "/resnet50.csv");
         packing(alone, "bert_large", folder + "/bert_large.csv");
-        double const slower = std::min(to_host, to_device);
-        for (std::size_t const mib : {64, 256})
-            steps<intra_node::pcie_staging>(alone, "pcie_staging", mib << 20, slower);
+        both_at_once = both_ways(large);
+        std::printf("copy     pinned, 256 MiB          %8.1f GB/s each way, both at once\n", both_at_once);
+        started_as = "threads";
+        for (int const ranks : {1, 2, 4})
+            if (int const failed = launch_threads(ranks, staging_steps); failed != 0) return failed;
+        for (int const ranks : {1, 2, 4, 8})
+            if (int const failed = launch_threads(ranks, sharing_steps); failed != 0) return failed;
         latency(facts.multiProcessorCount);
         small_bucket<intra_node::nvlink>(alone, "nvlink");
         small_bucket<gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.graphs = true}>>(

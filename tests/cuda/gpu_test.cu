@@ -203,6 +203,48 @@ template <class T, class Update> bool kernel_gives_the_bits_of_the_host(int roun
     return good;
 }
 
+// Random lists: sizes from nothing to many chunks, places aligned alike and not. In a stream.
+bool copies_are_those_of_the_list(int rounds) {
+    dice roll(20);
+    world alone;
+    gpu::cuda_runtime device(alone);
+    queue stream;
+    constexpr std::size_t room = std::size_t{40} << 20;
+    device_memory<unsigned char> from(room), to(room);
+    std::vector<unsigned char> source(room), want(room), got(room);
+    for (std::size_t i = 0; i < room; ++i) source[i] = static_cast<unsigned char>(roll(256));
+    must(cudaMemcpy(from.at, source.data(), room, cudaMemcpyHostToDevice), "cudaMemcpy");
+    for (int round = 0; round < rounds; ++round) {
+        std::size_t const count = 1 + roll(round % 4 == 0 ? 500 : 30);
+        std::vector<gpu::copy_item> items;
+        std::fill(want.begin(), want.end(), static_cast<unsigned char>(0x11));
+        std::size_t at = 0, read = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            std::size_t const kind = roll(8), bytes = kind == 0   ? 0
+                                                      : kind == 1 ? roll(4'000'000)
+                                                                  : roll(70'000);
+            at += roll(2) == 0 ? 16 - at % 16 : roll(20);
+            read += roll(2) == 0 ? 16 - read % 16 : roll(20);
+            if (at + bytes > room || read + bytes > room) break;
+            items.push_back({to.at + at, from.at + read, bytes});
+            std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(read), bytes,
+                        want.begin() + static_cast<std::ptrdiff_t>(at));
+            at += bytes, read += bytes;
+        }
+        gpu::cuda_runtime::batch batch(device, items.size() + 3);
+        must(cudaMemsetAsync(to.at, 0x11, room, stream.handle), "cudaMemset");
+        device.list(batch, 3, items);
+        for (int twice = 0; twice < 2; ++twice) device.copy_many(stream.handle, batch, 3, items.size());
+        must(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
+        must(cudaMemcpy(got.data(), to.at, room, cudaMemcpyDeviceToHost), "cudaMemcpy");
+        if (device.failed() != nullptr || got != want) {
+            std::fprintf(stderr, "round %d: %zu copies: not those of the list\n", round, items.size());
+            return false;
+        }
+    }
+    return true;
+}
+
 // ---- the reducers ---------------------------------------------------------------------------------------------------
 
 /// Tensors, of which some are the caller's, and the buffers that are reduced outside the layout.
@@ -403,6 +445,13 @@ TEST_CASE("control: a kernel that reads beyond the end of its memory" * doctest:
         beyond_its_end<<<1, 32>>>(from, to);
         (void)cudaDeviceSynchronize();
         return true;
+    }));
+}
+
+TEST_CASE("sanitizer: batched copies are those of their list") {
+    CHECK(apart([](world& alone) {
+        gpu::use_device(alone);
+        return copies_are_those_of_the_list(8);
     }));
 }
 

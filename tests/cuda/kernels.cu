@@ -1,4 +1,4 @@
-// herring: the k-way sum for every element type, to look at its code.
+// herring: the k-way sum for every element type, and the other kernels, to look at their code.
 // SPDX-License-Identifier: Apache-2.0
 
 #if defined(CONTROL_POINTER) // what the test must find
@@ -46,6 +46,7 @@ HERRING_SUM(average, double)
 HERRING_SUM(average, bfloat16)
 HERRING_SUM(average, float16)
 HERRING_SUM(max, float)
+template __global__ void batched_copy_kernel<threads_of_block>(listed_copy const*, std::size_t, std::size_t);
 template cudaError_t inspect_on_device<float>(float const*, std::size_t, inspection_scratch&,
                                               cudaStream_t) noexcept;
 } // namespace herring::gpu

@@ -58,8 +58,8 @@ ptx kernels
 for control in POINTER SINGLE LOADS STORES FEW; do ptx "control_$control" "-DCONTROL_$control"; done
 printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'
 
-# Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; no kernel calls through a
-# pointer. Inspections read as they come. How many sources there are is in a kernel's name; where they are counted, the
+# Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; so does the one that copies,
+# four accesses at a time. No kernel calls through a pointer. Inspections read as they come. How many sources there are is in a kernel's name; where they are counted, the
 # first is read apart from the others.
 looked_at() {
     grep -qE 'callprototype|calltargets' "$1" && { echo "an indirect call"; return 1; }
@@ -67,14 +67,15 @@ looked_at() {
         /\.entry/ {
             name = $0; loads = stores = 0; inside = name !~ /inspect_kernel|join_kernel/
             if (!inside) { ++others; next }
-            ++kernels
-            due = match(name, /Lb[01]ELi[0-9]+E/) ? substr(name, RSTART + 6, RLENGTH - 7) + 0 : 1
+            copies += copying = name ~ /batched_copy_kernel/
+            kernels += !copying
+            due = copying ? 4 : match(name, /Lb[01]ELi[0-9]+E/) ? substr(name, RSTART + 6, RLENGTH - 7) + 0 : 1
             if (due == 0) due = 2
         }
-        inside && /ld\.global(\.[a-z]+)*\.v4\.u32/ { ++loads }
-        inside && /st\.global(\.[a-z]+)*\.v4\.u32/ { ++stores }
+        inside && /ld\.(global(\.[a-z]+)*\.)?v4\.u32/ { ++loads }
+        inside && /st\.(global(\.[a-z]+)*\.)?v4\.u32/ { ++stores }
         inside && /^}/ { inside = 0; if (loads < due || !stores) { print loads " loads of " due " and " stores " stores of 16 bytes in " name; bad = 1 } }
-        END { print kernels + 0 " sums, each with 128-bit loads of every source and such stores, and " others + 0 " others; none with a call through a pointer"; exit bad || !kernels }
+        END { print kernels + 0 " sums, " copies + 0 " batched copy, each with 128-bit loads of every source and such stores, and " others + 0 " others; none with a call through a pointer"; exit bad || !kernels || !copies }
     ' "$1"
 }
 if [ -f "$out/kernels.ptx" ]; then
@@ -111,6 +112,26 @@ fi
 sanitized() { # tool, log, what the test is told
     compute-sanitizer --tool "$1" --target-processes all --report-api-errors no --error-exitcode 9 "$out/gpu_test" "${@:3}" >"$out/$2.log" 2>&1 &&
         ! grep -qE '(ERROR|RACECHECK) SUMMARY: [1-9]' "$out/$2.log"
+}
+
+sanitizers() {
+    command -v compute-sanitizer >/dev/null || { echo "SKIPPED: cuda: compute-sanitizer is not installed"; return; }
+    # The test itself first: in a process that is forked, as all ranks are, a slip is found.
+    if sanitized memcheck control -ns -tc="control*"; then
+        fail "compute-sanitizer does not find what is wrong in the control ($out/control.log)"
+    elif ! grep -q 'Invalid __global__ read' "$out/control.log"; then
+        fail "compute-sanitizer ends, in the control, for another reason ($out/control.log)"
+    else
+        echo "cuda: compute-sanitizer: the control is caught, as it must be"
+    fi
+    for tool in memcheck racecheck synccheck; do
+        if sanitized "$tool" "$tool" -tc="sanitizer*"; then
+            echo "cuda: compute-sanitizer: $tool: nothing is found"
+        else
+            fail "gpu_test under compute-sanitizer --tool $tool ($out/$tool.log)"
+            grep -E '^========= [^ ]' "$out/$tool.log" | head -n 20
+        fi
+    done
 }
 
 # The same objects over a stand-in for CUDA's runtime, which is no GPU: what is out of order, freed too soon, or called where
@@ -196,25 +217,16 @@ elif [ $main = gpu_test ]; then
         "$out/gpu_test" || fail "gpu_test"
         if "$out/gpu_test" --no-device; then
             stand_in gpu_test
-        elif command -v compute-sanitizer >/dev/null; then
-            # The test itself first: in a process that is forked, as all ranks are, a slip is found.
-            if sanitized memcheck control -ns -tc="control*"; then
-                fail "compute-sanitizer does not find what is wrong in the control ($out/control.log)"
-            elif ! grep -q 'Invalid __global__ read' "$out/control.log"; then
-                fail "compute-sanitizer ends, in the control, for another reason ($out/control.log)"
-            else
-                echo "cuda: compute-sanitizer: the control is caught, as it must be"
-            fi
-            for tool in memcheck racecheck synccheck; do
-                if sanitized "$tool" "$tool" -tc="sanitizer*"; then
-                    echo "cuda: compute-sanitizer: $tool: nothing is found"
+        else
+            for program in "${examples[@]}"; do
+                if timeout 300 "$out/$program" >"$out/$program.log" 2>&1; then
+                    echo "cuda: on a GPU: the example $program: runs"
                 else
-                    fail "gpu_test under compute-sanitizer --tool $tool ($out/$tool.log)"
-                    grep -E '^========= [^ ]' "$out/$tool.log" | head -n 20
+                    fail "the example $program on a GPU ($out/$program.log)"
+                    tail -n 20 "$out/$program.log"
                 fi
             done
-        else
-            echo "SKIPPED: cuda: compute-sanitizer is not installed"
+            sanitizers
         fi
     fi
 fi

@@ -105,12 +105,13 @@ class host_event {
     std::shared_ptr<detail::host_mark> state;
 };
 
-/// A list of copies, as kernels read it.
+/// Lists of copies: as they are written, and as kernels read them.
 class host_batch {
   public:
-    host_batch(host_device&, std::size_t copies) : items(copies) {}
+    host_batch(host_device&, std::size_t copies) : written(copies), on_device(copies), changed(copies) {}
     void leave() noexcept {}
-    std::vector<copy_item> items;
+    std::vector<copy_item> written, on_device;
+    std::vector<bool> changed; // the list that begins there is not on the device yet
 };
 
 /// What results were found to be.

@@ -90,14 +90,19 @@ class host_runtime : public host_device {
         copy(in, static_cast<std::byte*>(what.to), static_cast<std::byte const*>(what.from), what.bytes);
     }
     void list(batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
-        if (!refused())
-            std::copy(copies.begin(), copies.end(), many.items.begin() + static_cast<std::ptrdiff_t>(at));
+        if (refused() || copies.empty()) return;
+        std::copy(copies.begin(), copies.end(), many.written.begin() + static_cast<std::ptrdiff_t>(at));
+        many.changed[at] = true;
     }
     void copy_many(stream_handle in, batch& many, std::size_t at, std::size_t count) noexcept {
         if (refused()) return;
+        if (many.changed[at]) {
+            many.changed[at] = false;
+            copy(in, {many.on_device.data() + at, many.written.data() + at, count * sizeof(copy_item)});
+        }
         detail::host_work work;
         work.what = detail::host_work::kind::copies;
-        work.list = std::span<copy_item const>(many.items).subspan(at, count);
+        work.list = std::span<copy_item const>(many.on_device).subspan(at, count);
         put(in, std::move(work));
     }
     bool ended(event& mark) noexcept { return machine().done(*mark.state->last()); }

@@ -22,7 +22,7 @@ struct exclusion : least {
     static constexpr char const* libfabric = "^shm";
 };
 struct nameless {
-    static constexpr provider_facts facts{};
+    [[maybe_unused]] static constexpr provider_facts facts{};
 };
 struct without_facts {
     static constexpr char const* name = "without_facts";

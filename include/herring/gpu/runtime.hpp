@@ -97,7 +97,7 @@ concept orders_streams = requires(Runtime& r, typename Runtime::stream const& st
 
 /// Copies are enqueued on a stream and return at once: `to_host`, `to_device`, `copy` (within the device), and
 /// `copy_many(stream, batch, at, n)` of the n copies that `list(batch, at, copies)` wrote from index `at` of the
-/// batch on. The device reads the list when its turn comes: it must not be rewritten before.
+/// batch on; one at least. The device reads the list when its turn comes: it must not be rewritten before.
 template <class Runtime>
 concept copies = requires(Runtime& r, typename Runtime::stream_handle s, std::byte* to, std::byte const* from,
                           std::size_t n, typename Runtime::batch& batch, std::span<copy_item const> items) {
@@ -141,7 +141,8 @@ concept inspects = requires(Runtime& r, typename Runtime::stream_handle s, float
 /// After `capture(stream)`, work that this thread enqueues on the stream is kept instead of run, until
 /// `captured(stream, graph)` stores it in the graph, or returns false on failure. `replay(stream, graph)` enqueues
 /// it. Copies and kernels can be captured; `record`, `wait` and queries by the host cannot: events stand before and
-/// after a replay. `list` is not captured: a replay reads the contents of the list at its turn.
+/// after a replay. `list` is not captured; and what it wrote is put by `copy_many` once before a graph that was captured
+/// earlier is replayed, or the replay may copy what the list said then.
 template <class Runtime>
 concept captures = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::graph& graph) {
     requires std::default_initializable<typename Runtime::graph>;

@@ -5,6 +5,7 @@
 
 #include "cuda/stand_in/streams.hpp"
 
+#include "herring/gpu/kernel/batched_copy.hpp"
 #include "herring/gpu/kernel/fold.hpp"
 #include "herring/gpu/kernel/inspection.hpp"
 #include "herring/update/average.hpp"
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <typeinfo>
+#include <vector>
 
 #include <cxxabi.h>
 
@@ -113,47 +115,27 @@ inline body join(launched const& l) {
     };
 }
 
-/// CUB's copies: the list is read when the kernel's turn comes. What CUB's other kernels prepare and finish is done here, but
-/// for the temporary storage: the last kernel must find there what this one left. By the thread that launches both.
-inline std::uint64_t& launched_copies() noexcept {
-    thread_local std::uint64_t last = 0;
-    return last;
-}
+/// Batched copies: the list is read when the kernel's turn comes, and chunks are copied by every thread of the grid.
 inline body copies(launched const& l) {
-    static std::atomic<std::uint64_t> all{0};
-    launched_copies() = ++all;
-    return [left = launched_copies(), from = l.at<void**>(0), to = l.at<void**>(1),
-            bytes = l.at<std::size_t*>(2), count = l.at<unsigned>(3), temporary = l.at<void*>(4),
-            device = l.device] {
-        char const* const name = "BatchMemcpyKernel";
-        auto* const sources = reinterpret_cast<void**>(reach(device, from, count * sizeof(void*), name));
-        auto* const targets = reinterpret_cast<void**>(reach(device, to, count * sizeof(void*), name));
-        auto* const sizes =
-            reinterpret_cast<std::size_t*>(reach(device, bytes, count * sizeof(std::size_t), name));
-        std::byte* const storage = reach(device, temporary, sizeof left, name);
-        if (sources == nullptr || targets == nullptr || sizes == nullptr || storage == nullptr)
-            return cudaErrorIllegalAddress;
-        std::memcpy(storage, &left, sizeof left);
-        for (unsigned i = 0; i < count; ++i) {
-            std::byte* const source = reach(device, sources[i], sizes[i], name);
-            std::byte* const target = reach(device, targets[i], sizes[i], name);
-            if (source == nullptr || target == nullptr) return cudaErrorIllegalAddress;
-            if (sizes[i] > 0) std::memcpy(target, source, sizes[i]);
+    using herring::gpu::listed_copy;
+    return [list = l.at<listed_copy const*>(0), count = l.at<std::size_t>(1), chunks = l.at<std::size_t>(2),
+            grid = l.grid.x, block = l.block.x, device = l.device] {
+        char const* const name = "batched_copy_kernel";
+        auto* const there =
+            reinterpret_cast<listed_copy const*>(reach(device, list, count * sizeof(listed_copy), name));
+        if (there == nullptr) return cudaErrorIllegalAddress;
+        std::vector<listed_copy> seen(there, there + count);
+        for (listed_copy& one : seen) {
+            one.from = reach(device, one.from, one.bytes, name);
+            one.to = reach(device, one.to, one.bytes, name);
+            if (one.from == nullptr || one.to == nullptr) return cudaErrorIllegalAddress;
         }
+        for (std::size_t b = 0; b < grid; ++b)
+            for (std::size_t t = 0; t < block; ++t)
+                for (std::size_t c = b; c < chunks; c += grid)
+                    herring::gpu::copy_chunk(seen.data(), count, c, t, block);
         return cudaSuccess;
     };
-}
-inline body copies_end(launched const& l) {
-    return [left = launched_copies(), temporary = l.at<void*>(0), device = l.device] {
-        std::byte* const storage = reach(device, temporary, sizeof left, "MultiBlockBatchMemcpyKernel");
-        if (storage == nullptr) return cudaErrorIllegalAddress;
-        if (std::memcmp(storage, &left, sizeof left) != 0)
-            complain("two streams use the same temporary storage of CUB's at once");
-        return cudaSuccess;
-    };
-}
-inline body nothing(launched const&) {
-    return [] { return cudaSuccess; };
 }
 
 // ---- kernels of the tests' and the example's own ----------------------------------------------------------------
@@ -188,9 +170,6 @@ class kernel_table {
         return made;
     }
     maker find(std::string const& name) const {
-        if (name.find("BatchMemcpyKernel<") != std::string::npos)
-            return name.find("MultiBlock") == std::string::npos ? &copies : &copies_end;
-        if (name.find("InitTileStateKernel<") != std::string::npos) return &nothing;
         auto const found = makers_.find(name.substr(0, name.find('(')));
         return found == makers_.end() ? nullptr : found->second;
     }
@@ -226,6 +205,7 @@ class kernel_table {
         add_type<herring::float16>();
         add_type<std::int32_t>();
         add_type<std::int64_t>();
+        makers_["void herring::gpu::batched_copy_kernel<512>"] = &copies;
         makers_["void herring::gpu::join_kernel<512>"] = &join;
         makers_["faulty_kernel"] = &faulty;
         makers_["beyond_its_end"] = &beyond;

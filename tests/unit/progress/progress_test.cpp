@@ -11,7 +11,7 @@ struct sound {
 };
 struct not_constant {
     using axis = herring::axes::progress;
-    static inline herring::progress_facts facts{.background = true};
+    [[maybe_unused]] static inline herring::progress_facts facts{.background = true};
 };
 struct beside_its_facts : sound {
     static constexpr bool background = false;

@@ -4,7 +4,9 @@
 #define HERRING_GPU_CUDA_CUDA_OBJECTS_CUH
 
 #include "herring/base/config.hpp"
+#include "herring/base/fixed_array.hpp"
 #include "herring/gpu/cuda/cuda_device.cuh"
+#include "herring/gpu/kernel/batched_copy.hpp"
 #include "herring/gpu/kernel/kernels.cuh"
 #include "herring/gpu/runtime.hpp"
 
@@ -13,7 +15,6 @@
 #include <span>
 #include <utility>
 
-#include <cub/device/device_memcpy.cuh>
 #include <cuda_runtime_api.h>
 
 namespace HERRING_NAMESPACE::gpu {
@@ -138,53 +139,42 @@ class cuda_event {
     cudaEvent_t handle_ = nullptr;
 };
 
-/// A list of copies in memory of host and device, and the temporary memory of `cub::DeviceMemcpy`.
+/// Lists of copies: in page-locked memory, where they are written, and on the device, where the kernel reads them.
 class cuda_batch {
   public:
     HERRING_SETUP cuda_batch(cuda_device& on, std::size_t copies)
-        : on_(on), temporary_bytes_(needed(on, copies)), temporary_(on, temporary_bytes_) {
+        : on_(on), device_(on, copies * sizeof(listed_copy)), changed_(copies) {
         if (copies == 0) return;
         detail::current_device const current(on.number());
-        void* lists = nullptr;
-        on.set_up(
-            cudaHostAlloc(&lists, copies * (2 * sizeof(void*) + sizeof(std::size_t)), cudaHostAllocMapped),
-            "cudaHostAlloc", copies * 24, "raise the limit of locked memory (ulimit -l)");
-        to_ = static_cast<void**>(lists);
-        from_ = const_cast<void const**>(to_ + copies);
-        bytes_ = reinterpret_cast<std::size_t*>(to_ + 2 * copies);
-        for (std::size_t i = 0; i < copies; ++i) from_[i] = to_[i] = nullptr, bytes_[i] = 0;
+        void* list = nullptr;
+        on.set_up(cudaHostAlloc(&list, copies * sizeof(listed_copy), cudaHostAllocPortable), "cudaHostAlloc",
+                  copies * sizeof(listed_copy), "raise the limit of locked memory (ulimit -l)");
+        host_ = static_cast<listed_copy*>(list);
+        for (std::size_t i = 0; i < copies; ++i) host_[i] = {};
     }
     cuda_batch(cuda_batch const&) = delete;
     cuda_batch& operator=(cuda_batch const&) = delete;
     ~cuda_batch() {
-        if (to_ == nullptr || on_.stuck()) return;
+        if (host_ == nullptr || on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaFreeHost(to_);
+        (void)cudaFreeHost(host_);
     }
     /// Leaks it until the process ends.
     void leave() noexcept {
-        to_ = nullptr;
-        temporary_.leave();
+        host_ = nullptr;
+        device_.leave();
     }
 
   private:
     friend class cuda_runtime;
-    static std::size_t needed(cuda_device& on, std::size_t copies) {
-        if (copies == 0) return 0;
-        std::size_t bytes = 0;
-        on.set_up(cub::DeviceMemcpy::Batched(nullptr, bytes, static_cast<void const**>(nullptr),
-                                             static_cast<void**>(nullptr), static_cast<std::size_t*>(nullptr),
-                                             static_cast<std::int64_t>(copies)),
-                  "cub::DeviceMemcpy::Batched");
-        return bytes;
+    listed_copy const* on_device(std::size_t at) const noexcept {
+        return reinterpret_cast<listed_copy const*>(device_.data()) + at;
     }
 
     cuda_device& on_;
-    std::size_t temporary_bytes_;
-    cuda_memory temporary_;
-    void const** from_ = nullptr;
-    void** to_ = nullptr;
-    std::size_t* bytes_ = nullptr;
+    cuda_memory device_;
+    listed_copy* host_ = nullptr;
+    herring::detail::fixed_array<bool> changed_; // the list that begins there is not on the device yet
 };
 
 /// The findings of inspections: on the device, and a copy for the host.

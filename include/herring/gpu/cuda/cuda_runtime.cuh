@@ -11,10 +11,9 @@
 #include "herring/gpu/runtime.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
+#include <utility>
 
-#include <cub/device/device_memcpy.cuh>
 #include <cuda_runtime_api.h>
 
 namespace HERRING_NAMESPACE::gpu {
@@ -95,27 +94,34 @@ class cuda_runtime : public cuda_device {
         });
     }
     void list(cuda_batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
+        if (copies.empty()) return;
+        listed_copy* to = many.host_ + at;
+        std::size_t chunks = 0;
         for (copy_item const& one : copies) {
-            many.from_[at] = one.from;
-            many.to_[at] = one.to;
-            many.bytes_[at++] = one.bytes;
+            chunks += copy_chunks(one.bytes);
+            *to++ = {static_cast<std::byte*>(one.to), static_cast<std::byte const*>(one.from), one.bytes,
+                     chunks};
         }
+        many.changed_[at] = true;
     }
     void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at, std::size_t count) noexcept {
-        checked("cub::DeviceMemcpy::Batched", [&] {
-            // The call returns the last error, also of the program's calls; "not ready" is no error.
+        if (count == 0) return;
+        if (std::exchange(many.changed_[at], false))
+            checked("cudaMemcpyAsync of a list of copies", [&] {
+                return cudaMemcpyAsync(const_cast<listed_copy*>(many.on_device(at)), many.host_ + at,
+                                       count * sizeof(listed_copy), cudaMemcpyHostToDevice, in);
+            });
+        checked("launch of copies", [&] {
+            // A kernel of the program's that could not be launched has left its tensors as they were.
             cudaError_t const before = cudaPeekAtLastError();
-            if (before == cudaErrorNotReady)
-                (void)cudaGetLastError();
-            else if (before != cudaSuccess) {
+            if (before != cudaSuccess && before != cudaErrorNotReady) {
                 keep(before, "an error that the program left unread before this call",
                      "it is of a call or launch of the program's own: look at what those return, and at "
                      "cudaGetLastError()");
                 return cudaSuccess;
             }
-            std::size_t bytes = many.temporary_bytes_;
-            return cub::DeviceMemcpy::Batched(many.temporary_.data(), bytes, many.from_ + at, many.to_ + at,
-                                              many.bytes_ + at, static_cast<std::int64_t>(count), in);
+            return copy_on_device(many.on_device(at), count, many.host_[at + count - 1].end_chunk, in,
+                                  processors());
         });
     }
 

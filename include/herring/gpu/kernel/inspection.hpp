@@ -5,9 +5,9 @@
 
 #include "herring/base/config.hpp"
 #include "herring/element.hpp"
-#include "herring/gpu/kernel/fold.hpp"
 #include "herring/gpu/kernel/inspection_result.hpp"
 #include "herring/gpu/kernel/slices.hpp"
+#include "herring/gpu/kernel/vec16.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,10 @@
-// herring: the kernels of the k-way sum and of the inspection, and how they are launched.
+// herring: the kernels of the k-way sum, of batched copies and of the inspection, and how they are launched.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_KERNEL_KERNELS_CUH
 #define HERRING_GPU_KERNEL_KERNELS_CUH
 
 #include "herring/base/config.hpp"
+#include "herring/gpu/kernel/batched_copy.hpp"
 #include "herring/gpu/kernel/fold.hpp"
 #include "herring/gpu/kernel/inspection.hpp"
 
@@ -30,10 +31,19 @@ __global__ void __launch_bounds__(threads_of_block)
     for (std::size_t j = blockIdx.y; j < work.where.count(); j += gridDim.y) share.run(j, thread, threads);
 }
 
+/// Many copies. Grid: x over chunks, of all copies together.
+///
+/// Cost: each byte read and written once, 16 bytes at a time; no shared memory.
+template <int Threads>
+__global__ void __launch_bounds__(Threads)
+    batched_copy_kernel(listed_copy const* list, std::size_t count, std::size_t chunks) {
+    for (std::size_t c = blockIdx.x; c < chunks; c += gridDim.x)
+        copy_chunk(list, count, c, threadIdx.x, Threads);
+}
+
 namespace detail {
 /// Resident blocks of the kernel per multiprocessor of the current device. Queried once per device.
-template <class Update, class Element, bool Wide, int SourceCount, class Finish>
-std::size_t blocks_at_once() noexcept {
+template <auto Kernel> std::size_t blocks_at_once() noexcept {
     static std::atomic<int> known[64];
     int device = 0, blocks = 0;
     if (cudaGetDevice(&device) != cudaSuccess) device = 0;
@@ -41,9 +51,7 @@ std::size_t blocks_at_once() noexcept {
         known[device %
               64]; // devices 64 apart share an entry; devices of one process are almost always of one kind
     if ((blocks = kept.load(std::memory_order_relaxed)) > 0) return static_cast<std::size_t>(blocks);
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks,
-                                                      fold_kernel<Update, Element, Wide, SourceCount, Finish>,
-                                                      threads_of_block, 0) != cudaSuccess ||
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Kernel, threads_of_block, 0) != cudaSuccess ||
         blocks < 1)
         return 1; // the launch reports the error
     kept.store(blocks, std::memory_order_relaxed);
@@ -59,8 +67,8 @@ cudaError_t launch(fold_share<Update, Element, Wide, SourceCount, Finish> const&
                                     fold_share<Update, Element, Wide, SourceCount, Finish>::lanes *
                                     fold_share<Update, Element, Wide, SourceCount, Finish>::depth;
     // As many blocks as are resident on the device at once, or fewer for little work.
-    std::size_t const most =
-        blocks_at_once<Update, Element, Wide, SourceCount, Finish>() * static_cast<std::size_t>(processors);
+    std::size_t const most = blocks_at_once<fold_kernel<Update, Element, Wide, SourceCount, Finish>>() *
+                             static_cast<std::size_t>(processors);
     std::size_t const useful = (share.work.where.size(0) + a_block - 1) / a_block;
     std::size_t const y = std::min<std::size_t>(slices, std::min<std::size_t>(most, 65535));
     std::size_t const x = std::max<std::size_t>(1, std::min(useful, most / y));
@@ -78,6 +86,18 @@ cudaError_t fold_on_device(fold_args const& work, cudaStream_t in, int processor
     detail::choose_share<Update, Element>(
         work, [&](auto const& share) { result = detail::launch(share, in, processors); });
     return result;
+}
+
+/// Enqueues `count` > 0 copies, whose list lies on the device and has `chunks` chunks in all.
+inline cudaError_t copy_on_device(listed_copy const* list, std::size_t count, std::size_t chunks,
+                                  cudaStream_t in, int processors) noexcept {
+    if (chunks == 0) return cudaSuccess;
+    std::size_t const most = detail::blocks_at_once<batched_copy_kernel<threads_of_block>>() *
+                             static_cast<std::size_t>(processors);
+    void* arguments[] = {&list, &count, &chunks};
+    return cudaLaunchKernel(batched_copy_kernel<threads_of_block>,
+                            dim3(static_cast<unsigned>(std::min(chunks, most))), dim3(threads_of_block),
+                            arguments, 0, in);
 }
 
 /// Blocks of an inspection. The same on every device, so that squares are added in the same order.
