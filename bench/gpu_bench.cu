@@ -205,19 +205,26 @@ void packing(world& alone, char const* model, std::string const& path) {
     }
     std::size_t bytes = 0, room = 0;
     for (std::size_t const n : sizes) bytes += n * 4, room += (n * 4 + 511) / 512 * 512;
-    buffer apart(room), packed(room);
-    std::vector<gpu::copy_item> in, out;
+    buffer apart(room + 16), packed(room);
+    std::vector<gpu::copy_item> in, out, shifted, by_half;
     std::size_t here = 0, there = 0;
     for (std::size_t const n : sizes) {
         in.push_back({packed.at + there, apart.at + here, n * 4});
         out.push_back({apart.at + here, packed.at + there, n * 4});
+        shifted.push_back({packed.at + there, apart.at + here + 4, n * 4});
+        by_half.push_back({packed.at + there, apart.at + here + 2, n * 4});
         here += (n * 4 + 511) / 512 * 512; // as allocators place tensors
         there += (n * 4 + 63) / 64 * 64;   // as plans do
     }
     gpu::cuda_runtime device(alone);
-    gpu::cuda_runtime::batch batch_in(device, in.size()), batch_out(device, out.size());
-    device.list(batch_in, 0, in);
-    device.list(batch_out, 0, out);
+    std::size_t const count = sizes.size();
+    gpu::cuda_runtime::batch batch(device, 4 * count);
+    std::size_t lists = 0;
+    for (std::vector<gpu::copy_item> const* const list : {&in, &out, &shifted, &by_half})
+        device.list(batch, lists++ * count, *list);
+    auto const by_herring = [&](std::size_t list) {
+        return [&, list] { device.copy_many(queue, batch, list * count, count); };
+    };
     double const copies = copy_bandwidth(bytes);
     auto const row = [&](char const* what, double took) {
         double const reached = gbs(2.0 * static_cast<double>(bytes), took);
@@ -230,10 +237,14 @@ void packing(world& alone, char const* model, std::string const& path) {
                 must(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDeviceToDevice, queue), "copy");
         };
     };
-    row("pack", seconds(20, [&] { device.copy_many(queue, batch_in, 0, in.size()); }));
+    row("pack", seconds(20, by_herring(0)));
     row("pack, by CUB", seconds(20, packing_by_cub(in)));
     row("pack, one copy each", seconds(20, one_each(in)));
-    row("unpack", seconds(20, [&] { device.copy_many(queue, batch_out, 0, out.size()); }));
+    row("pack, 4 bytes off", seconds(20, by_herring(2)));
+    row("4 bytes off, by CUB", seconds(20, packing_by_cub(shifted)));
+    row("pack, 2 bytes off", seconds(20, by_herring(3)));
+    row("2 bytes off, by CUB", seconds(20, packing_by_cub(by_half)));
+    row("unpack", seconds(20, by_herring(1)));
     row("unpack, by CUB", seconds(20, packing_by_cub(out)));
     row("unpack, one copy each", seconds(20, one_each(out)));
     if (device.failed() != nullptr) std::printf("pack     %s\n", device.failed()->message().c_str());
@@ -350,16 +361,20 @@ int sharing_steps(world& ranks) {
 }
 
 // One small bucket of the caller's tensors, packed, summed and unpacked: by the host's clock, ready to end.
-template <class Node> void small_bucket(world& alone, char const* what) {
+template <class Node> void small_bucket(world& alone, char const* what, std::size_t sets = 1) {
     std::size_t const tensors = 8, elements = 2048;
     reducer<float, transport::inproc, Node> reduce(alone,
                                                    layout::of(std::vector<std::size_t>(tensors, elements)));
-    buffer theirs(tensors * elements * 4);
+    buffer theirs(sets * tensors * elements * 4);
     std::vector<double> all, calls;
     for (int i = 0; i < 2000; ++i) {
         auto const start = std::chrono::steady_clock::now();
         for (std::size_t t = 0; t < tensors; ++t)
-            reduce.ready(t, device_span(reinterpret_cast<float*>(theirs.at) + t * elements, elements), queue);
+            reduce.ready(t,
+                         device_span(reinterpret_cast<float*>(theirs.at) +
+                                         (static_cast<std::size_t>(i) % sets * tensors + t) * elements,
+                                     elements),
+                         queue);
         reduce.wait(queue);
         std::chrono::duration<double> const called = std::chrono::steady_clock::now() - start;
         must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
@@ -462,6 +477,7 @@ int main(int argc, char** argv) {
             if (int const failed = launch_threads(ranks, sharing_steps); failed != 0) return failed;
         latency(facts.multiProcessorCount);
         small_bucket<intra_node::nvlink>(alone, "nvlink");
+        small_bucket<intra_node::nvlink>(alone, "nvlink, 3 places", 3); // a new list for each step
         small_bucket<gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.graphs = true}>>(
             alone, "nvlink, graphs");
         small_bucket<intra_node::pcie_staging>(alone, "pcie_staging");

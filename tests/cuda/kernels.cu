@@ -26,6 +26,11 @@ template <bool Wide, int K> __global__ void one_of_two(uint4* to, uint4 const* a
     __stwb(to + threadIdx.x, make_uint4(v.x + w.x, v.y + w.y, v.z, v.w));
 }
 template __global__ void one_of_two<false, 2>(uint4*, uint4 const*, uint2 const*);
+#elif defined(CONTROL_COPY)
+// As the batched copy, with one access in flight.
+__global__ void batched_copy_kernel(uint4* to, uint4 const* from) {
+    __stwb(to + threadIdx.x, __ldcs(from + threadIdx.x));
+}
 #else
 #include "herring/gpu/kernel/kernels.cuh"
 #include "herring/update/average.hpp"

@@ -55,7 +55,7 @@ object tests/cuda/transports.cu transports
 [ $short = 1 ] || object bench/gpu_bench.cu gpu_bench
 object tests/cuda/stand_in/runtime.cpp stand_in -O1
 ptx kernels
-for control in POINTER SINGLE LOADS STORES FEW; do ptx "control_$control" "-DCONTROL_$control"; done
+for control in POINTER SINGLE LOADS STORES FEW COPY; do ptx "control_$control" "-DCONTROL_$control"; done
 printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'
 
 # Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; so does the one that copies,
@@ -79,7 +79,7 @@ looked_at() {
     ' "$1"
 }
 if [ -f "$out/kernels.ptx" ]; then
-    if found=$(looked_at "$out/kernels.ptx"); then echo "cuda: k-way sum: $found"; else fail "k-way sum: $found"; fi
+    if found=$(looked_at "$out/kernels.ptx"); then echo "cuda: kernels: $found"; else fail "kernels: $found"; fi
     # The test itself: what it looks for is put in on purpose, and found for that reason.
     while read -r control due; do
         if [ "$control" = NOTHING ]; then
@@ -101,6 +101,7 @@ SINGLE 0 loads of 1 and 0 stores of 16 bytes
 LOADS 0 loads of 1 and 1 stores of 16 bytes
 STORES 1 loads of 1 and 0 stores of 16 bytes
 FEW 1 loads of 2 and 1 stores of 16 bytes
+COPY 1 loads of 4 and 1 stores of 16 bytes
 NOTHING 0 sums
 TEXT
 else

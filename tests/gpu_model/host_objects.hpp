@@ -108,10 +108,10 @@ class host_event {
 /// Lists of copies: as they are written, and as kernels read them.
 class host_batch {
   public:
-    host_batch(host_device&, std::size_t copies) : written(copies), on_device(copies), changed(copies) {}
+    host_batch(host_device&, std::size_t copies) : written(copies), on_device(copies), fresh(copies) {}
     void leave() noexcept {}
-    std::vector<copy_item> written, on_device;
-    std::vector<bool> changed; // the list that begins there is not on the device yet
+    std::vector<listed_copy> written, on_device;
+    std::vector<std::size_t> fresh; // entries of the list from there that are not on the device yet
 };
 
 /// What results were found to be.

@@ -47,7 +47,8 @@ struct host_work {
     std::byte* to = nullptr;
     std::byte const* from = nullptr;
     std::size_t bytes = 0;
-    std::span<copy_item const> list{}; // read when its turn comes, as a device does
+    std::span<listed_copy const> list{}; // read when its turn comes, as a device does
+    std::size_t chunks = 0;              // of the list, as it was when it was put
     fold_args sum{};
     void (*run)(fold_args const&) = nullptr;
     void (*call)(void*) = nullptr;
@@ -113,8 +114,8 @@ class host_queue {
             if (work.bytes > 0) std::memcpy(work.to, work.from, work.bytes);
             return true;
         case host_work::kind::copies:
-            for (copy_item const& c : work.list)
-                if (c.bytes > 0) std::memcpy(c.to, c.from, c.bytes);
+            for (std::size_t chunk = 0; chunk < work.chunks; ++chunk)
+                copy_chunk(work.list.data(), work.list.size(), chunk, 0, 1);
             return true;
         case host_work::kind::fold:
             work.run(work.sum);

@@ -91,18 +91,17 @@ class host_runtime : public host_device {
     }
     void list(batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
         if (refused() || copies.empty()) return;
-        std::copy(copies.begin(), copies.end(), many.written.begin() + static_cast<std::ptrdiff_t>(at));
-        many.changed[at] = true;
+        write_list(many.written.data() + at, copies);
+        many.fresh[at] = copies.size();
     }
     void copy_many(stream_handle in, batch& many, std::size_t at, std::size_t count) noexcept {
         if (refused()) return;
-        if (many.changed[at]) {
-            many.changed[at] = false;
-            copy(in, {many.on_device.data() + at, many.written.data() + at, count * sizeof(copy_item)});
-        }
+        if (std::size_t const entries = std::exchange(many.fresh[at], 0); entries != 0)
+            copy(in, {many.on_device.data() + at, many.written.data() + at, entries * sizeof(listed_copy)});
         detail::host_work work;
         work.what = detail::host_work::kind::copies;
-        work.list = std::span<copy_item const>(many.on_device).subspan(at, count);
+        work.list = std::span<listed_copy const>(many.on_device).subspan(at, count);
+        work.chunks = many.written[at + count - 1].end_chunk;
         put(in, std::move(work));
     }
     bool ended(event& mark) noexcept { return machine().done(*mark.state->last()); }

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/error.hpp"
+#include "herring/gpu/kernel/batched_copy.hpp"
 #include "herring/gpu/kernel/fold_args.hpp"
 #include "herring/gpu/kernel/inspection_result.hpp"
 #include "herring/update/sum.hpp"
@@ -18,19 +19,16 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// One of many copies within a device.
-struct copy_item {
-    void* to = nullptr;
-    void const* from = nullptr;
-    std::size_t bytes = 0;
-
-    friend bool operator==(copy_item const&, copy_item const&) = default;
-};
-
 /// The error of a stream that is being captured in a graph.
 inline constexpr char const* stream_is_captured =
     "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
     "begins or after it has ended";
+
+/// The error of a program that has not looked at the result of a call or a kernel's launch.
+inline constexpr char const* program_left_an_error =
+    "a call or launch of the program's in this thread failed before, and nobody has read its error: look at "
+    "what "
+    "those return, and at cudaGetLastError()";
 
 namespace clauses {
 
@@ -96,8 +94,9 @@ concept orders_streams = requires(Runtime& r, typename Runtime::stream const& st
 };
 
 /// Copies are enqueued on a stream and return at once: `to_host`, `to_device`, `copy` (within the device), and
-/// `copy_many(stream, batch, at, n)` of the n copies that `list(batch, at, copies)` wrote from index `at` of the
-/// batch on; one at least. The device reads the list when its turn comes: it must not be rewritten before.
+/// `copy_many(stream, batch, at, n)` of the first n, one at least, of the copies that the last `list(batch, at, copies)`
+/// wrote from index `at` of the batch on. The device reads the list when its turn comes: it must not be rewritten
+/// before. The streams of two `copy_many` of one list are ordered.
 template <class Runtime>
 concept copies = requires(Runtime& r, typename Runtime::stream_handle s, std::byte* to, std::byte const* from,
                           std::size_t n, typename Runtime::batch& batch, std::span<copy_item const> items) {
@@ -141,8 +140,8 @@ concept inspects = requires(Runtime& r, typename Runtime::stream_handle s, float
 /// After `capture(stream)`, work that this thread enqueues on the stream is kept instead of run, until
 /// `captured(stream, graph)` stores it in the graph, or returns false on failure. `replay(stream, graph)` enqueues
 /// it. Copies and kernels can be captured; `record`, `wait` and queries by the host cannot: events stand before and
-/// after a replay. `list` is not captured; and what it wrote is put by `copy_many` once before a graph that was captured
-/// earlier is replayed, or the replay may copy what the list said then.
+/// after a replay. `list` is not captured: a graph that holds a `copy_many` holds for the list as it was then. After
+/// another `list` at that index, the copies are enqueued and captured anew.
 template <class Runtime>
 concept captures = requires(Runtime& r, typename Runtime::stream_handle s, typename Runtime::graph& graph) {
     requires std::default_initializable<typename Runtime::graph>;

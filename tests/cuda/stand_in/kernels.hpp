@@ -13,6 +13,7 @@
 #include "herring/update/min.hpp"
 #include "herring/update/sum.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <typeinfo>
 #include <vector>
@@ -125,14 +126,19 @@ inline body copies(launched const& l) {
             reinterpret_cast<listed_copy const*>(reach(device, list, count * sizeof(listed_copy), name));
         if (there == nullptr) return cudaErrorIllegalAddress;
         std::vector<listed_copy> seen(there, there + count);
+        std::size_t so_far = 0;
         for (listed_copy& one : seen) {
+            if (one.end_chunk != so_far + herring::gpu::copy_chunks(one.bytes))
+                complain("a list of copies whose chunks do not follow each other");
+            so_far = one.end_chunk;
             one.from = reach(device, one.from, one.bytes, name);
             one.to = reach(device, one.to, one.bytes, name);
             if (one.from == nullptr || one.to == nullptr) return cudaErrorIllegalAddress;
         }
+        if (so_far != chunks) complain("a list of copies with other chunks than the launch");
         for (std::size_t b = 0; b < grid; ++b)
             for (std::size_t t = 0; t < block; ++t)
-                for (std::size_t c = b; c < chunks; c += grid)
+                for (std::size_t c = b; c < std::min(chunks, so_far); c += grid)
                     herring::gpu::copy_chunk(seen.data(), count, c, t, block);
         return cudaSuccess;
     };

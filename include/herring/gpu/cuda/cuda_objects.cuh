@@ -11,7 +11,6 @@
 #include "herring/gpu/runtime.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -143,7 +142,7 @@ class cuda_event {
 class cuda_batch {
   public:
     HERRING_SETUP cuda_batch(cuda_device& on, std::size_t copies)
-        : on_(on), device_(on, copies * sizeof(listed_copy)), changed_(copies) {
+        : on_(on), device_(on, copies * sizeof(listed_copy)), written_(copies) {
         if (copies == 0) return;
         detail::current_device const current(on.number());
         void* list = nullptr;
@@ -174,7 +173,8 @@ class cuda_batch {
     cuda_device& on_;
     cuda_memory device_;
     listed_copy* host_ = nullptr;
-    herring::detail::fixed_array<bool> changed_; // the list that begins there is not on the device yet
+    herring::detail::fixed_array<std::size_t>
+        written_; // entries of the list from there that are not on the device yet
 };
 
 /// The findings of inspections: on the device, and a copy for the host.

@@ -95,31 +95,16 @@ class cuda_runtime : public cuda_device {
     }
     void list(cuda_batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
         if (copies.empty()) return;
-        listed_copy* to = many.host_ + at;
-        std::size_t chunks = 0;
-        for (copy_item const& one : copies) {
-            chunks += copy_chunks(one.bytes);
-            *to++ = {static_cast<std::byte*>(one.to), static_cast<std::byte const*>(one.from), one.bytes,
-                     chunks};
-        }
-        many.changed_[at] = true;
+        write_list(many.host_ + at, copies);
+        many.written_[at] = copies.size();
     }
     void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at, std::size_t count) noexcept {
-        if (count == 0) return;
-        if (std::exchange(many.changed_[at], false))
+        if (std::size_t const entries = std::exchange(many.written_[at], 0); entries != 0)
             checked("cudaMemcpyAsync of a list of copies", [&] {
                 return cudaMemcpyAsync(const_cast<listed_copy*>(many.on_device(at)), many.host_ + at,
-                                       count * sizeof(listed_copy), cudaMemcpyHostToDevice, in);
+                                       entries * sizeof(listed_copy), cudaMemcpyHostToDevice, in);
             });
         checked("launch of copies", [&] {
-            // A kernel of the program's that could not be launched has left its tensors as they were.
-            cudaError_t const before = cudaPeekAtLastError();
-            if (before != cudaSuccess && before != cudaErrorNotReady) {
-                keep(before, "an error that the program left unread before this call",
-                     "it is of a call or launch of the program's own: look at what those return, and at "
-                     "cudaGetLastError()");
-                return cudaSuccess;
-            }
             return copy_on_device(many.on_device(at), count, many.host_[at + count - 1].end_chunk, in,
                                   processors());
         });
@@ -172,7 +157,7 @@ class cuda_runtime : public cuda_device {
         detail::current_device const current(number(), elsewhere());
         cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
         cudaError_t const result = cudaStreamIsCapturing(given, &is);
-        if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) return nullptr;
+        if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) return unread_error();
         if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
         if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
             return nullptr; // the next call reports the error
@@ -194,6 +179,14 @@ class cuda_runtime : public cuda_device {
     }
 
   private:
+    // A kernel that could not be launched has left the caller's tensors as they were. What failed on the device is told by the
+    // next call.
+    static char const* unread_error() noexcept {
+        cudaError_t const last = cudaPeekAtLastError();
+        if (last == cudaSuccess || last == cudaErrorNotReady || detail::of_earlier_work(last)) return nullptr;
+        return program_left_an_error;
+    }
+
     bool flushes_ = false;
 };
 static_assert(runtime_policy<cuda_runtime>);

@@ -10,11 +10,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace HERRING_NAMESPACE::gpu {
 
 /// What a block of threads copies at a time: four 16-byte accesses of each of 512 threads.
 inline constexpr std::size_t copy_chunk_bytes = std::size_t{32} << 10;
+
+/// One of many copies within a device.
+struct copy_item {
+    void* to = nullptr;
+    void const* from = nullptr;
+    std::size_t bytes = 0;
+
+    friend bool operator==(copy_item const&, copy_item const&) = default;
+};
 
 /// One copy as a kernel reads it from its list.
 struct listed_copy {
@@ -27,6 +37,16 @@ struct listed_copy {
 /// Chunks of a copy of so many bytes.
 HERRING_HOST_DEVICE constexpr std::size_t copy_chunks(std::size_t bytes) noexcept {
     return (bytes + copy_chunk_bytes - 1) / copy_chunk_bytes;
+}
+
+/// Writes the list of these copies. Its first n entries are the list of the first n copies.
+inline void write_list(listed_copy* list, std::span<copy_item const> copies) noexcept {
+    std::size_t chunks = 0;
+    for (copy_item const& one : copies) {
+        chunks += copy_chunks(one.bytes);
+        *list++ = {static_cast<std::byte*>(one.to), static_cast<std::byte const*>(one.from), one.bytes,
+                   chunks};
+    }
 }
 
 namespace detail {

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(threads_of_block)
 
 /// Many copies. Grid: x over chunks, of all copies together.
 ///
-/// Cost: each byte read and written once, 16 bytes at a time; no shared memory.
+/// Cost: each byte read and written once, as `copy_chunk` says; no shared memory.
 template <int Threads>
 __global__ void __launch_bounds__(Threads)
     batched_copy_kernel(listed_copy const* list, std::size_t count, std::size_t chunks) {

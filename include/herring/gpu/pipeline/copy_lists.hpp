@@ -15,11 +15,11 @@
 
 namespace HERRING_NAMESPACE::gpu {
 
-/// Enqueues many copies within a device as one operation, which reads them from a list when its turn comes. Each part
+/// Enqueues many copies within a device as one operation, which the device reads from a list when its turn comes. Each part
 /// (a bucket) has two lists. A list that already holds the copies is used again; else one that the device has read is
 /// rewritten. If the device has read neither, copies are enqueued one by one: the host never waits for a stream.
 ///
-/// Cost:     one comparison if one of the two lists already holds the copies.
+/// Cost:     one comparison if one of the two lists already holds the copies; else one small copy to the device.
 /// Memory:   2 lists and 2 events per part.
 /// Threads:  one at a time. Streams that read lists of one object are ordered by the caller.
 /// Lifetime: the destructor waits for the last use of every list, as that of a stream does (see `runtime_policy`).
@@ -40,7 +40,7 @@ template <class Runtime> class copy_lists {
     copy_lists(copy_lists const&) = delete;
     copy_lists& operator=(copy_lists const&) = delete;
     ~copy_lists() {
-        bool ended = true;
+        bool ended = !unmarked_;
         for (event& mark : used_) ended = ended && device_.ended(mark);
         if (!ended) lists_.leave();
     }
@@ -65,13 +65,17 @@ template <class Runtime> class copy_lists {
     }
     /// Enqueues the prepared copies. May be captured.
     void put(stream_handle in, std::size_t part, std::size_t at, std::span<copy_item const> items) noexcept {
-        if (parts_[part].by_list)
+        if (parts_[part].by_list) {
+            unmarked_ = true;
             return device_.copy_many(in, lists_, place(parts_[part].last, at), items.size());
+        }
         for (copy_item const& one : items) device_.copy(in, one);
     }
     /// To be called after `put`, or its replay.
     void used(stream_handle in, std::size_t part) noexcept {
-        if (parts_[part].by_list) device_.record(used_[2 * part + parts_[part].last], in);
+        if (!parts_[part].by_list) return;
+        device_.record(used_[2 * part + parts_[part].last], in);
+        unmarked_ = device_.failed() != nullptr;
     }
 
   private:
@@ -79,14 +83,16 @@ template <class Runtime> class copy_lists {
     struct which {
         std::uint8_t last = 0; // the list used last
         bool by_list = false;
-        std::size_t put[2] = {}; // copies in the last put of each list; 0: the next put differs from it
-        copy_item only[2] = {};  // a single copy needs no list on the device
+        std::size_t listed[2] = {}; // copies that each list holds
+        std::size_t put[2] = {};    // copies in the last put of each list; 0: the next put differs from it
+        copy_item only[2] = {};     // a single copy needs no list on the device
     };
     std::size_t place(std::uint8_t list, std::size_t at) const noexcept { return list * copies_ + at; }
     bool holds(std::size_t part, std::uint8_t list, std::size_t at,
                std::span<copy_item const> items) const noexcept {
         if (items.size() == 1) return parts_[part].only[list] == items[0];
-        return std::equal(items.begin(), items.end(), written_.begin() + place(list, at));
+        return items.size() <= parts_[part].listed[list] &&
+               std::equal(items.begin(), items.end(), written_.begin() + place(list, at));
     }
     bool write(std::size_t part, std::uint8_t list, std::size_t at,
                std::span<copy_item const> items) noexcept {
@@ -96,6 +102,7 @@ template <class Runtime> class copy_lists {
             if (!device_.done(used_[2 * part + list])) return false;
             std::copy(items.begin(), items.end(), written_.begin() + place(list, at));
             device_.list(lists_, place(list, at), items);
+            parts_[part].listed[list] = items.size();
         }
         parts_[part].put[list] = 0;
         return true;
@@ -107,6 +114,7 @@ template <class Runtime> class copy_lists {
     herring::detail::fixed_array<which> parts_;
     typename Runtime::batch lists_;
     std::vector<event> used_; // part p has 2 p and 2 p + 1
+    bool unmarked_ = false;   // a list is in a stream, and its event is not behind it
 };
 
 } // namespace HERRING_NAMESPACE::gpu
