@@ -34,6 +34,16 @@ HERRING_SETUP inline failure peer_access_error(device_of_rank const& own,
                           "; use intra_node::pcie_staging, which needs no device to reach another"});
 }
 
+/// The error of rank `reporter`: the device of rank `who` is said to reach that of rank `whose`, and what it moves there is lost.
+/// `how`: "read" or "write".
+HERRING_SETUP inline failure peer_loss_error(int who, int whose, char const* how, int reporter) noexcept {
+    return failure::make(
+        errc::unsupported, reporter, who == reporter ? whose : who, "construction",
+        {"the device of rank ", who, " does not ", how, " the memory of rank ", whose,
+         "'s, though CUDA says that it reaches it: look for an IOMMU that translates, or for ACS, "
+         "between them; or use intra_node::pcie_staging"});
+}
+
 } // namespace HERRING_NAMESPACE::gpu
 
 #endif // HERRING_GPU_PEER_ACCESS_HPP

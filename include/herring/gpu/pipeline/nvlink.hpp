@@ -9,6 +9,7 @@
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
+#include "herring/gpu/pipeline/peer_trial.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
@@ -48,8 +49,8 @@ namespace HERRING_NAMESPACE::gpu {
 ///           other ranks to close this rank's memory. Memory and events still in use then are leaked until the
 ///           process ends, with a line on stderr.
 /// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
-/// Errors:   `unsupported` at construction if a device cannot access another, naming the rank; device errors:
-///           `failed()`.
+/// Errors:   `unsupported` at construction if a device cannot access another, naming the rank, or if what they move
+///           there is lost (`peer_trial`); device errors: `failed()`.
 template <class Runtime, peer_sums_tuning Tuning>
 class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
@@ -225,7 +226,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using memory_export = typename Runtime::export_of_memory;
     using event_export = typename Runtime::export_of_event;
 
-    // Collective. Returns when every rank has opened the others' exports, or throws on every rank if one could not.
+    // Collective. Returns when every rank has opened the others' exports and seen that they are what it takes them for, or throws on
+    // every rank if one could not.
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
         put(mine, device_.exported(base::owned_tensors()));
@@ -233,14 +235,22 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         for (event const& e : base::packed_events()) put(mine, device_.exported(e));
         gather_result const all = ranks_.all_gather(mine);
         try {
-            (void)herring::detail::all_or_none(
-                ranks_.rank(), "construction",
-                herring::detail::failure_of(ranks_.rank(), "construction", [&] { open(all); }), {},
-                [this](std::span<std::byte const> how) { return ranks_.all_gather(how); });
+            together([&] { open(all); });
+            std::span<std::byte* const> const memory(
+                bases_.data(), base::tensor_bytes() >= peer_trial<Runtime>::bytes(at(size_)) ? at(size_) : 0);
+            peer_trial<Runtime> trial(device_, ranks_, memory);
+            together([&] { trial.write(); });
+            together([&] { trial.check(); });
+            together([&] { trial.clear(); });
         } catch (...) {
             close();
             throw;
         }
+    }
+    template <class Step> HERRING_SETUP void together(Step&& step) {
+        (void)herring::detail::all_or_none(
+            ranks_.rank(), "construction", herring::detail::failure_of(ranks_.rank(), "construction", step),
+            {}, [this](std::span<std::byte const> how) { return ranks_.all_gather(how); });
     }
 
     HERRING_SETUP void open(gather_result const& all) {

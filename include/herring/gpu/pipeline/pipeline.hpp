@@ -131,7 +131,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     /// The region has `bytes` that local ranks read, then slots. `shared`: other ranks wait for this rank's events.
     HERRING_SETUP pipeline(world& ranks, device_needs const& needs, std::size_t bytes, std::size_t slot_bytes,
                            std::size_t slots, bool shared)
-        : device_(ranks), tensors_(device_, needs.tensor_bytes),
+        : device_(ranks), tensor_bytes_(needs.tensor_bytes), tensors_(device_, needs.tensor_bytes),
           packing_(device_, needs.tensors, needs.executions), unpacking_(device_, needs.tensors, 1),
           region_(ranks, device_, bytes, slot_bytes, slots), jobs_(needs.executions),
           caller_event_(device_, false), consumed_event_(device_, false),
@@ -179,6 +179,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
   private:
     // In this order: queues end before the memory and events that they use.
     Runtime device_;
+    std::size_t tensor_bytes_;
     typename Runtime::memory tensors_;
     copy_lists<Runtime> packing_, unpacking_; // one part per bucket; one part
     std::optional<typename Runtime::counter> counter_;
@@ -191,6 +192,7 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     /// Leaks the tensors until the process ends.
     void leave_tensors() noexcept { tensors_.leave(); }
     typename Runtime::memory const& owned_tensors() const noexcept { return tensors_; }
+    std::size_t tensor_bytes() const noexcept { return tensor_bytes_; }
 
   private:
     herring::detail::fixed_array<job> jobs_; // execution e has number e mod executions

@@ -1,0 +1,116 @@
+// herring: tries at construction whether the devices of a node read and write each other's memory as their driver says.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef HERRING_GPU_PIPELINE_PEER_TRIAL_HPP
+#define HERRING_GPU_PIPELINE_PEER_TRIAL_HPP
+
+#include "herring/base/config.hpp"
+#include "herring/error.hpp"
+#include "herring/gpu/peer_access.hpp"
+#include "herring/gpu/runtime.hpp"
+#include "herring/world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace HERRING_NAMESPACE::gpu {
+
+/// A token that each rank writes into its neighbours' memory, and reads from there. With an IOMMU or a switch between two
+/// cards CUDA may say that they reach each other, and no call fail, and what they move be lost.
+///
+/// Shape:    `memory[l]`: that of local rank l, as this device sees it; zero in its first `bytes(L)`, and afterwards again.
+/// Order:    `write`, `check` when all have written, `clear` when all have checked.
+/// Cost:     3 copies of 64 bytes a neighbour; a few for this rank's own.
+/// Blocks:   until the device has done it.
+/// Errors:   `check` throws `unsupported`, naming the pair; each throws the device's own error.
+template <class Runtime> class peer_trial {
+  public:
+    static constexpr std::size_t bytes(std::size_t ranks) noexcept { return 2 * token_bytes * ranks; }
+
+    HERRING_SETUP peer_trial(Runtime& device, world& ranks, std::span<std::byte* const> memory)
+        : device_(device), ranks_(ranks), memory_(memory),
+          local_(static_cast<std::size_t>(ranks.local_rank())), batch_(device, memory.size()),
+          mark_(device, false), host_(bytes(memory.size())), in_(device) {}
+
+    HERRING_SETUP void write() {
+        if (memory_.size() < 2) return;
+        token const mine = token_of(local_);
+        std::copy(mine.begin(), mine.end(), host_.begin());
+        device_.to_device(in_.handle(), memory_[local_] + at(local_), host_.data(), token_bytes);
+        to_neighbours([&](std::size_t l) {
+            return copy_item{memory_[l] + at(local_), memory_[local_] + at(local_), token_bytes};
+        });
+    }
+    HERRING_SETUP void check() {
+        if (memory_.size() < 2) return;
+        to_neighbours([&](std::size_t l) {
+            return copy_item{memory_[local_] + at(memory_.size() + l), memory_[l] + at(l), token_bytes};
+        });
+        device_.to_host(in_.handle(), host_.data(), memory_[local_], host_.size());
+        finish();
+        for (std::size_t l = 0; l < memory_.size(); ++l) {
+            if (l == local_) continue;
+            int const other = ranks_.topology().rank_of(ranks_.node(), static_cast<int>(l));
+            if (!is_token(l, at(l)))
+                throw error(peer_loss_error(other, ranks_.rank(), "write", ranks_.rank()));
+            if (!is_token(l, at(memory_.size() + l)))
+                throw error(peer_loss_error(ranks_.rank(), other, "read", ranks_.rank()));
+        }
+    }
+    HERRING_SETUP void clear() {
+        if (memory_.size() < 2) return;
+        std::fill(host_.begin(), host_.end(), std::byte{0});
+        device_.to_device(in_.handle(), memory_[local_], host_.data(), host_.size());
+        finish();
+    }
+
+  private:
+    static constexpr std::size_t token_bytes = 64;
+    using token = std::array<std::byte, token_bytes>;
+
+    static constexpr std::size_t at(std::size_t place) noexcept { return place * token_bytes; }
+    static token token_of(std::size_t l) noexcept {
+        token made;
+        for (std::size_t i = 0; i < token_bytes; ++i)
+            made[i] = static_cast<std::byte>((1 + 37 * l + i) & 0xff);
+        return made;
+    }
+    bool is_token(std::size_t l, std::size_t place) const noexcept {
+        token const due = token_of(l);
+        return std::equal(due.begin(), due.end(), host_.begin() + static_cast<std::ptrdiff_t>(place));
+    }
+
+    // By the kernel whose accesses are those of the sums, not by the device's copy engines.
+    template <class Item> void to_neighbours(Item const& item) {
+        std::vector<copy_item> items;
+        for (std::size_t l = 0; l < memory_.size(); ++l)
+            if (l != local_) items.push_back(item(l));
+        device_.list(batch_, 0, items);
+        device_.copy_many(in_.handle(), batch_, 0, items.size());
+        finish();
+    }
+    void finish() {
+        device_.record(mark_, in_.handle());
+        bool const ended = device_.ended(mark_);
+        if (!ended) batch_.leave();
+        if (failure const* const why = device_.failed()) throw error(*why);
+        if (!ended)
+            throw error(errc::device, ranks_.rank(), -1, "construction",
+                        "copies to the devices of the node's other ranks do not end");
+    }
+
+    Runtime& device_;
+    world& ranks_;
+    std::span<std::byte* const> memory_;
+    std::size_t local_;
+    typename Runtime::batch batch_;
+    typename Runtime::event mark_;
+    std::vector<std::byte> host_; // what is copied to this rank's memory, or from there
+    typename Runtime::stream in_; // ends before what its copies use
+};
+
+} // namespace HERRING_NAMESPACE::gpu
+
+#endif // HERRING_GPU_PIPELINE_PEER_TRIAL_HPP
