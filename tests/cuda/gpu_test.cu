@@ -594,7 +594,7 @@ bool two_devices(char const* what) {
     return there;
 }
 
-template <class Node> bool memory_of_another_device_is_refused() {
+template <class Node> bool what_is_of_another_device_is_refused() {
     return apart([](world& alone) {
         gpu::use_device(alone);
         reducer<float, transport::inproc, Node> reduce(alone, {{"a", 100}});
@@ -602,18 +602,24 @@ template <class Node> bool memory_of_another_device_is_refused() {
         must(cudaSetDevice(1), "cudaSetDevice");
         must(cudaMalloc(&there, 400), "cudaMalloc");
         std::string const text = said([&] { reduce.ready(0, device_span<float>(there, 100), nullptr); });
-        std::fprintf(stderr, "%s\n", text.c_str());
+        std::string of_stream;
+        {
+            queue other;
+            of_stream = said([&] { reduce.ready(0, other.handle); });
+        }
+        std::fprintf(stderr, "%s\n%s\n", text.c_str(), of_stream.c_str());
         reduce.ready(0, nullptr); // and it is as it was, whatever device is current
         reduce.wait(nullptr);
         must(cudaFree(there), "cudaFree");
-        return text.find("memory of another device") != std::string::npos;
+        return text.find("memory of another device") != std::string::npos &&
+               of_stream.find("stream of another device") != std::string::npos;
     });
 }
 
-TEST_CASE("bad input: memory of another device") {
-    if (!two_devices("memory of another device")) return;
-    CHECK(memory_of_another_device_is_refused<intra_node::pcie_staging>());
-    CHECK(memory_of_another_device_is_refused<intra_node::nvlink>());
+TEST_CASE("bad input: memory and a stream of another device") {
+    if (!two_devices("memory and a stream of another device")) return;
+    CHECK(what_is_of_another_device_is_refused<intra_node::pcie_staging>());
+    CHECK(what_is_of_another_device_is_refused<intra_node::nvlink>());
 }
 
 TEST_CASE("bad input: a device that another rank does not see: the pair is named, and the way out") {

@@ -86,6 +86,8 @@ class host_runtime : public host_device {
         work.run = [](fold_args const& what) { fold_on_host<Update, Element>(what); };
         put(in, std::move(work));
     }
+    template <class Update, class Element> static void prepare_fold(fold_args const&) noexcept {}
+    static constexpr bool per_thread(stream_handle) noexcept { return false; }
     void copy(stream_handle in, copy_item const& what) noexcept {
         copy(in, static_cast<std::byte*>(what.to), static_cast<std::byte const*>(what.from), what.bytes);
     }

@@ -68,6 +68,7 @@ concept owns_memory = requires(typename Runtime::memory& memory, typename Runtim
 /// A `stream` runs its work in order; streams of one device run concurrently, and only events order them.
 /// - `record(event, stream)`: the event is done when the present contents of the stream are. `wait(stream, event)`:
 ///   later work in the stream waits for the last record of the event. `done(event)`: a query by the host.
+/// - `per_thread(handle)`: whether the handle stands for another stream in each thread.
 /// - `event(r, shared)`: `shared` if other ranks wait for it. `leave()` leaks it until the process ends.
 /// - For destructors: `ended(event)` waits until the event is done, as the destructor of a `stream` waits for its
 ///   work. False: it is not done, and what the work uses must be leaked (`leave()`). `stuck()`: some work did not end
@@ -88,6 +89,8 @@ concept orders_streams = requires(Runtime& r, typename Runtime::stream const& st
     { r.ended(e) }
     noexcept->std::same_as<bool>;
     { r.stuck() }
+    noexcept->std::same_as<bool>;
+    { r.per_thread(s) }
     noexcept->std::same_as<bool>;
     { e.leave() }
     noexcept;
@@ -115,11 +118,14 @@ concept copies = requires(Runtime& r, typename Runtime::stream_handle s, std::by
     noexcept;
 };
 
-/// `fold<Update, Element>(stream, args)` enqueues one k-way sum. `flush()`: what the network adapter has written to
+/// `fold<Update, Element>(stream, args)` enqueues one k-way sum. `prepare_fold<Update, Element>(args)` does beforehand, for sums with
+/// as many sources, what may make the first one wait for the whole device. `flush()`: what the network adapter has written to
 /// device memory is visible to work that is enqueued later.
 template <class Runtime>
 concept folds = requires(Runtime& r, typename Runtime::stream_handle s, fold_args const& work) {
     { r.template fold<herring::update::sum, float>(s, work) }
+    noexcept;
+    { r.template prepare_fold<herring::update::sum, float>(work) }
     noexcept;
     { r.flush() }
     noexcept;

@@ -385,6 +385,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t in, cudaGraph_t* made) { return en
 cudaError_t cudaStreamIsCapturing(cudaStream_t in, cudaStreamCaptureStatus* is) {
     return is_capturing(in, is);
 }
+cudaError_t cudaStreamGetDevice(cudaStream_t given, int* on) {
+    return in_stream(given, [&](objects&, CUstream_st& in) {
+        *on = in.device;
+        return cudaSuccess;
+    });
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
     return instantiate(made, graph);
 }

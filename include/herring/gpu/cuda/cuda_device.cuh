@@ -48,7 +48,8 @@ class current_device {
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // after the exchange: the previous mode
 };
 
-/// Whether the error is asynchronous: of a kernel that ran before the call that returned it, ours or the program's.
+/// Whether the error is asynchronous: of a kernel that ran before the call that returned it, ours or the program's, or of
+/// the memory of another device or the link to it.
 inline bool of_earlier_work(cudaError_t what) noexcept {
     switch (what) {
     case cudaErrorIllegalAddress:
@@ -61,6 +62,10 @@ inline bool of_earlier_work(cudaError_t what) noexcept {
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsClientTerminated:
         return true;
     default:
         return false;
@@ -78,8 +83,10 @@ HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t resu
                                           char const* operation = "construction", int peer = -1) noexcept {
     errc const what = result == cudaErrorMemoryAllocation ? errc::no_resources : errc::device;
     if (of_earlier_work(result))
-        advice = "it came up now, but is of a kernel or copy that ran before, of the program's own most "
-                 "likely: run the program under compute-sanitizer";
+        advice =
+            "it came up now, but is of a kernel or copy that ran before, of the program's own most "
+            "likely: run the program under compute-sanitizer; or of another device of the node, or the link "
+            "to it: look for Xid in dmesg";
     char text[sizeof(failure::text)];
     int used = std::snprintf(text, sizeof text, "device %d: %s", device, call);
     auto const left = [&] { return sizeof text - static_cast<std::size_t>(used); };
@@ -153,7 +160,10 @@ class cuda_device {
     HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
         std::lock_guard const lock(guard_);
         if (failed() != nullptr) return;
-        why_ = detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce");
+        failure const* const of_world = ranks_.failed(); // a rank that died took its memory with it
+        why_ = of_world != nullptr && detail::of_earlier_work(result)
+                   ? *of_world
+                   : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce");
         failing_.store(true, std::memory_order_release);
     }
     /// In constructors: throws an error.

@@ -85,6 +85,12 @@ class cuda_runtime : public cuda_device {
     template <class Update, class Element> void fold(cudaStream_t in, fold_args const& work) noexcept {
         checked("launch of a sum", [&] { return fold_on_device<Update, Element>(work, in, processors()); });
     }
+    template <class Update, class Element> void prepare_fold(fold_args const& like) noexcept {
+        if (failed() == nullptr) {
+            detail::current_device const current(number(), elsewhere());
+            load_fold<Update, Element>(like);
+        }
+    }
     bool ended(cuda_event& mark) noexcept {
         return cuda_device::ended([&] { return cudaEventQuery(mark.handle()); });
     }
@@ -153,11 +159,23 @@ class cuda_runtime : public cuda_device {
             });
     }
 
+    /// `cudaStreamPerThread`, and the default stream where each thread has its own.
+    static bool per_thread(cudaStream_t given) noexcept {
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+        if (given == nullptr) return true;
+#endif
+        return given == cudaStreamPerThread;
+    }
     char const* check_stream(cudaStream_t given) const noexcept {
         detail::current_device const current(number(), elsewhere());
         cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
         cudaError_t const result = cudaStreamIsCapturing(given, &is);
-        if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) return unread_error();
+        if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) {
+            int on = number();
+            if (cudaStreamGetDevice(given, &on) == cudaSuccess && on != number())
+                return "it is a stream of another device than the reducer's";
+            return unread_error();
+        }
         if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
         if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
             return nullptr; // the next call reports the error

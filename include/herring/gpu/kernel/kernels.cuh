@@ -88,6 +88,15 @@ cudaError_t fold_on_device(fold_args const& work, cudaStream_t in, int processor
     return result;
 }
 
+/// Loads the kernel of such a sum on the current device, which CUDA may do only when all streams of the device have ended.
+template <class Update, class Element> void load_fold(fold_args const& like) noexcept {
+    detail::choose_share<Update, Element>(
+        like, []<bool Wide, int SourceCount, class Finish>(
+                  fold_share<Update, Element, Wide, SourceCount, Finish> const&) {
+            (void)detail::blocks_at_once<fold_kernel<Update, Element, Wide, SourceCount, Finish>>();
+        });
+}
+
 /// Enqueues `count` > 0 copies, whose list lies on the device and has `chunks` chunks in all.
 inline cudaError_t copy_on_device(listed_copy const* list, std::size_t count, std::size_t chunks,
                                   cudaStream_t in, int processors) noexcept {

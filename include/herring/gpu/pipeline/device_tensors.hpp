@@ -59,13 +59,20 @@ template <class Element, class Node> class device_tensors {
     Element* tensor(std::size_t i) const noexcept { return memory() + plan_.tensors[i].offset; }
 
     char const* check_memory(Element const* of) const noexcept { return node_.device().check_tensor(of); }
-    char const* check_stream(stream given) const noexcept { return node_.device().check_stream(given); }
+    char const* check_stream(stream given) const noexcept {
+        if (unrecorded_ && !(given == stream_) && node_.device().check_stream(stream_) != nullptr)
+            return "the stream of an earlier tensor cannot be recorded any more: let no capture of it begin "
+                   "before `wait`";
+        return node_.device().check_stream(given);
+    }
     /// Orders later `gather`s after the present contents of the stream. The node records it once per bucket, and when
     /// the stream changes.
     void order_after(stream given) noexcept {
         if (unrecorded_ && !(given == stream_)) node_.after(stream_);
         stream_ = given;
         unrecorded_ = true;
+        if (node_.device().per_thread(given))
+            record_stream(); // in another thread the handle is another stream
     }
     failure const* failed() const noexcept { return node_.failed(); }
 

@@ -90,6 +90,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     /// order of e. Enqueues the sums, below execution `arrived`, at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
+        if (!prepared_) prepare<Update, Element>(ranks);
         for (; launched_ < arrived && free(launched_) && base::first_not_arrived(launched_) < 0; ++launched_)
             launch<Update, Element>(launched_, at(launched_), ranks);
         bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slot_count]));
@@ -170,6 +171,19 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     // Whether the slot of execution e may be written by work that is enqueued now.
     bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slot_count; }
+
+    // Before anything waits for a peer in a stream.
+    template <class Update, class Element> HERRING_SETUP void prepare(int ranks) noexcept {
+        prepared_ = true;
+        fold_args like;
+        like.source_count = size_;
+        like.ranks = alone_ ? ranks : 0;
+        like.in_accumulator = !alone_ && part_ratio_ != 1;
+        device_.template prepare_fold<Update, Element>(like);
+        like = {};
+        like.source_count = 1;
+        if (!alone_) device_.template prepare_fold<herring::update::sum, Element>(like);
+    }
 
     template <class Update, class Element>
     void launch(std::uint64_t e, execution const& x, int ranks) noexcept {
@@ -348,6 +362,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     std::vector<neighbour> others_;
     herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
 
+    bool prepared_ = false;
     std::uint64_t launched_ = 0;     // executions whose sums are enqueued
     std::uint64_t stored_count_ = 0; // executions whose results are enqueued
 };
