@@ -32,7 +32,7 @@ using staging =
 
 /// Records that the first two of three tensors of a bucket make, one after the other.
 template <class Runtime> std::string of_two() {
-    gpu::host_machine machine({});
+    gpu::host_machine machine;
     world alone;
     staging<Runtime> reduce(alone, {{"a", 10}, {"b", 10}, {"c", 10}});
     gpu::host_runtime device(alone);
@@ -57,7 +57,7 @@ TEST_CASE(
 }
 
 TEST_CASE("device_tensors: a capture of a stream that made a tensor ready is refused, and nothing is lost") {
-    gpu::host_machine machine({});
+    gpu::host_machine machine;
     world alone;
     staging<gpu::host_runtime> reduce(alone, {{"a", 10}, {"b", 10}});
     gpu::host_runtime device(alone);
