@@ -939,12 +939,12 @@ TEST_CASE(
             alone, {{"a", 1000}, {"b", 2000}});
         bool good = true;
         auto const refused = [&](auto&& call) {
-            (void)cudaSetDevice(99);
+            beyond_its_end<<<1, 5000>>>(own.at, own.at); // of more threads than a block may have
             std::string const text = said(call);
             bool const told = text.find("bad argument") != std::string::npos &&
                               text.find(gpu::program_left_an_error) != std::string::npos;
             if (!told) std::fprintf(stderr, "%s\n", text.c_str());
-            good = good && told && cudaGetLastError() == cudaErrorInvalidDevice; // still the program's
+            good = good && told && cudaGetLastError() == cudaErrorInvalidConfiguration; // still the program's
         };
         auto const one = [&] { reduce.ready(0, device_span<float>(own.at, 1000), stream.handle); };
         auto const other = [&] { reduce.ready(1, stream.handle); };
@@ -955,6 +955,8 @@ TEST_CASE(
             refused(other), other();
             refused(wait), wait();
         }
+        (void)cudaSetDevice(99); // no kernel's: whoever made the call may know why
+        one(), other(), wait();
         return good && cudaStreamSynchronize(stream.handle) == cudaSuccess;
     }));
 }

@@ -24,11 +24,10 @@ inline constexpr char const* stream_is_captured =
     "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
     "begins or after it has ended";
 
-/// The error of a program that has not looked at the result of a call or a kernel's launch.
+/// The error of a program that has not looked whether its kernel was launched.
 inline constexpr char const* program_left_an_error =
-    "a call or launch of the program's in this thread failed before, and nobody has read its error: look at "
-    "what "
-    "those return, and at cudaGetLastError()";
+    "a kernel of the program's in this thread could not be launched, and nobody has read the error: look at "
+    "cudaGetLastError() behind launches";
 
 namespace clauses {
 

@@ -72,6 +72,25 @@ inline bool of_earlier_work(cudaError_t what) noexcept {
     }
 }
 
+/// Whether the error is that of a launch: the kernel has not run, and will not.
+inline bool of_launch(cudaError_t what) noexcept {
+    switch (what) {
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorCooperativeLaunchTooLarge:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidKernelImage:
+    case cudaErrorInvalidPtx:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /// A device's PCI bus id, which is the same in all processes.
 struct bus_name {
     char text[16] = {};

@@ -197,12 +197,9 @@ class cuda_runtime : public cuda_device {
     }
 
   private:
-    // A kernel that could not be launched has left the caller's tensors as they were. What failed on the device is told by the
-    // next call.
+    // Such a kernel has left the caller's tensors as they were.
     static char const* unread_error() noexcept {
-        cudaError_t const last = cudaPeekAtLastError();
-        if (last == cudaSuccess || last == cudaErrorNotReady || detail::of_earlier_work(last)) return nullptr;
-        return program_left_an_error;
+        return detail::of_launch(cudaPeekAtLastError()) ? program_left_an_error : nullptr;
     }
 
     bool flushes_ = false;
