@@ -942,7 +942,7 @@ TEST_CASE(
             beyond_its_end<<<1, 5000>>>(own.at, own.at); // of more threads than a block may have
             std::string const text = said(call);
             bool const told = text.find("bad argument") != std::string::npos &&
-                              text.find(gpu::program_left_an_error) != std::string::npos;
+                              text.find(gpu::kernel_was_not_launched) != std::string::npos;
             if (!told) std::fprintf(stderr, "%s\n", text.c_str());
             good = good && told && cudaGetLastError() == cudaErrorInvalidConfiguration; // still the program's
         };

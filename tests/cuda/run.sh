@@ -58,8 +58,9 @@ ptx kernels
 for control in POINTER SINGLE LOADS STORES FEW COPY; do ptx "control_$control" "-DCONTROL_$control"; done
 printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'
 
-# Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; so does the one that copies,
-# four accesses at a time. No kernel calls through a pointer. Inspections read as they come. How many sources there are is in a kernel's name; where they are counted, the
+# Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; so does the one that
+# copies, four accesses at a time. No kernel calls through a pointer. Inspections read as they come.
+# How many sources there are is in a kernel's name; where they are counted, the
 # first is read apart from the others.
 looked_at() {
     grep -qE 'callprototype|calltargets' "$1" && { echo "an indirect call"; return 1; }

@@ -25,7 +25,7 @@ inline constexpr char const* stream_is_captured =
     "begins or after it has ended";
 
 /// The error of a program that has not looked whether its kernel was launched.
-inline constexpr char const* program_left_an_error =
+inline constexpr char const* kernel_was_not_launched =
     "a kernel of the program's in this thread could not be launched, and nobody has read the error: look at "
     "cudaGetLastError() behind launches";
 
@@ -117,9 +117,9 @@ concept copies = requires(Runtime& r, typename Runtime::stream_handle s, std::by
     noexcept;
 };
 
-/// `fold<Update, Element>(stream, args)` enqueues one k-way sum. `prepare_fold<Update, Element>(args)` does beforehand, for sums with
-/// as many sources, what may make the first one wait for the whole device. `flush()`: what the network adapter has written to
-/// device memory is visible to work that is enqueued later.
+/// `fold<Update, Element>(stream, args)` enqueues one k-way sum. `prepare_fold<Update, Element>(args)` does beforehand,
+/// for sums with as many sources, what may make the first one wait for the whole device; again, it does nothing.
+/// `flush()`: what the network adapter has written to device memory is visible to work that is enqueued later.
 template <class Runtime>
 concept folds = requires(Runtime& r, typename Runtime::stream_handle s, fold_args const& work) {
     { r.template fold<herring::update::sum, float>(s, work) }

@@ -166,8 +166,8 @@ class cuda_batch {
 
   private:
     friend class cuda_runtime;
-    listed_copy const* on_device(std::size_t at) const noexcept {
-        return reinterpret_cast<listed_copy const*>(device_.data()) + at;
+    listed_copy* on_device(std::size_t at) const noexcept {
+        return reinterpret_cast<listed_copy*>(device_.data()) + at;
     }
 
     cuda_device& on_;

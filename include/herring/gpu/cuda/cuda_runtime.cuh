@@ -107,8 +107,8 @@ class cuda_runtime : public cuda_device {
     void copy_many(cudaStream_t in, cuda_batch& many, std::size_t at, std::size_t count) noexcept {
         if (std::size_t const entries = std::exchange(many.written_[at], 0); entries != 0)
             checked("cudaMemcpyAsync of a list of copies", [&] {
-                return cudaMemcpyAsync(const_cast<listed_copy*>(many.on_device(at)), many.host_ + at,
-                                       entries * sizeof(listed_copy), cudaMemcpyHostToDevice, in);
+                return cudaMemcpyAsync(many.on_device(at), many.host_ + at, entries * sizeof(listed_copy),
+                                       cudaMemcpyHostToDevice, in);
             });
         checked("launch of copies", [&] {
             return copy_on_device(many.on_device(at), count, many.host_[at + count - 1].end_chunk, in,
@@ -174,7 +174,7 @@ class cuda_runtime : public cuda_device {
             int on = number();
             if (cudaStreamGetDevice(given, &on) == cudaSuccess && on != number())
                 return "it is a stream of another device than the reducer's";
-            return unread_error();
+            return launch_left_unread();
         }
         if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
         if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
@@ -198,8 +198,8 @@ class cuda_runtime : public cuda_device {
 
   private:
     // Such a kernel has left the caller's tensors as they were.
-    static char const* unread_error() noexcept {
-        return detail::of_launch(cudaPeekAtLastError()) ? program_left_an_error : nullptr;
+    static char const* launch_left_unread() noexcept {
+        return detail::of_launch(cudaPeekAtLastError()) ? kernel_was_not_launched : nullptr;
     }
 
     bool flushes_ = false;

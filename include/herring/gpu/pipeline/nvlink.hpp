@@ -90,7 +90,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     /// order of e. Enqueues the sums, below execution `arrived`, at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
-        if (!prepared_) prepare<Update, Element>(ranks);
+        if (launched_ == 0) prepare<Update, Element>(ranks);
         for (; launched_ < arrived && free(launched_) && base::first_not_arrived(launched_) < 0; ++launched_)
             launch<Update, Element>(launched_, at(launched_), ranks);
         bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slot_count]));
@@ -174,7 +174,6 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     // Before anything waits for a peer in a stream.
     template <class Update, class Element> HERRING_SETUP void prepare(int ranks) noexcept {
-        prepared_ = true;
         fold_args like;
         like.source_count = size_;
         like.ranks = alone_ ? ranks : 0;
@@ -240,8 +239,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     using memory_export = typename Runtime::export_of_memory;
     using event_export = typename Runtime::export_of_event;
 
-    // Collective. Returns when every rank has opened the others' exports and seen that they are what it takes them for, or throws on
-    // every rank if one could not.
+    // Collective. Returns when every rank has opened the others' exports and tried them, or throws on every rank if one
+    // could not.
     HERRING_SETUP void meet() {
         std::vector<std::byte> mine;
         put(mine, device_.exported(base::owned_tensors()));
@@ -261,6 +260,7 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
             throw;
         }
     }
+    // Runs the step on every rank; throws on every rank if it failed on one.
     template <class Step> HERRING_SETUP void together(Step&& step) {
         (void)herring::detail::all_or_none(
             ranks_.rank(), "construction", herring::detail::failure_of(ranks_.rank(), "construction", step),
@@ -362,7 +362,6 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     std::vector<neighbour> others_;
     herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
 
-    bool prepared_ = false;
     std::uint64_t launched_ = 0;     // executions whose sums are enqueued
     std::uint64_t stored_count_ = 0; // executions whose results are enqueued
 };

@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 #include <cstdint>
+#include <random>
 #include <vector>
 
 using namespace herring::gpu;
@@ -12,26 +13,20 @@ using namespace herring::gpu;
 namespace {
 
 struct dice {
-    std::uint64_t state;
-    std::size_t below(std::size_t n) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        return state % n;
-    }
+    std::mt19937_64 random;
+    std::size_t below(std::size_t n) { return random() % n; }
 };
 
 struct copies {
-    std::vector<listed_copy> list;
-    std::size_t chunks = 0;
+    std::vector<copy_item> items;
 
     void add(unsigned char* to, unsigned char const* from, std::size_t bytes) {
-        chunks += copy_chunks(bytes);
-        list.push_back(
-            {reinterpret_cast<std::byte*>(to), reinterpret_cast<std::byte const*>(from), bytes, chunks});
+        items.push_back({to, from, bytes});
     }
     void run(std::size_t threads) const {
-        for (std::size_t chunk = chunks; chunk-- > 0;)
+        std::vector<listed_copy> list(items.size());
+        write_list(list.data(), items);
+        for (std::size_t chunk = list.empty() ? 0 : list.back().end_chunk; chunk-- > 0;)
             for (std::size_t thread = threads; thread-- > 0;)
                 copy_chunk(list.data(), list.size(), chunk, thread, threads);
     }
@@ -42,7 +37,7 @@ struct copies {
 TEST_CASE("batched_copy: random lists: every byte of the list, and no other") {
     for (std::uint64_t seed = 1; seed < 60; ++seed) {
         CAPTURE(seed);
-        dice roll{seed * 0x9e3779b97f4a7c15u + 1};
+        dice roll{std::mt19937_64(seed)};
         constexpr std::size_t room = 400'000;
         std::vector<unsigned char> from(room), to(room, 0x11), want(room, 0x11);
         for (auto& byte : from) byte = static_cast<unsigned char>(roll.below(256));
