@@ -430,7 +430,7 @@ std::vector<ending> until_it_ends(int ranks, std::uint64_t seed, int patient, mi
 
 TEST_CASE("chaos: a rank that falls silent ends all ranks within the deadline, with one name") {
     using stops = chaos<small_inproc, chaos_tuning{.stop = 1, .after = 200}>;
-    milliseconds const deadline(700 * (HERRING_TEST_SCALE > 1 ? 3 : 1));
+    milliseconds const deadline(700 * (HERRING_TEST_SLOW ? 3 : 1));
     for (int const ranks : {2, 3})
         for (std::uint64_t const seed : seeds(2)) {
             // The silent one waits longer than the others: it is they who accuse.

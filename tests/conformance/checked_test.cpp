@@ -39,7 +39,7 @@ TEST_CASE("checked: messages come late, in any order and twice") {
 }
 
 TEST_CASE("checked: without it the suite sees what comes twice") {
-    settings const how{.patience = std::chrono::milliseconds(300 * (HERRING_TEST_SCALE > 1 ? 4 : 1))};
+    settings const how{.patience = std::chrono::milliseconds(300 * (HERRING_TEST_SLOW ? 4 : 1))};
     using repeating = chaos<transport::inproc, chaos_tuning{.duplicate_per_1000 = 1000}>;
     CHECK(text(run_case("one_tag", 2, {}, how, transport_cases<repeating>::one_tag)) != "");
 }

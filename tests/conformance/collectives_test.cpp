@@ -23,7 +23,7 @@ using shared = herring::intra_node::shared_memory;
 namespace {
 
 settings const processes{.start = ranks_as::processes};
-constexpr std::size_t most_shapes = SANITIZED ? 4 : 8;
+constexpr std::size_t most_shapes = 8 / HERRING_TEST_PART;
 
 } // namespace
 

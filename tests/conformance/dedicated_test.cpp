@@ -28,7 +28,7 @@ using per_tensor = herring::fusion::per_tensor;
 namespace {
 
 settings const processes{.start = ranks_as::processes};
-constexpr std::size_t most = SANITIZED ? 6 : 11;
+constexpr std::size_t most = 11 / HERRING_TEST_PART;
 
 /// A program by a pack with servers of its own, and by the same without.
 template <class Program, class Placement, class Element, class... Policies>

@@ -137,9 +137,8 @@ template <bool Exact> struct steps_of_two_phases {
             }
             into.add<double>(me, "the norm", std::span(&norm, 1));
             for (std::size_t i = 0; i < train.size(); ++i) {
-                std::vector<T> const due = own[i].weights();
-                require(std::ranges::equal(std::as_bytes(train.weights(i)), std::as_bytes(std::span(due))),
-                        turn, "the weights of tensor " + std::to_string(i));
+                require(same_bytes(train.weights(i), own[i].weights()), turn,
+                        "the weights of tensor " + std::to_string(i));
                 if (Exact) into.add<T>(me, "weights", train.weights(i));
             }
             if constexpr (std::is_same_v<T, number>)

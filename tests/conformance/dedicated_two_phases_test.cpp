@@ -27,7 +27,7 @@ using shared = herring::intra_node::shared_memory;
 using per_tensor = herring::fusion::per_tensor;
 template <class Inner> using skipping = optimizer::on_nonfinite<Inner, herring::nonfinite::skip_step>;
 
-constexpr std::size_t most = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 6 : 11;
+constexpr std::size_t most = 11 / HERRING_TEST_PART;
 settings const processes{.start = ranks_as::processes};
 
 template <bool Exact, class Placement, class Element, class... Policies>

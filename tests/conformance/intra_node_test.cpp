@@ -87,8 +87,8 @@ void caught_by(fault what, std::string_view name) {
     faulty::present = fault::none;
     CHECK(text(intra_node_suite<faulty>({.only = name})) == "");
     faulty::present = what;
-    findings const found = intra_node_suite<faulty>(
-        {.patience = milliseconds(300 * (HERRING_TEST_SCALE > 1 ? 4 : 1)), .only = name});
+    findings const found =
+        intra_node_suite<faulty>({.patience = milliseconds(300 * (HERRING_TEST_SLOW ? 4 : 1)), .only = name});
     CHECK_FALSE(found.empty());
     if (!found.empty()) MESSAGE(text(found.front()));
 }

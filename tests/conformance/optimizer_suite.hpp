@@ -5,6 +5,7 @@
 
 #include "conformance/suite.hpp"
 
+#include "same_bytes.hpp"
 #include "sanitizers.hpp"
 
 #include "herring/base/lane_math.hpp"
@@ -161,8 +162,7 @@ template <class Trainer, class Reducer, class On> class two_models {
             update();
         }
         for (std::size_t i = 0; i < own_.size(); ++i)
-            if (auto const due = own_[i].weights();
-                !std::ranges::equal(std::as_bytes(train_.weights(i)), std::as_bytes(std::span(due))))
+            if (!same_bytes(train_.weights(i), own_[i].weights()))
                 on_.find("step " + std::to_string(number_of) + ": tensor " + std::to_string(i) +
                          " has other weights than after an own update");
     }
@@ -204,8 +204,7 @@ template <class Trainer, class Reducer, class On> class two_models {
                        "the norm of all gradients");
             for (std::span<std::byte const> const other :
                  on_.ranks.all_gather(std::as_bytes(std::span(&norm, 1))))
-                on_.expect(std::ranges::equal(other, std::as_bytes(std::span(&norm, 1))),
-                           "a norm of other bits");
+                on_.expect(same_bytes(other, std::span(&norm, 1)), "a norm of other bits");
         }
         for (std::size_t i = 0; i < own_.size(); ++i) {
             if (train_.frozen(tensors_[i].group)) continue;

@@ -38,7 +38,7 @@ findings as_own(settings const& how = {}, std::size_t shapes = 8) {
         herring::reducer<float, Transport, per_tensor, update::average, More...>>(how, shapes);
 }
 
-std::size_t const few = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 4 : 8;
+std::size_t const few = 8 / HERRING_TEST_PART;
 settings const processes{.start = ranks_as::processes};
 
 } // namespace optimizer_conformance

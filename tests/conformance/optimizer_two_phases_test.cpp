@@ -80,7 +80,7 @@ findings as_own(settings const& how = {}, std::size_t shapes = 8) {
                                                                                                    shapes);
 }
 
-std::size_t const few = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 4 : 8;
+std::size_t const few = 8 / HERRING_TEST_PART;
 
 } // namespace two_phases
 

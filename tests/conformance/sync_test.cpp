@@ -39,7 +39,7 @@ findings as_due(settings const& how = {}, std::size_t shapes = shapes_of_syncs.s
                       herring::reducer<float, Transport, per_tensor, More...>>(how, shapes);
 }
 
-std::size_t const few = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 2 : 6;
+std::size_t const few = HERRING_TEST_SLOW ? 2 : 6;
 std::size_t const some = HERRING_TEST_ASAN || HERRING_TEST_TSAN ? 2 : 4;
 settings const processes{.start = ranks_as::processes};
 

@@ -296,7 +296,7 @@ using turning = transport::chaos<transport::inproc, transport::chaos_tuning{.fli
 using cutting = transport::chaos<transport::inproc, transport::chaos_tuning{.cut = {0, 1}, .after = 40}>;
 using stopping = transport::chaos<transport::inproc, transport::chaos_tuning{.stop = 1, .after = 50}>;
 
-constexpr milliseconds short_patience{300 * (HERRING_TEST_SCALE > 1 ? 4 : 1)};
+constexpr milliseconds short_patience{300 * (HERRING_TEST_SLOW ? 4 : 1)};
 
 /// What breaks what. Every case of the suite is there.
 struct slip {

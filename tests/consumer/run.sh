@@ -27,9 +27,10 @@ prints() { # name, what, command
     got=$("$@" 2>&1)
     if [ "$got" = "$wanted" ]; then echo "consumer: $name: builds and runs"; else echo "$got" >"$log"; failed "$name: printed something else"; fi
 }
-runs() { # name, build folder
+# One project reduces, main.cpp; those that find Herring in other ways only include it, and print its version, version.cpp.
+runs() { # name, build folder, what it prints
     if ! quietly cmake --build "$2"; then failed "$1: does not build"; return; fi
-    prints "$1" "$expected" "$2/consumer"
+    prints "$1" "$3" "$2/consumer"
 }
 
 if ! quietly cmake -S "$root" -B "$work/herring" -DHERRING_BUILD_TESTS=OFF -DHERRING_BUILD_EXAMPLES=OFF -DCMAKE_INSTALL_PREFIX="$work/prefix" ||
@@ -48,7 +49,7 @@ at() { # name, version, components, what is linked
     quietly cmake -S "$here/find_package" -B "$work/$1" -DCMAKE_PREFIX_PATH="$work/prefix" -DWANTED="$2" -DCOMPONENTS="$3" -DLINKED="$4" "${@:5}"
 }
 packages() {
-    if at installed "$minor" tcp tcp; then runs "find_package(herring $minor COMPONENTS tcp)" "$work/installed"; else failed "find_package(herring $minor COMPONENTS tcp)"; fi
+    if at installed "$minor" tcp tcp; then runs "find_package(herring $minor COMPONENTS tcp)" "$work/installed" "$expected"; else failed "find_package(herring $minor COMPONENTS tcp)"; fi
     if at any "" "" tcp; then echo "consumer: find_package(herring), herring::tcp linked: found"; else failed "find_package(herring), herring::tcp linked"; fi
     if at no-boost "$minor" tcp tcp -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then echo "consumer: herring::tcp without Boost: found"; else failed "herring::tcp without Boost"; fi
     if at no-asio "$minor" asio asio -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON; then
@@ -67,8 +68,8 @@ packages() {
     fi
     if ! echo '#include <openssl/evp.h>' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1; then
         echo "SKIPPED: consumer: herring::sealed: no libcrypto (apt-get install libssl-dev)"
-    elif at sealed "$minor" sealed sealed; then
-        runs "find_package(herring $minor COMPONENTS sealed)" "$work/sealed"
+    elif at sealed "$minor" sealed sealed -DPROGRAM=version.cpp; then
+        runs "find_package(herring $minor COMPONENTS sealed)" "$work/sealed" "herring $version"
     else
         failed "find_package(herring $minor COMPONENTS sealed)"
     fi
@@ -83,7 +84,7 @@ packages() {
 # Set-up code compiled apart, as a library and by hand: the same bits as from headers alone; and without it, what is missing
 # is named.
 set_up_apart() {
-    if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
+    if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup" "$expected"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
     mkdir "$work/apart"
     printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
     compile() { # object, flags and source
@@ -113,8 +114,8 @@ by_pkg_config() {
     else
         mkdir "$work/pkg"
         # shellcheck disable=SC2046
-        if [ "$(pkg-config --modversion herring)" = "$version" ] && quietly "${CXX:-g++}" -std=c++20 -Wall -Werror "$here/main.cpp" $(pkg-config --cflags --libs herring) -o "$work/pkg/consumer"; then
-            prints "pkg-config" "$expected" "$work/pkg/consumer"
+        if [ "$(pkg-config --modversion herring)" = "$version" ] && quietly "${CXX:-g++}" -std=c++20 -Wall -Werror "$here/version.cpp" $(pkg-config --cflags --libs herring) -o "$work/pkg/consumer"; then
+            prints "pkg-config" "herring $version" "$work/pkg/consumer"
         else
             failed "pkg-config"
         fi
@@ -159,7 +160,7 @@ refused_versions() {
 }
 sources() {
     for way in add_subdirectory fetch_content; do
-        if quietly cmake -S "$here/$way" -B "$work/$way" -DHERRING_SOURCE="$root"; then runs "$way" "$work/$way"; else failed "$way: does not configure"; fi
+        if quietly cmake -S "$here/$way" -B "$work/$way" -DHERRING_SOURCE="$root"; then runs "$way" "$work/$way" "herring $version"; else failed "$way: does not configure"; fi
     done
 }
 

@@ -1,5 +1,6 @@
 // herring: the code of docs/writing-a-policy.md: a transport and a fusion policy of one's own, at work.
 // SPDX-License-Identifier: Apache-2.0
+// Own object: it specialises a template of the library.
 //
 // What stands between [snippet] and [end] is shown on that page; tests/docs/check_snippets.sh compares.
 #include "doctest/doctest.h"

@@ -4,7 +4,9 @@
 
 #include "herring/ensemble/tcp_lane.hpp"
 
-namespace ensemble_faults {
+using namespace ensemble_faults;
+
+namespace {
 
 // ---- the roles of processes -------------------------------------------------------------------------------------
 
@@ -390,4 +392,4 @@ TEST_CASE("ensemble faults: what no ensemble can do is refused at once, and the 
     both.end_well();
 }
 
-} // namespace ensemble_faults
+} // namespace

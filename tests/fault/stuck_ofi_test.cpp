@@ -1,5 +1,6 @@
 // herring: calls into libfabric that do not return, each at every place: ranks end in an error that names who is dead.
 // SPDX-License-Identifier: Apache-2.0
+// Own object: it replaces functions of libfabric.
 //
 // A call that spins on a dead rank's lock comes by chance; here it is made: each of libfabric's calls can be told to
 // spin for ever. What is around them is real: processes, the provider, the reducer.

@@ -5,8 +5,8 @@
 #
 #   tests/headers/run.sh [--short] [compiler ...]      default: those of g++ and clang++ that are installed
 #
-# --short: a header that a unit test includes first has been compiled alone with that test; the macros of one letter come
-# before all headers in one file, and before each alone where that file does not compile.
+# --short: only public headers alone, those beside herring.hpp and of the axes' and operations' folders: what a program can
+# include first. The others come through them, and all together in one file.
 #
 # Headers that need MPI, libfabric or libcrypto are left out where that is not installed, with a line that says so; headers of
 # language CUDA (.cuh) are compiled by nvcc where there is one, unless compilers are named, and nvcc is not among them.
@@ -36,7 +36,7 @@ elif [ "${1-}" = --one ]; then
     flags+=" ${MODE-}"
     [[ $3 != */herring/src.hpp ]] || flags+=" -DHERRING_SEPARATE"
     # shellcheck disable=SC2086
-    out=$(twice "${3#include/}" | "$2" $flags $mpi_flags -Iinclude -x c++ - 2>&1) && remember "$4" && exit 0
+    out=$(twice "${3#include/}" | tests/timed.sh header "${2##*/}/${3#include/herring/}" "$2" $flags $mpi_flags -Iinclude -x c++ - 2>&1) && remember "$4" && exit 0
     printf 'FAILED: %s: %s does not compile alone%s:\n%s\n' "$2" "$3" "${MODE:+ with $MODE}" "$(head -n 8 <<<"$out")"
     exit 1
 fi
@@ -70,16 +70,12 @@ for header in "${all[@]}"; do
     fi
 done
 
-# alone HEADER: whether nothing else has compiled it alone.
-alone() {
-    local name=${1#herring/}
-    [[ $short = 0 || $1 == */mpi* || $1 == herring/src.hpp ]] || ! grep -m 1 '^#include' "tests/unit/${name%.hpp}_test.cpp" 2>/dev/null | grep -q "[<\"]$1[\">]"
-}
-in_one_file() { # compiler
+public='^herring/((transport|intra_node|sharding|placement|fusion|progress|waiting|trace|update|quorum|optimizer|sync|wire|combine|outputs|collectives|gaps|memory|join|mpi)/)?[^/]+$'
+in_one_file() { # compiler, what is defined
     local together=()
     mapfile -t together < <(printf '%s\n' "${headers[@]}" | grep -vE '/mpi|^herring/src\.hpp')
     # shellcheck disable=SC2086
-    twice "${together[@]}" | "$1" $flags -Wold-style-cast $mpi_flags -Iinclude -x c++ - 2>/dev/null
+    twice "${together[@]}" | "$1" $flags $2 -Wold-style-cast $mpi_flags -Iinclude -x c++ - && echo "headers: $1 $2: ${#together[@]} headers compile in one file, after macros of one letter"
 }
 each_alone() { # compiler, what is defined, header ...
     local changed
@@ -88,19 +84,17 @@ each_alone() { # compiler, what is defined, header ...
     printf '%s\n' "${changed[@]}" | MODE=$2 xargs -P "${JOBS:-$(nproc)}" -L 1 "$0" --one "$1" || return
     echo "headers: $1 $2: ${#changed[@]} headers compile alone, after macros of one letter too"
 }
+# With HERRING_SEPARATE, set-up code compiled apart, headers include less of each other.
 for compiler in "${compilers[@]}"; do
-    chosen=()
-    if [ $short = 1 ] && in_one_file "$compiler"; then
-        for header in "${headers[@]}"; do alone "$header" && chosen+=("$header"); done
-        echo "headers: $compiler: ${#headers[@]} headers compile in one file, after macros of one letter"
+    if [ $short = 1 ]; then
+        mapfile -t chosen < <(printf '%s\n' "${headers[@]}" | grep -E "$public")
+        for defined in "" -DHERRING_SEPARATE; do in_one_file "$compiler" "$defined" || { echo "FAILED: $compiler $defined: headers do not compile in one file"; result=1; }; done
     else
         chosen=("${headers[@]}")
+        each_alone "$compiler" -DHERRING_SEPARATE "${chosen[@]/#/include/}" || result=1
     fi
     each_alone "$compiler" "" "${chosen[@]/#/include/}" || result=1
 done
-
-# With set-up code compiled apart headers include less of each other. In the short run unit tests are compiled so.
-each_alone "${compilers[0]}" -DHERRING_SEPARATE "${chosen[@]/#/include/}" || result=1
 
 # Builds that cannot be: one sentence, and no page of errors after it. Builds that look as if, and can be.
 refused() { # compiler, flags, sentence

@@ -1,5 +1,6 @@
 // herring: nothing is allocated between a reducer's construction and its destruction, also not in a blocked wait.
 // SPDX-License-Identifier: Apache-2.0
+// Own program: it replaces every operator new.
 #include "herring/collectives/all_gather.hpp"
 #include "herring/collectives/all_moments.hpp"
 #include "herring/collectives/broadcast.hpp"

@@ -1,5 +1,6 @@
 // herring: memory runs out where nothing may be thrown: an error by name, and the program goes on.
 // SPDX-License-Identifier: Apache-2.0
+// Own program: it replaces every operator new.
 #include "gpu_model/host_runtime.hpp"
 #include "herring/herring.hpp"
 #include "herring/join.hpp"

@@ -1,5 +1,6 @@
 // herring: tests of ensemble_asio.hpp: requests and jobs as asynchronous operations, over real sockets.
 // SPDX-License-Identifier: Apache-2.0
+// Own object: it specialises templates of Asio.
 #include "herring/ensemble_asio.hpp"
 
 #include "herring/combine/mean.hpp"

@@ -1,5 +1,7 @@
 // herring: tests of policy.hpp: order-free packs, defaults, names. What must not compile is in
-// tests/must_fail. SPDX-License-Identifier: Apache-2.0
+// tests/must_fail.
+// SPDX-License-Identifier: Apache-2.0
+// Own object: it includes few headers, for policies that are declared and no more.
 #include "herring/policy.hpp"
 
 #include "herring/policy/defaults.hpp"

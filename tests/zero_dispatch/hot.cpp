@@ -19,6 +19,7 @@
 #include <vector>
 
 using flat = herring::reducer<float, herring::transport::inproc, herring::update::average, tracing>;
+#ifndef HOT_CONTROL // whose one reducer has the policy in every function
 using local = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                herring::update::average, tracing>;
 
@@ -33,8 +34,10 @@ using in_two =
 
 using served = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                                 herring::placement::dedicated, herring::update::average, tracing>;
+#endif
 
 extern "C" {
+#ifndef HOT_CONTROL
 void hot_served_ready(served& reduce, std::size_t i) { reduce.ready(i); }
 void hot_served_wait(served& reduce) { reduce.wait(); }
 void hot_served_all_reduce(served& reduce, std::span<float> const* inout) { reduce.all_reduce(*inout); }
@@ -46,6 +49,7 @@ void hot_trainer_ready(trainer& train, std::size_t i) { train.ready(i); }
 void hot_trainer_wait(trainer& train) { train.wait(); }
 void hot_in_two_ready(in_two& train, std::size_t i) { train.ready(i); }
 void hot_in_two_wait(in_two& train) { train.wait(); }
+#endif
 
 void hot_flat_ready(flat& reduce, std::size_t i) { reduce.ready(i); }
 void hot_flat_ready_callers(flat& reduce, std::size_t i, std::span<float> const* inout) {
@@ -58,6 +62,7 @@ void hot_flat_collectives(flat& reduce, std::span<float> const* all, std::span<f
     run_collectives(reduce, *all, *mine);
 }
 
+#ifndef HOT_CONTROL
 void hot_local_ready(local& reduce, std::size_t i) { reduce.ready(i); }
 void hot_local_ready_callers(local& reduce, std::size_t i, std::span<float> const* inout) {
     reduce.ready(i, *inout);
@@ -72,6 +77,7 @@ bool hot_local_moments(committee& reduce, std::span<float> const* all, std::span
                        std::span<float> const* deviation) {
     return run_moments(reduce, *all, *mean, *deviation);
 }
+#endif
 }
 
 int main() {
@@ -83,6 +89,7 @@ int main() {
                                .all_reduce = hot_flat_all_reduce,
                                .collectives = hot_flat_collectives}
             .run(world);
+#ifndef HOT_CONTROL
         calls_of_reducer<local>{.ready = hot_local_ready,
                                 .ready_callers = hot_local_ready_callers,
                                 .poll = hot_local_poll,
@@ -97,7 +104,9 @@ int main() {
         hot_trainer_ready(train, 0);
         hot_trainer_wait(train);
         calls_of_committee<committee>{.moments = hot_local_moments}.run(world);
+#endif
     });
+#ifndef HOT_CONTROL
     herring::launch_options with_server;
     with_server.roles = {herring::role::worker, herring::role::worker, herring::role::server};
     auto const serves = [](herring::world& world) {
@@ -112,4 +121,5 @@ int main() {
         hot_served_collectives(reduce, &of_all, &of_mine);
     };
     herring::launch_threads(3, serves, with_server);
+#endif
 }

@@ -1,5 +1,6 @@
 // herring: tests of policy/diagnosis.hpp: what is wrong with a pack, as a value. The sentences are in tests/must_fail.
 // SPDX-License-Identifier: Apache-2.0
+// Own object: it specialises templates of the library.
 #include "herring/policy/diagnosis.hpp"
 
 #include "doctest/doctest.h"

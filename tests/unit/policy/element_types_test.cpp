@@ -1,5 +1,6 @@
 // herring: tests of policy/element_types.hpp: which types are elements, and which can be made elements.
 // SPDX-License-Identifier: Apache-2.0
+// Own object: it specialises templates of the library.
 #include "herring/policy/element_types.hpp"
 
 #include "doctest/doctest.h"

@@ -1,5 +1,6 @@
 // herring: tests of policy/names.hpp: what it declares is what the headers define, under the same names.
 // SPDX-License-Identifier: Apache-2.0
+// Own object: it names policies before the headers that define them.
 #include "herring/policy/names.hpp"
 
 namespace {
