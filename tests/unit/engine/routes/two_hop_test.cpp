@@ -3,6 +3,7 @@
 #include "herring/engine/routes/two_hop.hpp"
 
 #include "doctest/doctest.h"
+#include "sanitizers.hpp"
 
 #include "unit/engine/mesh.hpp"
 
@@ -67,7 +68,7 @@ TEST_CASE("two_hop_route: a rank pushes a window to each server, and no more bef
 
 TEST_CASE("two_hop_route: servers of unequal shares get theirs in proportion: no rank is done with the small "
           "ones first") {
-    for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    for (std::uint32_t seed = 1; seed <= 20 / HERRING_TEST_PART; ++seed) {
         CAPTURE(seed);
         lopsided_world all({1, 1, 1, 1}, {16384}, mesh::small_tuning(), seed, 0);
         std::vector<std::uint64_t> chunks; // of each server
@@ -101,7 +102,7 @@ TEST_CASE("two_hop_route: servers of unequal shares get theirs in proportion: no
 }
 
 TEST_CASE("two_hop_route: in the order of shares no ranks wait for each other, whatever they submit when") {
-    for (std::uint32_t seed = 1; seed <= 12; ++seed)
+    for (std::uint32_t seed = 1; seed <= 12 / HERRING_TEST_PART; ++seed)
         for (std::vector<int> const& nodes : {std::vector<int>{1, 1, 1, 1}, {2, 1, 3}, {1, 2, 2, 4, 1}}) {
             CAPTURE(seed);
             lopsided_world all(nodes, {5000, 7, 1024, 640, 3000}, mesh::small_tuning(), seed, 20);
