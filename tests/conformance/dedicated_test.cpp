@@ -59,7 +59,8 @@ TEST_CASE("dedicated: other elements and rules, and whole tensors to a server") 
           "");
 }
 TEST_CASE("dedicated: messages in any order, refused and late") {
-    CHECK(text(as_without<all_calls, placement::dedicated, float, rough, shared, update::sum>({}, 8)) == "");
+    CHECK(text(as_without<all_calls, placement::dedicated, float, rough, shared, update::sum>(
+              {}, most * 3 / 4)) == "");
 }
 #endif
 TEST_CASE("optimal: every call, where workers serve too") {
@@ -77,6 +78,6 @@ TEST_CASE("dedicated: every optimizer") {
               {}, 8)) == "");
 #if !SANITIZED
     CHECK(text(as_without<training_steps, placement::dedicated, double, small_inproc, optimizer::sgd,
-                          per_tensor, herring::progress::thread>({}, 8)) == "");
+                          per_tensor, herring::progress::thread>({}, most * 3 / 4)) == "");
 #endif
 }

@@ -47,7 +47,7 @@ TEST_CASE("dedicated in two phases: clipped, and steps that are skipped") {
     CHECK(text(as_without<true, optimal, float, small_inproc, shared, per_tensor,
                           skipping<optimizer::clipped<optimizer::momentum>>>()) == "");
     CHECK(text(as_without<true, dedicated, double, small_inproc, optimizer::clipped<optimizer::sgd>,
-                          herring::progress::thread>({}, 4)) == "");
+                          herring::progress::thread>({}, (most + 2) / 3)) == "");
 }
 
 TEST_CASE("dedicated in two phases: workers that share nodes and serve too, beside servers and without") {
@@ -73,9 +73,9 @@ TEST_CASE("dedicated in two phases: norms of tensors") {
             as_without<true, optimal, float, small_inproc, shared, per_tensor, skipping<exact_by_norms>>()) ==
         "");
     CHECK(text(as_without<false, dedicated, float, small_inproc, shared,
-                          optimizer::clipped<skipping<optimizer::lamb>>>({}, 8)) == "");
+                          optimizer::clipped<skipping<optimizer::lamb>>>({}, most * 3 / 4)) == "");
     CHECK(text(as_without<false, optimal, herring::bfloat16, small_inproc, shared,
-                          optimizer::clipped<optimizer::lamb>>({}, 8)) == "");
+                          optimizer::clipped<optimizer::lamb>>({}, most * 3 / 4)) == "");
 }
 
 TEST_CASE("dedicated in two phases: between processes, and with messages in any order, refused and late") {
@@ -84,5 +84,6 @@ TEST_CASE("dedicated in two phases: between processes, and with messages in any 
     CHECK(
         text(as_without<false, optimal, float, small_tcp, shared, optimizer::lamb, herring::progress::thread>(
             processes, most * 3 / 4)) == "");
-    CHECK(text(as_without<true, dedicated, float, rough, shared, skipping<exact_by_norms>>({}, 6)) == "");
+    CHECK(text(as_without<true, dedicated, float, rough, shared, skipping<exact_by_norms>>({}, (most + 1) /
+                                                                                                   2)) == "");
 }
