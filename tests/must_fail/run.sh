@@ -32,6 +32,28 @@ precompile() {
     done
 }
 
+# Compiles the twins of these cases as one file, each in a namespace of its own, and leaves the names of those that compile in
+# $PRELUDE: one by one they take ten times as long. What does not go with the others is compiled alone, by `one`.
+twins_together() { # compiler, case ...
+    local compiler=$1 out alone=" " case attempt flags=$host_flags
+    shift
+    [[ $compiler == *clang* ]] && flags+=" -ferror-limit=0"
+    for attempt in 1 2 3; do
+        {
+            for case in "$@"; do [[ $alone == *" $case "* ]] || grep -h '^#include' "$here/$case.cpp"; done | grep -vE '"(use|train)\.hpp"' | sort -u
+            for case in "$@"; do
+                [[ $alone == *" $case "* ]] || printf 'namespace %s {\n#undef HERRING_TESTS_MUST_FAIL_USE_HPP\n#undef HERRING_TESTS_MUST_FAIL_TRAIN_HPP\n#include "%s.cpp"\n}\n' "$case" "$case"
+            done
+        } >"$PRELUDE/twins.cpp"
+        # shellcheck disable=SC2086
+        if out=$("$compiler" $flags -I"$root/include" -I"$root/tests" -I"$here" -DHERRING_TWIN "$PRELUDE/twins.cpp" 2>&1) && [ -z "$out" ]; then
+            for case in "$@"; do [[ $alone == *" $case "* ]] || echo "$case"; done >"$PRELUDE/twins_that_compile"
+            return
+        fi
+        for case in $(grep -oE 'must_fail/[A-Z][0-9]{2}_[a-z0-9_]+\.cpp' <<<"$out" | sort -u); do alone+="$(basename "$case" .cpp) "; done
+    done
+}
+
 # One program: expects it to compile (twin) or not (slip). Prints one line only if something is wrong.
 one() {
     local compiler=$1 case=$2 id=${2%%_*} flags out errors misspelt begin=
@@ -52,7 +74,8 @@ one() {
         esac
     fi
     # shellcheck disable=SC2086
-    if ! out=$("$compiler" $flags -I"$root/include" -I"$root/tests" -DHERRING_TWIN "$here/$case.cpp" 2>&1) || [ -n "$out" ]; then
+    if ! grep -qx "$case" "$PRELUDE/twins_that_compile" 2>/dev/null &&
+        { ! out=$("$compiler" $flags -I"$root/include" -I"$root/tests" -DHERRING_TWIN "$here/$case.cpp" 2>&1) || [ -n "$out" ]; }; then
         printf 'FAILED: %s: %s: its twin must compile without a word:\n%s\n' "$compiler" "$case" "$(head -n 12 <<<"$out")"
         return 1
     fi
@@ -148,6 +171,11 @@ for compiler in "${compilers[@]}"; do
     mapfile -t changed < <(changed "must_fail-$compiler-$(sha256sum <"$here/run.sh" | cut -c1-8)" "${chosen[@]}")
     [ ${#changed[@]} = 0 ] && continue
     precompile "$compiler" || exit 1
+    rm -f "$PRELUDE/twins_that_compile"
+    if [ ${#changed[@]} -gt 10 ] && [[ $(basename "$compiler") != *nvcc* ]]; then
+        # shellcheck disable=SC2046
+        twins_together "$compiler" $(printf '%s\n' "${changed[@]}" | sed 's|^tests/must_fail/\([^ ]*\)\.cpp .*|\1|')
+    fi
     if printf '%s\n' "${changed[@]}" | xargs -P "${JOBS:-$(nproc)}" -L 1 "$0" --one "$compiler"; then
         echo "must_fail: $compiler: ${#changed[@]} slips refused, each with its one sentence; ${#changed[@]} twins compile"
     else
