@@ -101,8 +101,10 @@ struct float_pair {
 };
 
 // binary16 to float, in order. Most of the work is done in 16-bit lanes: half as many instructions.
-HERRING_ALWAYS_INLINE float_pair widen_float16(half_vector half) noexcept {
-#if defined(__SSE2__) && !defined(__AVX__)
+HERRING_ALWAYS_INLINE float_pair widen_float16([[maybe_unused]] half_vector half) noexcept {
+#if defined(__CUDA_ARCH__)
+    return {}; // not a template: nvcc's device pass would instantiate float_bits of vectors, which it rejects
+#elif defined(__SSE2__) && !defined(__AVX__)
     using signed_halves = vector<std::int16_t>;
     half_vector const magnitude = half & 0x7fff;
     half_vector const subnormal = half_vector(signed_halves(magnitude) < 0x400);
