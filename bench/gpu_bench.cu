@@ -206,30 +206,27 @@ void packing(world& alone, char const* model, std::string const& path) {
     std::size_t bytes = 0, room = 0;
     for (std::size_t const n : sizes) bytes += n * 4, room += (n * 4 + 511) / 512 * 512;
     buffer apart(room + 16), packed(room);
-    std::vector<gpu::copy_item> in, out, shifted, by_half;
-    std::size_t here = 0, there = 0;
-    for (std::size_t const n : sizes) {
-        in.push_back({packed.at + there, apart.at + here, n * 4});
-        out.push_back({apart.at + here, packed.at + there, n * 4});
-        shifted.push_back({packed.at + there, apart.at + here + 4, n * 4});
-        by_half.push_back({packed.at + there, apart.at + here + 2, n * 4});
-        here += (n * 4 + 511) / 512 * 512; // as allocators place tensors
-        there += (n * 4 + 63) / 64 * 64;   // as plans do
-    }
     gpu::cuda_runtime device(alone);
     std::size_t const count = sizes.size();
-    gpu::cuda_runtime::batch batch(device, 4 * count);
-    std::size_t lists = 0;
-    for (std::vector<gpu::copy_item> const* const list : {&in, &out, &shifted, &by_half})
-        device.list(batch, lists++ * count, *list);
-    auto const by_herring = [&](std::size_t list) {
-        return [&, list] { device.copy_many(queue, batch, list * count, count); };
+    gpu::cuda_runtime::batch batch(device, count);
+    // Tensors this many bytes off the boundary where an allocator places them.
+    auto const list_of = [&](bool unpack, std::size_t off) {
+        std::vector<gpu::copy_item> list;
+        std::size_t here = off, there = 0;
+        for (std::size_t const n : sizes) {
+            std::byte *const tensor = apart.at + here, *const place = packed.at + there;
+            list.push_back(unpack ? gpu::copy_item{tensor, place, n * 4}
+                                  : gpu::copy_item{place, tensor, n * 4});
+            here += (n * 4 + 511) / 512 * 512; // as allocators place tensors
+            there += (n * 4 + 63) / 64 * 64;   // as plans do
+        }
+        return list;
     };
     double const copies = copy_bandwidth(bytes);
-    auto const row = [&](char const* what, double took) {
+    auto const row = [&](std::string const& what, double took) {
         double const reached = gbs(2.0 * static_cast<double>(bytes), took);
-        std::printf("%-21s %-11s %4zu tensors  %8.1f us  %8.1f GB/s  %5.1f %% of the copy's %.1f\n", what,
-                    model, sizes.size(), took * 1e6, reached, 100 * reached / copies, copies);
+        std::printf("%-27s %-11s %4zu tensors  %8.1f us  %8.1f GB/s  %5.1f %% of the copy's %.1f\n",
+                    what.c_str(), model, sizes.size(), took * 1e6, reached, 100 * reached / copies, copies);
     };
     auto const one_each = [](std::vector<gpu::copy_item> const& list) {
         return [&list] {
@@ -237,16 +234,16 @@ void packing(world& alone, char const* model, std::string const& path) {
                 must(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDeviceToDevice, queue), "copy");
         };
     };
-    row("pack", seconds(20, by_herring(0)));
-    row("pack, by CUB", seconds(20, packing_by_cub(in)));
-    row("pack, one copy each", seconds(20, one_each(in)));
-    row("pack, 4 bytes off", seconds(20, by_herring(2)));
-    row("4 bytes off, by CUB", seconds(20, packing_by_cub(shifted)));
-    row("pack, 2 bytes off", seconds(20, by_herring(3)));
-    row("2 bytes off, by CUB", seconds(20, packing_by_cub(by_half)));
-    row("unpack", seconds(20, by_herring(1)));
-    row("unpack, by CUB", seconds(20, packing_by_cub(out)));
-    row("unpack, one copy each", seconds(20, one_each(out)));
+    for (bool const unpack : {false, true})
+        for (std::size_t const off : {0u, 4u, 2u}) {
+            std::vector<gpu::copy_item> const list = list_of(unpack, off);
+            std::string const what = std::string(unpack ? "unpack" : "pack") +
+                                     (off == 0 ? "" : ", " + std::to_string(off) + " bytes off");
+            device.list(batch, 0, list);
+            row(what, seconds(20, [&] { device.copy_many(queue, batch, 0, count); }));
+            row(what + ", by CUB", seconds(20, packing_by_cub(list)));
+            if (off == 0) row(what + ", one copy each", seconds(20, one_each(list)));
+        }
     if (device.failed() != nullptr) std::printf("pack     %s\n", device.failed()->message().c_str());
 }
 

@@ -62,7 +62,8 @@ for control in POINTER SINGLE LOADS STORES FEW COPY; do ptx "control_$control" "
 printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'
 
 # Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; so does the one that
-# copies, four accesses at a time. No kernel calls through a pointer. Inspections read as they come.
+# copies, four accesses at a time: 4 + 1 loads where source and target are aligned alike, else 4, 4 of a warp's last
+# thread, and 2. No kernel calls through a pointer. Inspections read as they come.
 # How many sources there are is in a kernel's name; where they are counted, the
 # first is read apart from the others.
 looked_at() {
@@ -73,7 +74,7 @@ looked_at() {
             if (!inside) { ++others; next }
             copies += copying = name ~ /batched_copy_kernel/
             kernels += !copying
-            due = copying ? 4 : match(name, /Lb[01]ELi[0-9]+E/) ? substr(name, RSTART + 6, RLENGTH - 7) + 0 : 1
+            due = copying ? 15 : match(name, /Lb[01]ELi[0-9]+E/) ? substr(name, RSTART + 6, RLENGTH - 7) + 0 : 1
             if (due == 0) due = 2
         }
         inside && /ld\.(global(\.[a-z]+)*\.)?v4\.u32/ { ++loads }
@@ -105,7 +106,7 @@ SINGLE 0 loads of 1 and 0 stores of 16 bytes
 LOADS 0 loads of 1 and 1 stores of 16 bytes
 STORES 1 loads of 1 and 0 stores of 16 bytes
 FEW 1 loads of 2 and 1 stores of 16 bytes
-COPY 1 loads of 4 and 1 stores of 16 bytes
+COPY 1 loads of 15 and 1 stores of 16 bytes
 NOTHING 0 sums
 TEXT
 else

@@ -128,7 +128,7 @@ inline body copies(launched const& l) {
         std::vector<listed_copy> seen(there, there + count);
         std::size_t so_far = 0;
         for (listed_copy& one : seen) {
-            if (one.end_chunk != so_far + herring::gpu::copy_chunks(one.bytes))
+            if (one.end_chunk != so_far + herring::gpu::copy_chunks(one.to, one.bytes))
                 complain("a list of copies whose chunks do not follow each other");
             so_far = one.end_chunk;
             one.from = reach(device, one.from, one.bytes, name);

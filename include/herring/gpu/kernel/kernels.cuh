@@ -37,6 +37,7 @@ __global__ void __launch_bounds__(threads_of_block)
 template <int Threads>
 __global__ void __launch_bounds__(Threads)
     batched_copy_kernel(listed_copy const* list, std::size_t count, std::size_t chunks) {
+    static_assert(Threads % 32 == 0, "copy_chunk shuffles within whole warps");
     for (std::size_t c = blockIdx.x; c < chunks; c += gridDim.x)
         copy_chunk(list, count, c, threadIdx.x, Threads);
 }

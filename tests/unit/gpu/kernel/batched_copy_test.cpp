@@ -4,7 +4,9 @@
 
 #include "doctest/doctest.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -58,27 +60,78 @@ TEST_CASE("batched_copy: random lists: every byte of the list, and no other") {
     }
 }
 
-TEST_CASE("batched_copy: places a word, half a word and a byte apart") {
-    for (std::size_t const apart : {0u, 8u, 4u, 2u, 1u, 3u, 6u, 12u})
-        for (std::size_t const bytes : {std::size_t{1}, std::size_t{15}, std::size_t{4000}, copy_chunk_bytes,
-                                        copy_chunk_bytes + 1, 2 * copy_chunk_bytes + 17}) {
-            CAPTURE(apart);
-            CAPTURE(bytes);
-            std::vector<unsigned char> from(bytes + 64), to(bytes + 64, 0x11);
+TEST_CASE("batched_copy: from any address to any, short and long: as memcpy, and no byte beside it") {
+    constexpr std::size_t guard = 64, most = 2 * copy_chunk_bytes + 17;
+    std::vector<unsigned char> to(most + access_bytes + 2 * guard), want(to.size());
+    REQUIRE(detail::address(to.data()) % access_bytes == 0);
+    for (std::size_t const bytes :
+         {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{16}, std::size_t{17}, std::size_t{31},
+          std::size_t{32}, std::size_t{33}, std::size_t{47}, std::size_t{48}, std::size_t{65},
+          std::size_t{1000}, copy_chunk_bytes - 1, copy_chunk_bytes, copy_chunk_bytes + 1, most})
+        for (std::size_t source = 0; source < access_bytes; ++source) {
+            std::vector<unsigned char> from(source + bytes); // AddressSanitizer sees what is read behind it
+            REQUIRE(detail::address(from.data()) % access_bytes == 0);
             for (std::size_t i = 0; i < from.size(); ++i)
                 from[i] = static_cast<unsigned char>(i * 7 + i / 256);
-            copies one;
-            one.add(to.data() + 16 + apart, from.data() + 16, bytes);
-            one.run(64);
-            for (std::size_t i = 0; i < to.size(); ++i) {
-                bool const inside = i >= 16 + apart && i < 16 + apart + bytes;
-                REQUIRE(to[i] == (inside ? from[i - apart] : 0x11));
-            }
+            for (std::size_t target = 0; target < access_bytes; ++target)
+                for (std::size_t const threads : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
+                    if (bytes > 1000 && threads != 64) continue; // for time
+                    CAPTURE(bytes);
+                    CAPTURE(source);
+                    CAPTURE(target);
+                    CAPTURE(threads);
+                    std::size_t const room = guard + target + bytes + guard;
+                    std::memset(to.data(), 0x11, room);
+                    std::memset(want.data(), 0x11, room);
+                    if (bytes > 0) std::memcpy(want.data() + guard + target, from.data() + source, bytes);
+                    copies one;
+                    one.add(to.data() + guard + target, from.data() + source, bytes);
+                    one.run(threads);
+                    REQUIRE(std::memcmp(to.data(), want.data(), room) == 0);
+                }
         }
 }
 
+TEST_CASE("batched_copy: vectors are stored on boundaries, read within the source, and few bytes go singly") {
+    std::vector<std::byte> memory(512), into(512);
+    int wrong = 0;
+    for (std::size_t source = 0; source < access_bytes; ++source)
+        for (std::size_t target = 0; target < access_bytes; ++target)
+            for (std::size_t bytes = 0; bytes < 100; ++bytes)
+                for (std::size_t const before : {0u, 1u, 15u, 16u})
+                    for (std::size_t const behind : {0u, 1u, 15u, 16u}) {
+                        std::byte* const to = into.data() + target;
+                        std::byte const* const from = memory.data() + 64 + source;
+                        std::byte const *const begin = from - before, *const end = from + bytes + behind;
+                        auto const cut = detail::vectors_of_copy::of(to, from, bytes, begin, end);
+                        std::size_t const tail = bytes - cut.head - cut.vectors * access_bytes;
+                        // A vector that is made of two, of a part whose source goes on, has both of them.
+                        std::size_t const singly = before >= 16 && behind >= 16 ? 16 : 32;
+                        bool right = cut.head <= bytes && tail <= bytes;
+                        if (cut.vectors == 0) {
+                            right = right && bytes < 2 * singly;
+                        } else {
+                            std::byte const* const first = from + cut.head - cut.shift;
+                            std::size_t const reads = cut.vectors + (cut.shift != 0 ? 1 : 0);
+                            right = right && cut.head < singly && tail < singly && cut.shift < access_bytes &&
+                                    detail::address(to + cut.head) % access_bytes == 0 &&
+                                    detail::address(first) % access_bytes == 0 && first >= begin &&
+                                    first + reads * access_bytes <= end;
+                        }
+                        if (!right) ++wrong;
+                    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("batched_copy: chunks of an empty copy, of one byte, of a whole chunk and more") {
-    static_assert(copy_chunks(0) == 0 && copy_chunks(1) == 1);
-    static_assert(copy_chunks(copy_chunk_bytes) == 1 && copy_chunks(copy_chunk_bytes + 1) == 2);
-    CHECK(copy_chunk_bytes % 16 == 0); // so that all chunks of a copy are aligned as its first
+    alignas(access_bytes) static std::byte to[access_bytes];
+    CHECK(copy_chunks(to, 0) == 0);
+    CHECK(copy_chunks(to, 1) == 1);
+    CHECK(copy_chunks(to, copy_chunk_bytes) == 1);
+    CHECK(copy_chunks(to, copy_chunk_bytes + 1) == 2);
+    // Off a boundary the first chunk ends on one.
+    CHECK(copy_chunks(to + 3, 0) == 0);
+    CHECK(copy_chunks(to + 3, copy_chunk_bytes - 3) == 1);
+    CHECK(copy_chunks(to + 3, copy_chunk_bytes - 2) == 2);
+    static_assert(copy_chunk_bytes % access_bytes == 0); // so that all but the first begin on a boundary
 }
