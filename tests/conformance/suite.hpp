@@ -29,7 +29,8 @@
 #include <sys/mman.h>
 
 #ifndef HERRING_TEST_SCALE
-#define HERRING_TEST_SCALE (HERRING_TEST_SLOW ? 8 : 2 * HERRING_TEST_PART - 1) // repetitions are divided by it
+#define HERRING_TEST_SCALE                                                                                   \
+    (HERRING_TEST_SLOW ? 8 : 2 * HERRING_TEST_PART - 1) // repetitions are divided by it
 #endif
 
 /// Suites that a model of a policy axis must pass, one a concept. They use no test framework: what is wrong comes back

@@ -16,20 +16,20 @@ cd "$root" || exit 1
 
 host_flags="-std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 
-# Compiles what cases begin with once, into $PRELUDE: a third of the time. That is prelude.hpp, or herring.hpp and nothing
-# else: some cases are about the headers that it leaves out.
-precompile() {
-    local name
+# What a case includes first, as a file's name.
+head_of() { sed -n '/^#include/{s/^#include "\(.*\)"$/\1/p;q}' "$1" | tr -c 'a-zA-Z0-9\n' _; }
+
+# Compiles what several cases include first once, into $PRELUDE: half of the time.
+precompile() { # compiler, case ...
+    local compiler=$1 source head extension=gch
+    shift
     rm -f "$PRELUDE"/*
-    cp "$here/prelude.hpp" "$PRELUDE/"
-    echo '#include "herring/herring.hpp"' >"$PRELUDE/all.hpp"
-    for name in prelude all; do
-        case $(basename "$1") in
-        *nvcc*) ;;
-        *clang*) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -I"$root/tests" -x c++-header "$PRELUDE/$name.hpp" -o "$PRELUDE/$name.hpp.pch" ;;
-        *) "$1" ${host_flags/-fsyntax-only/} -I"$root/include" -I"$root/tests" -x c++-header "$PRELUDE/$name.hpp" -o "$PRELUDE/$name.hpp.gch" ;;
-        esac || return
-    done
+    [[ $compiler != *nvcc* ]] || return 0
+    [[ $compiler != *clang* ]] || extension=pch
+    for source in "$@"; do echo "$(head_of "$source") $(grep -m 1 '^#include "' "$source")"; done | sort | uniq -c | awk '$1 >= 3 && NF > 2' | while read -r _ head source; do
+        echo "$source" >"$PRELUDE/$head.hpp"
+        echo "$PRELUDE/$head.hpp"
+    done | xargs -P "${JOBS:-$(nproc)}" -I{} "$compiler" ${host_flags/-fsyntax-only/} -I"$root/include" -I"$root/tests" -I"$here" -x c++-header {} -o {}.$extension
 }
 
 # Compiles the twins of these cases as one file, each in a namespace of its own, and leaves the names of those that compile in
@@ -62,16 +62,12 @@ one() {
     *) flags=$host_flags ;;
     esac
     if [ -d "${PRELUDE-}" ]; then
-        case $(grep -m 1 '^#include' "$here/$case.cpp") in
-        '#include "prelude.hpp"') begin=prelude ;;
-        '#include "herring/herring.hpp"') begin=all ;;
-        esac
-    fi
-    if [ -n "$begin" ]; then
-        case $(basename "$compiler") in
-        *clang*) flags="$flags -include-pch $PRELUDE/$begin.hpp.pch" ;;
-        *g++*) flags="$flags -include $PRELUDE/$begin.hpp" ;;
-        esac
+        begin=$PRELUDE/$(head_of "$here/$case.cpp").hpp
+        if [ -f "$begin.pch" ]; then
+            flags="$flags -include-pch $begin.pch"
+        elif [ -f "$begin.gch" ]; then
+            flags="$flags -include $begin"
+        fi
     fi
     # shellcheck disable=SC2086
     if ! grep -qx "$case" "$PRELUDE/twins_that_compile" 2>/dev/null &&
@@ -170,7 +166,8 @@ for compiler in "${compilers[@]}"; do
     chosen=("${chosen[@]/%/.cpp}")
     mapfile -t changed < <(changed "must_fail-$compiler-$(sha256sum <"$here/run.sh" | cut -c1-8)" "${chosen[@]}")
     [ ${#changed[@]} = 0 ] && continue
-    precompile "$compiler" || exit 1
+    # shellcheck disable=SC2046
+    precompile "$compiler" $(printf '%s\n' "${changed[@]}" | cut -d' ' -f1) || exit 1
     rm -f "$PRELUDE/twins_that_compile"
     if [ ${#changed[@]} -gt 10 ] && [[ $(basename "$compiler") != *nvcc* ]]; then
         # shellcheck disable=SC2046
