@@ -8,6 +8,8 @@
 #include "herring/transport/ofi.hpp"
 #include "herring/update/sum.hpp"
 
+#include "libfabric.hpp"
+
 using namespace herring::conformance;
 using herring::reducer;
 

@@ -7,6 +7,8 @@
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/transport/ofi.hpp"
 
+#include "libfabric.hpp"
+
 namespace moments_conformance_ofi {
 
 using namespace herring::conformance;

@@ -7,6 +7,8 @@
 #include "herring/transport/ofi.hpp"
 #include "herring/transport/sealed.hpp"
 
+#include "libfabric.hpp"
+
 using namespace herring::conformance;
 namespace provider = herring::provider;
 using herring::transport::ofi;

@@ -88,7 +88,7 @@ set_up_apart() {
     mkdir "$work/apart"
     printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
     compile() { # object, flags and source
-        quietly "${CXX:-g++}" -std=c++20 -O1 -Wall -Wextra -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
+        quietly "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
     }
     link() { (cd "$work/apart" && "${CXX:-g++}" -pthread -o "$@"); }
     compile one "$here/bits.cpp"

@@ -4,6 +4,8 @@
 
 #include "herring/transport/ofi.hpp"
 
+#include "libfabric.hpp"
+
 #include <cmath>
 #include <sys/mount.h>
 #include <thread>

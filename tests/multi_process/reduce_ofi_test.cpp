@@ -8,6 +8,7 @@
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
+#include "libfabric.hpp"
 
 #include <cstdint>
 #include <cstdio>

@@ -32,8 +32,10 @@ using recording = herring::trace::timeline<128>;
 
 using near = herring::reducer<float, herring::transport::inproc, herring::intra_node::shared_memory,
                               herring::update::average, recording>;
+#ifndef HOT_CONTROL // one reducer is enough
 using far = herring::reducer<float, herring::transport::tcp, herring::intra_node::shared_memory,
                              herring::update::average, recording>;
+#endif
 
 extern "C" {
 void hot_near_ready(near& reduce, std::size_t i) { reduce.ready(i); }
@@ -47,6 +49,7 @@ void hot_near_collectives(near& reduce, std::span<float> const* all, std::span<f
     run_collectives(reduce, *all, *mine);
 }
 
+#ifndef HOT_CONTROL
 void hot_far_ready(far& reduce, std::size_t i) { reduce.ready(i); }
 void hot_far_ready_callers(far& reduce, std::size_t i, std::span<float> const* inout) {
     reduce.ready(i, *inout);
@@ -57,6 +60,7 @@ void hot_far_all_reduce(far& reduce, std::span<float> const* inout) { reduce.all
 void hot_far_collectives(far& reduce, std::span<float> const* all, std::span<float> const* mine) {
     run_collectives(reduce, *all, *mine);
 }
+#endif
 }
 
 int main() {
@@ -69,6 +73,7 @@ int main() {
                                .collectives = hot_near_collectives}
             .run(world);
     });
+#ifndef HOT_CONTROL
     auto const apart = [](herring::world& world) {
         calls_of_reducer<far>{.ready = hot_far_ready,
                               .ready_callers = hot_far_ready_callers,
@@ -79,4 +84,5 @@ int main() {
             .run(world);
     };
     return herring::launch(4, apart, {.nodes = {"a", "a", "b", "b"}});
+#endif
 }
