@@ -93,7 +93,8 @@ template <bool Exact> struct steps_of_two_phases {
             train.freeze(2, turn == 2 || turn == 3);
             for (std::size_t i = train.size(); i-- > 0;) {
                 std::span<T> const gradient = train.tensor(i);
-                for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] = value<T>(me, i, k, turn + 1);
+                T* const to = gradient.data();
+                for (std::size_t k = 0, n = gradient.size(); k < n; ++k) to[k] = value<T>(me, i, k, turn + 1);
                 if (bad && i == 1 && me == ranks.workers() - 1)
                     gradient.back() = static_cast<T>(std::numeric_limits<float>::infinity());
                 train.ready(i);
@@ -110,12 +111,18 @@ template <bool Exact> struct steps_of_two_phases {
                 std::vector<std::vector<number>> sums;
                 double squares = 0; // exact
                 for (std::size_t i = 0; i < all.size(); ++i) {
-                    sums.emplace_back(all[i].elements);
-                    for (std::size_t k = 0; k < all[i].elements; ++k) {
-                        for (int w = 0; w < ranks.workers(); ++w)
-                            sums[i][k] += static_cast<number>(value<T>(w, i, k, turn + 1));
-                        double const scaled = static_cast<double>(sums[i][k] * unscale);
-                        if (!train.frozen(all[i].group)) squares += scaled * scaled;
+                    std::size_t const n = all[i].elements;
+                    sums.emplace_back(n);
+                    number* const to = sums.back().data();
+                    bool const counts = !train.frozen(all[i].group);
+                    int const workers = ranks.workers();
+                    for (std::size_t k = 0; k < n; ++k) {
+                        number sum = 0;
+                        for (int w = 0; w < workers; ++w)
+                            sum += static_cast<number>(value<T>(w, i, k, turn + 1));
+                        to[k] = sum;
+                        double const scaled = static_cast<double>(sum * unscale);
+                        if (counts) squares += scaled * scaled;
                     }
                 }
                 require(norm == std::sqrt(squares), turn, "the norm of all gradients");

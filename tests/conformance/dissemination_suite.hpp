@@ -5,6 +5,8 @@
 
 #include "conformance/suite.hpp"
 
+#include "same_bytes.hpp"
+
 #include "herring/collectives/all_gather.hpp"
 #include "herring/collectives/broadcast.hpp"
 #include "herring/fusion/per_tensor.hpp"
@@ -18,7 +20,9 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace herring::conformance {
@@ -46,34 +50,54 @@ namespace detail {
 
 using herring::detail::divide_up;
 
-inline float rounding_value(int rank, std::size_t i, std::size_t turn) {
-    std::uint64_t x =
-        (i + 1) * 0x9e3779b97f4a7c15u + (static_cast<std::uint64_t>(rank) * 64 + turn) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
-    return static_cast<float>(x >> 40) / 65536.0f - 100.0f;
+/// What a rank contributes in a turn: one table, begun at another place by each, so that it is computed once.
+inline std::span<float const> rounding_values(int rank, std::size_t turn, std::size_t n) {
+    static std::vector<float> const table = [] {
+        std::vector<float> made(100'000);
+        float* to = made.data();
+        for (std::uint64_t i = 1; i <= made.size(); ++i) {
+            std::uint64_t x = i * 0x9e3779b97f4a7c15u;
+            x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9u;
+            *to++ = static_cast<float>(x >> 40) / 65536.0f - 100.0f;
+        }
+        return made;
+    }();
+    std::size_t const from = static_cast<std::size_t>(rank) * 97 + turn * 7;
+    if (from + n > table.size()) throw std::runtime_error("the suite's table is too short");
+    return std::span(table).subspan(from, n);
 }
 
-/// The sum as one process makes it: ranks of a node first, then nodes, in their order.
-inline float serial_fold(topology const& map, std::size_t i, std::size_t turn) {
-    float total = 0;
-    for (int n = 0; n < map.nodes(); ++n) {
-        float part = 0;
-        for (int l = 0; l < map.local_size(n); ++l) {
-            float const x = rounding_value(map.rank_of(n, l), i, turn);
-            part = l == 0 ? x : part + x;
-        }
-        total = n == 0 ? part : total + part;
+/// Sums as one process makes them: ranks of a node first, then nodes, in their order.
+inline std::vector<float> serial_fold(topology const& map, std::size_t turn, std::size_t n) {
+    auto const of = [&](int rank) {
+        auto const values = rounding_values(rank, turn, n);
+        return std::vector<float>(values.begin(), values.end());
+    };
+    auto const add = [n](float* to, float const* more) {
+        for (float const* const end = to + n; to != end; ++to) *to = *to + *more++;
+    };
+    std::vector<float> total;
+    for (int node = 0; node < map.nodes(); ++node) {
+        std::vector<float> part = of(map.rank_of(node, 0));
+        for (int l = 1; l < map.local_size(node); ++l)
+            add(part.data(), rounding_values(map.rank_of(node, l), turn, n).data());
+        if (node == 0)
+            total = std::move(part);
+        else
+            add(total.data(), part.data());
     }
     return total;
 }
 
 inline void fill(std::span<float> values, int rank, std::size_t turn) {
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = rounding_value(rank, i, turn);
+    auto const from = rounding_values(rank, turn, values.size());
+    std::copy(from.begin(), from.end(), values.begin());
 }
 inline void expect_fold(stage& on, std::span<float const> got, std::size_t turn, std::string const& what) {
+    std::vector<float> const due = serial_fold(on.ranks.topology(), turn, got.size());
+    if (same_bytes(got, due)) return;
     for (std::size_t i = 0; i < got.size(); ++i)
-        if (float const due = serial_fold(on.ranks.topology(), i, turn);
-            std::memcmp(&got[i], &due, sizeof due) != 0)
+        if (std::memcmp(&got[i], &due[i], sizeof due[i]) != 0)
             return on.find(what + ": element " + std::to_string(i) + " of " + std::to_string(got.size()) +
                            " is not the serial fold's");
 }
@@ -83,8 +107,9 @@ template <class Reducer> void gathers(stage& on, Reducer& reduce, std::size_t n,
     topology const& map = on.ranks.topology();
     std::string const what = "all_gather of " + std::to_string(n) + ", turn " + std::to_string(turn);
     range const mine = reduce.owned(n, on.rank());
-    std::vector<float> whole(n, -1.0f), own(mine.elements);
-    for (std::size_t i = 0; i < mine.elements; ++i) own[i] = rounding_value(on.rank(), mine.offset + i, turn);
+    std::vector<float> whole(n, -1.0f);
+    auto const contributed = rounding_values(on.rank(), turn, n).subspan(mine.offset, mine.elements);
+    std::vector<float> const own(contributed.begin(), contributed.end());
     std::uint64_t const before = reduce.counters().messages_sent;
     if (turn % 2 == 0) {
         herring::all_gather(reduce, std::span<float const>(own), std::span<float>(whole));
@@ -95,8 +120,10 @@ template <class Reducer> void gathers(stage& on, Reducer& reduce, std::size_t n,
     }
     for (int r = 0; r < map.size(); ++r) {
         range const theirs = reduce.owned(n, r);
+        auto const due = rounding_values(r, turn, n).subspan(theirs.offset, theirs.elements);
+        if (same_bytes(std::span(whole).subspan(theirs.offset, theirs.elements), due)) continue;
         for (std::size_t i = theirs.offset; i < theirs.end(); ++i)
-            if (whole[i] != rounding_value(r, i, turn))
+            if (whole[i] != due[i - theirs.offset])
                 return on.find(what + ": element " + std::to_string(i) + " is not that of rank " +
                                std::to_string(r));
     }
@@ -117,8 +144,9 @@ template <class Reducer> void broadcasts(stage& on, Reducer& reduce, std::size_t
     fill(values, on.rank(), turn + n);
     herring::counters const before = reduce.counters();
     broadcast(reduce, std::span<float>(values), root);
-    for (std::size_t i = 0; i < n; ++i)
-        if (values[i] != rounding_value(root, i, turn + n))
+    auto const due = rounding_values(root, turn + n, n);
+    for (std::size_t i = 0; !same_bytes(values, due) && i < n; ++i)
+        if (values[i] != due[i])
             return on.find(what + ": element " + std::to_string(i) + " is not the root's");
     if (n > 1024 || map.local_size(0) > 1) return;
     herring::counters const after = reduce.counters();

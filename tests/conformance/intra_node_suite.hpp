@@ -29,12 +29,11 @@ template <class P> struct intra_node_cases {
 
     /// Polls until `holds`; false when patience ends.
     template <class Predicate> static bool until(stage& on, Predicate&& holds, std::string const& what) {
-        while (!holds()) {
+        for (idle_rounds between; !holds(); between.pause()) {
             if (on.late()) {
                 on.find(what + " did not happen");
                 return false;
             }
-            ::sched_yield();
         }
         return true;
     }

@@ -27,6 +27,7 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef HERRING_TEST_SCALE
 #define HERRING_TEST_SCALE                                                                                   \
@@ -70,36 +71,52 @@ constexpr int times(int count) noexcept {
     return count / HERRING_TEST_SCALE > 0 ? count / HERRING_TEST_SCALE : 1;
 }
 
-/// Bytes that depend on a seed, and a check of them.
+/// Bytes that depend on a seed, and a check of them: a block of odd length in words, again and again, which costs little where
+/// nothing is optimised, and does not look the same from one chunk or frame to another.
 class pattern {
   public:
     explicit pattern(std::uint64_t seed) noexcept
         : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {}
 
     void fill(std::span<std::byte> memory) noexcept {
-        for (std::size_t i = 0; i < memory.size(); i += 8) {
-            std::uint64_t const word = next();
-            std::memcpy(memory.data() + i, &word, std::min<std::size_t>(8, memory.size() - i));
-        }
+        std::byte* const to = memory.data();
+        std::size_t const size = memory.size();
+        prepare(size);
+        for (std::size_t i = 0; i < size; i += sizeof block_)
+            std::memcpy(to + i, block_, std::min(sizeof block_, size - i));
     }
     /// Where it differs first; −1: nowhere.
     std::ptrdiff_t difference(std::span<std::byte const> memory) noexcept {
-        for (std::size_t i = 0; i < memory.size(); i += 8) {
-            std::uint64_t const word = next();
-            std::size_t const size = std::min<std::size_t>(8, memory.size() - i);
-            if (std::memcmp(memory.data() + i, &word, size) != 0) return static_cast<std::ptrdiff_t>(i);
-        }
+        std::byte const* const from = memory.data();
+        std::size_t const size = memory.size();
+        prepare(size);
+        for (std::size_t i = 0; i < size; i += sizeof block_)
+            if (std::memcmp(from + i, block_, std::min(sizeof block_, size - i)) != 0) return first(from, i);
         return -1;
     }
 
   private:
-    std::uint64_t next() noexcept {
-        state_ ^= state_ << 13;
-        state_ ^= state_ >> 7;
-        state_ ^= state_ << 17;
-        return state_;
+    void prepare(std::size_t bytes) noexcept {
+        std::uint64_t state = state_;
+        std::uint64_t* to = block_;
+        std::uint64_t* const end = to + std::min(words, (bytes + 7) / 8);
+        while (to != end) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *to++ = state;
+        }
     }
+    std::ptrdiff_t first(std::byte const* from, std::size_t i) const noexcept {
+        std::byte const* const due = reinterpret_cast<std::byte const*>(block_);
+        std::size_t k = 0;
+        while (from[i + k] == due[k]) ++k;
+        return static_cast<std::ptrdiff_t>(i + k);
+    }
+
+    static constexpr std::size_t words = 509; // a prime: 4072 bytes
     std::uint64_t state_;
+    std::uint64_t block_[words];
 };
 
 /// A small generator, the same everywhere.
@@ -117,6 +134,22 @@ class dice {
 
   private:
     std::uint64_t state_;
+};
+
+/// Between two looks at what another thread or process has to do: it begins to sleep where that takes long, for ranks are more than
+/// cores.
+class idle_rounds {
+  public:
+    void pause() noexcept {
+        if (++rounds_ < 200)
+            ::sched_yield();
+        else
+            ::usleep(50);
+    }
+    void progress() noexcept { rounds_ = 0; }
+
+  private:
+    int rounds_ = 0;
 };
 
 namespace detail {
@@ -180,10 +213,9 @@ class stage {
     std::atomic<std::uint32_t>& flag(int i) noexcept { return board_.flags[i]; }
     /// Waits until the flag has at least this value; does `meanwhile` in between. False: patience has ended.
     template <class Meanwhile> bool await(int i, std::uint32_t value, Meanwhile&& meanwhile) noexcept {
-        while (flag(i).load() < value) {
+        for (idle_rounds between; flag(i).load() < value; between.pause()) {
             meanwhile();
             if (late()) return false;
-            ::sched_yield();
         }
         return true;
     }

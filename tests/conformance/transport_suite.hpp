@@ -40,7 +40,7 @@ template <class Transport> class station {
 
     station(stage& on, needs_of_case const& wanted)
         : on_(on), memory_(wanted.memory), lost_(static_cast<std::size_t>(on.size()), errc::ok) {
-        for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = guard_at(i);
+        fill_guards();
         peers_ = wanted.peers;
         if (peers_.empty())
             for (int r = 0; r < on.size(); ++r)
@@ -82,13 +82,10 @@ template <class Transport> class station {
     bool guards_intact() const noexcept {
         std::size_t from = 0;
         for (auto const& [at, bytes] : taken_) {
-            for (; from < at; ++from)
-                if (memory_[from] != guard_at(from)) return false;
+            if (!is_guard(from, at)) return false;
             from = at + bytes;
         }
-        for (; from < memory_.size(); ++from)
-            if (memory_[from] != guard_at(from)) return false;
-        return true;
+        return is_guard(from, memory_.size());
     }
 
     /// Distinct for distinct n below 2^28, spread over all bits; those that are carried along are another matter.
@@ -167,13 +164,16 @@ template <class Transport> class station {
 
     /// Polls until `holds`, which it must before patience ends.
     template <class Predicate> bool until(Predicate&& holds, std::string const& what) {
-        while (!holds()) {
-            if (poll() > 0) continue;
+        for (idle_rounds between; !holds();) {
+            if (poll() > 0) {
+                between.progress();
+                continue;
+            }
             if (on_.late()) {
                 on_.find(what + " did not happen");
                 return false;
             }
-            ::sched_yield();
+            between.pause();
         }
         return true;
     }
@@ -182,11 +182,25 @@ template <class Transport> class station {
     }
 
   private:
-    /// What lies beside the messages of this rank, in byte `at`.
-    std::byte guard_at(std::size_t at) const noexcept {
-        std::uint64_t const mixed =
-            (at + (static_cast<std::uint64_t>(on_.rank()) << 32) + 1) * 0x9e3779b97f4a7c15u;
-        return static_cast<std::byte>((mixed >> 56) ^ (mixed >> 31));
+    // What lies beside the messages of this rank: a piece of a prime length, again and again, by whole pieces, as loops over
+    // single bytes are most of a case where nothing is optimised.
+    static constexpr std::size_t piece = 4099;
+    void fill_guards() noexcept {
+        std::uint64_t const rank = static_cast<std::uint64_t>(on_.rank()) << 32;
+        for (std::size_t i = 0; i < piece; ++i) {
+            std::uint64_t const mixed = (i + rank + 1) * 0x9e3779b97f4a7c15u;
+            guards_[i] = static_cast<std::byte>((mixed >> 56) ^ (mixed >> 31));
+        }
+        for (std::size_t at = 0; at < memory_.size(); at += piece)
+            std::memcpy(memory_.data() + at, guards_.data(), std::min(piece, memory_.size() - at));
+    }
+    bool is_guard(std::size_t from, std::size_t end) const noexcept {
+        while (from < end) {
+            std::size_t const within = from % piece, bytes = std::min(piece - within, end - from);
+            if (std::memcmp(memory_.data() + from, guards_.data() + within, bytes) != 0) return false;
+            from += bytes;
+        }
+        return true;
     }
 
     struct post {
@@ -257,6 +271,7 @@ template <class Transport> class station {
     stage& on_;
     std::vector<int> peers_; // ranks, by their id
     std::vector<std::byte> memory_;
+    std::array<std::byte, piece> guards_;
     std::size_t used_ = 0;
     std::vector<std::pair<std::size_t, std::size_t>> taken_;
     std::unique_ptr<Transport> transport_;

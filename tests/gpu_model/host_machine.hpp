@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace HERRING_NAMESPACE::gpu {
 
@@ -154,12 +155,18 @@ class host_machine {
     void work() {
         // Its own copy of the list: a lock that all workers take would order what nothing else orders.
         std::vector<std::shared_ptr<detail::host_queue>> queues;
+        int idle = 0; // rounds; who finds nothing to do for long sleeps, for ranks need the cores
         for (std::uint64_t round = 0; !stop_.load(std::memory_order_relaxed); ++round) {
             if (round % 64 == 0) {
                 std::lock_guard const lock(guard_);
                 queues = queues_;
             }
-            if (queues.empty() || !queues[next(random_) % queues.size()]->turn()) ::sched_yield();
+            if (!queues.empty() && queues[next(random_) % queues.size()]->turn())
+                idle = 0;
+            else if (++idle < 200)
+                ::sched_yield();
+            else
+                ::usleep(50);
         }
     }
 

@@ -9,7 +9,12 @@
 #include "herring/transport/inproc.hpp"
 #include "herring/update/sum.hpp"
 
+#include "same_bytes.hpp"
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,10 +32,40 @@ inline float sum(int ranks, std::size_t i) {
     for (int r = 0; r < ranks; ++r) total += value(r, i);
     return total;
 }
-inline std::vector<float> filled(int rank, std::size_t n, std::size_t from = 0) {
-    std::vector<float> made(n);
-    for (std::size_t i = 0; i < n; ++i) made[i] = value(rank, i + from);
+
+// Both come back after `period` elements: so whole buffers are put together from a table, which costs little where nothing is
+// optimised.
+constexpr std::size_t period = 143;
+template <class Function> std::vector<float> repeated(std::size_t n, std::size_t from, Function&& of) {
+    std::vector<float> table, made;
+    made.reserve(n);
+    for (std::size_t i = 0; i < std::min(n, period); ++i) table.push_back(of(from + i));
+    while (n > table.size() && table.size() < 256 * period) {
+        std::vector<float> const once = table;
+        table.insert(table.end(), once.begin(), once.end());
+    }
+    while (made.size() < n) {
+        std::size_t const more = std::min(table.size(), n - made.size());
+        made.insert(made.end(), table.begin(), table.begin() + static_cast<std::ptrdiff_t>(more));
+    }
     return made;
+}
+inline std::vector<float> filled(int rank, std::size_t n, std::size_t from = 0) {
+    return repeated(n, from, [rank](std::size_t i) { return value(rank, i); });
+}
+inline std::vector<float> sums(int ranks, std::size_t n, std::size_t from = 0) {
+    return repeated(n, from, [ranks](std::size_t i) { return sum(ranks, i); });
+}
+// Whether each rank's range of `out` is what that rank has there.
+template <class Reducer>
+bool has_ranges_of_all(Reducer const& reduce, int ranks, std::span<float const> out) {
+    for (int r = 0; r < ranks; ++r) {
+        herring::range const theirs = reduce.owned(out.size(), r);
+        if (!same_bytes(out.subspan(theirs.offset, theirs.elements),
+                        filled(r, theirs.elements, theirs.offset)))
+            return false;
+    }
+    return true;
 }
 
 // Nothing, less than a rank each, a mailbox, a piece, a piece and one of three ranks' that is tiny, several, one element more.

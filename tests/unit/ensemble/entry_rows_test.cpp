@@ -128,31 +128,33 @@ TEST_CASE("entries: certain means that no row that fits what came has another ch
                     row.push_back(sixths == 0 ? -infinite : std::log(static_cast<float>(sixths) / 6));
                 rows.push_back(row);
             }
+        // What travels of each, and whether another row would have sent the same.
+        std::vector<decltype(bench<float, combine::mean<space::probability>, wire_policy>::rows)> sent;
+        for (auto const& row : rows) {
+            bench<float, combine::mean<space::probability>, wire_policy> one{3};
+            (void)one.add(row);
+            sent.push_back(one.rows);
+        }
+        std::vector<std::vector<std::size_t>> alike(rows.size());
+        for (std::size_t a = 0; a < rows.size(); ++a)
+            for (std::size_t b = 0; b < rows.size(); ++b)
+                if ((rows[a][0] == rows[b][0]) + (rows[a][1] == rows[b][1]) + (rows[a][2] == rows[b][2]) >=
+                        static_cast<int>(k) &&
+                    sent[a] == sent[b])
+                    alike[a].push_back(b);
         std::size_t certain = 0, wrong = 0;
-        for (auto const& first : rows)
-            for (auto const& second : rows) {
+        for (std::size_t first = 0; first < rows.size(); ++first)
+            for (std::size_t second = 0; second < rows.size(); ++second) {
                 bench<float, combine::mean<space::probability>, wire_policy> all{3};
-                CHECK(all.add(first) == row_check::good);
-                CHECK(all.add(second) == row_check::good);
+                CHECK(all.add(rows[first]) == row_check::good);
+                CHECK(all.add(rows[second]) == row_check::good);
                 CHECK(all.fold());
                 if (!all.results.certain) continue;
                 ++certain;
                 // Other rows that would have sent the same entries.
-                for (auto const& x : rows)
-                    for (auto const& y : rows) {
-                        auto const same = [&](std::vector<float> const& as, std::vector<float> const& row) {
-                            bench<float, combine::mean<space::probability>, wire_policy> one{3}, other{3};
-                            (void)one.add(as), (void)other.add(row);
-                            return one.rows == other.rows;
-                        };
-                        auto const close_enough = [&](std::vector<float> const& as,
-                                                      std::vector<float> const& row) {
-                            return (as[0] == row[0]) + (as[1] == row[1]) + (as[2] == row[2]) >=
-                                       static_cast<int>(k) &&
-                                   same(as, row);
-                        };
-                        if (!close_enough(first, x) || !close_enough(second, y)) continue;
-                        auto const p = probabilities(x), q = probabilities(y);
+                for (std::size_t const x : alike[first])
+                    for (std::size_t const y : alike[second]) {
+                        auto const p = probabilities(rows[x]), q = probabilities(rows[y]);
                         for (std::size_t i = 0; i < 3; ++i)
                             wrong += p[i] + q[i] > p[all.results.chosen] + q[all.results.chosen] + 1e-5;
                     }
