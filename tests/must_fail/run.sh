@@ -267,7 +267,7 @@ TEXT
 
 PRELUDE=$(mktemp -d)
 export PRELUDE
-trap
+trap 'rm -rf "$PRELUDE"' EXIT
 
 result=0
 for compiler in "${compilers[@]}"; do
