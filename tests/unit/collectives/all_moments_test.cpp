@@ -63,7 +63,7 @@ template <class Reducer, class T = typename Reducer::element_type> int of_every_
     int const ranks = world.size(), divisor = Reducer::pack::update::divisor_of_squares(ranks);
     for (std::size_t const size : collectives::sizes) {
         std::size_t const n =
-            size > 100'000 ? size * sizeof(float) / sizeof(T) : size; // of doubles as many bytes
+            size > 100'000 ? (size * sizeof(float) / sizeof(T)) | 1 : size; // of doubles as many bytes
         std::vector<float> const values = collectives::filled(world.rank(), n);
         std::vector<T> const given(values.begin(), values.end()), unset(n, -1);
         std::vector<T> in = given, mean = unset, deviation = unset;
