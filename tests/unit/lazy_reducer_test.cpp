@@ -163,8 +163,8 @@ TEST_CASE("lazy_reducer: a rank that leaves between wait and settle is named by 
     std::string said;
     CHECK_THROWS(herring::launch_threads(2, [&](herring::world& ranks) {
         lazy_type lazy(ranks, herring::layout{{"a", 4}});
-        start(lazy);
-        try { // whatever call of rank 0 it is that first sees it
+        try { // whatever call of rank 0 it is that first sees it, the end of `start` too
+            start(lazy);
             for (int step = 0; step < 2; ++step) {
                 lazy.ready(0);
                 lazy.wait(); // local at first

@@ -64,9 +64,7 @@ class ofi_messenger {
             set_up(wanted, tag, at);
         } catch (...) { // no destructor runs
             channel_.end();
-            // A rank may be dead, and nobody else removes its name.
-            if (tag.where == provider::located_by::name)
-                for (int r = 0; r < ranks.size(); ++r) ::shm_unlink(name_of(r).c_str());
+            remove_names(tag);
             throw;
         }
     }
@@ -212,8 +210,12 @@ class ofi_messenger {
         channel_.connect(ranks_, wanted, tag);
         handshake_.greet(tag, deadline_in(wanted.timeout), [this]() noexcept { return drain_completions(); });
         ranks_.barrier(wanted.timeout);
-        // Mappings stay. A rank that is killed from here on leaves nothing in /dev/shm.
-        if (tag.where == provider::located_by::name) ::shm_unlink(name_of(ranks_.rank()).c_str());
+        remove_names(tag); // mappings stay
+    }
+    /// Everybody's, for a rank may be killed before it removes its own: whoever comes this far leaves nothing in /dev/shm.
+    HERRING_SETUP void remove_names(ofi_facts const& tag) const {
+        if (tag.where != provider::located_by::name) return;
+        for (int r = 0; r < ranks_.size(); ++r) ::shm_unlink(name_of(r).c_str());
     }
     /// Name of a rank's endpoint in /dev/shm.
     HERRING_SETUP std::string name_of(int rank) const {

@@ -85,7 +85,7 @@ template <class T> bool is_due(world<T>& all, typename world<T>::rank& r, std::s
                first_deviation = all.memory(*all.ranks[0], which + 1);
     if (std::memcmp(mean.data(), first_mean.data(), mean.size_bytes()) != 0 ||
         std::memcmp(deviation.data(), first_deviation.data(), mean.size_bytes()) != 0)
-        return false; // the same bits on every rank
+        return false;                          // the same bits on every rank
     if (&r != all.ranks[0].get()) return true; // whose results are due, for they were looked at first
     for (std::size_t i = 0; i < mean.size(); ++i) {
         double sum = 0, squares = 0;
