@@ -174,6 +174,22 @@ TEST_CASE("plan: the over-sharding law: a bucket grows with the servers, so that
         }
 }
 
+TEST_CASE("plan: its text says when a bucket is full, and why that is not what the policy has") {
+    sizes const tensors(64, 16'384); // of 64 KiB
+    topology const map = topology::uniform(4, 8);
+    plan const named =
+        make_plan<fusion::balanced_buffer<512_KiB>, sharding::balanced>(tensors, map, 4, 4, usual_tuning());
+    CHECK(named.buckets.size() == 8);
+    CHECK(to_string(named).find("; a bucket is full with 524288 bytes; ") != std::string::npos);
+    plan const grown = make_plan<fusion::balanced_buffer<512_KiB, 128_KiB>, sharding::balanced>(
+        tensors, map, 4, 4, usual_tuning());
+    CHECK(grown.buckets.size() == 1);
+    CHECK(to_string(grown).find("; a bucket is full with 4194304 bytes in place of 524288, for 4 servers x 8 "
+                                "ranks get at least 131072 of it each") != std::string::npos);
+    plan const each = make_plan<fusion::per_tensor, sharding::balanced>(tensors, map, 4, 4, usual_tuning());
+    CHECK(to_string(each).find("full") == std::string::npos);
+}
+
 TEST_CASE("plan: by dissemination no message has more parts than announced, and one has as many") {
     for (int nodes = 3; nodes < 200; ++nodes) {
         plan p;

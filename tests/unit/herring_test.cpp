@@ -18,9 +18,9 @@ TEST_CASE("herring: the order of policies does not matter, and defaults are what
     using a = reducer<float, transport::inproc, update::sum>;
     using b = reducer<float, update::sum, transport::inproc>;
     CHECK(std::is_same_v<a, b>);
-    using spelt = reducer<float, waiting::adaptive, trace::off, transport::inproc, intra_node::none,
-                          sharding::balanced, placement::colocated, fusion::balanced_buffer<25_MiB>,
-                          update::unnamed_average, progress::caller>;
+    using spelt =
+        reducer<float, waiting::adaptive, trace::off, transport::inproc, intra_node::none, sharding::balanced,
+                placement::colocated, fusion::balanced_buffer<>, update::unnamed_average, progress::caller>;
     CHECK(std::is_same_v<spelt, reducer<float, transport::inproc>>);
 }
 

@@ -1,4 +1,4 @@
-// herring: fusion into buckets of a least size, which grows with the servers so that no shard becomes too small.
+// herring: fusion into buckets of a least size, which grows with the servers, if asked, so that no shard becomes too small.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_FUSION_BALANCED_BUFFER_HPP
 #define HERRING_FUSION_BALANCED_BUFFER_HPP
@@ -19,20 +19,25 @@ template <std::size_t Bytes> struct buffer_above_zero {
     };
 };
 
+inline constexpr std::size_t no_size_named = ~std::size_t{0};
+
 } // namespace HERRING_NAMESPACE::detail
 
 namespace HERRING_NAMESPACE::fusion {
 
-/// Closes a bucket once it holds `Bytes`, or more if many servers would otherwise get tiny shards.
+/// Closes a bucket once it holds `Bytes`. `balanced_buffer<>` takes 25 MiB, or more where so many servers and ranks share a bucket
+/// that each would get less than 128 KiB of it; a size that is named is kept, unless `MinShard` is named too.
 ///
-/// Shape:   tensors in layout order → buckets of at least max(Bytes, servers × local ranks × MinShard) bytes;
-///          the last one holds the rest. A tensor is never split between buckets.
+/// Shape:   tensors in layout order → buckets of at least `Bytes`, or servers × local ranks × `MinShard` where that is more; the last
+///          one holds the rest. A tensor is never split between buckets. `to_string(plan)` says what the threshold became.
 /// Cost:    fewer, larger messages; the first bucket leaves after `Bytes` of gradients.
 /// Source:  Herring, SC'20 (25 MB buffers); the growth keeps a shard F/(n·g) from falling under MinShard.
-template <std::size_t Bytes = 25_MiB, std::size_t MinShard = 128_KiB> struct balanced_buffer {
+template <std::size_t Bytes = detail::no_size_named,
+          std::size_t MinShard = Bytes == detail::no_size_named ? 128_KiB : 0>
+struct balanced_buffer {
     using axis = axes::fusion;
     static constexpr char const* name = "balanced_buffer";
-    static constexpr std::size_t bytes = Bytes;
+    static constexpr std::size_t bytes = Bytes == detail::no_size_named ? 25_MiB : Bytes;
     static constexpr std::size_t min_shard_bytes = MinShard;
     using needs = herring::needs<detail::buffer_above_zero<Bytes>>;
 
@@ -40,7 +45,7 @@ template <std::size_t Bytes = 25_MiB, std::size_t MinShard = 128_KiB> struct bal
     static constexpr std::size_t threshold(int servers, int local_ranks) noexcept {
         std::size_t const grown =
             static_cast<std::size_t>(servers) * static_cast<std::size_t>(local_ranks) * MinShard;
-        return servers > 1 && grown > Bytes ? grown : Bytes;
+        return servers > 1 && grown > bytes ? grown : bytes;
     }
 
     static constexpr bool closes(fusion_state const& state) noexcept {

@@ -35,6 +35,13 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
                        std::to_string(p.shards.size()) + " shards, " + std::to_string(chunks) + " chunks; " +
                        std::to_string(p.nodes) + " nodes of at most " + std::to_string(p.largest_node) +
                        " ranks";
+    if (p.fusion_bytes > 0) {
+        text += "; a bucket is full with " + std::to_string(p.grown_fusion_bytes) + " bytes";
+        if (p.grown_fusion_bytes != p.fusion_bytes)
+            text += " in place of " + std::to_string(p.fusion_bytes) + ", for " +
+                    std::to_string(p.roles.server_count()) + " servers x " + std::to_string(p.largest_node) +
+                    " ranks get at least " + std::to_string(p.least_share_bytes) + " of it each";
+    }
     for (route const r : {route::mailbox, route::local, route::one_hop, route::two_hop, route::dissemination})
         if (std::size_t const count = by_route[static_cast<std::size_t>(r)]; count > 0)
             text += "; " + std::to_string(count) + " by " + to_string(r);

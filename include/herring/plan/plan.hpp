@@ -43,6 +43,9 @@ struct plan : route_limits {
     std::uint64_t digest = 0; ///< of all of the above, compared between ranks at construction
     /// What an optimizer keeps on a rank that combines: state, weights before rounding, gradients of a step in two phases.
     std::size_t least_optimizer_bytes = 0, most_optimizer_bytes = 0;
+    /// A fusion policy with a threshold (`balanced_buffer`): what it has and what it became for these servers and ranks, each of
+    /// which would get less than so many bytes of a bucket otherwise. 0: another policy.
+    std::size_t fusion_bytes = 0, grown_fusion_bytes = 0, least_share_bytes = 0;
 
     /// Bytes of one rank's tensor memory.
     constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
@@ -129,6 +132,11 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
         64 / std::gcd(std::size_t{64}, element_bytes); // also for sizes such as 24: 8 elements are 3 lines
     result.tuning = tuning;
     result.tensors.reserve(elements.size());
+    if constexpr (requires { Fusion::threshold(1, 1), Fusion::bytes, Fusion::min_shard_bytes; }) {
+        result.fusion_bytes = Fusion::bytes;
+        result.grown_fusion_bytes = Fusion::threshold(result.roles.server_count(), result.largest_node);
+        result.least_share_bytes = Fusion::min_shard_bytes;
+    }
 
     std::size_t cut = 0;
     if (tuning.split_bytes > 0) {
@@ -179,7 +187,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     return result;
 }
 
-/// The plan as text: buckets, shards and chunks, the buckets of each route, what an optimizer keeps, and the staging memory.
+/// The plan as text: buckets, shards and chunks, when a bucket is full, the buckets of each route, what an optimizer keeps, and the staging memory.
 HERRING_SEPARABLE std::string to_string(plan const& p);
 
 } // namespace HERRING_NAMESPACE

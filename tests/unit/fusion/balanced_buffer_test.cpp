@@ -42,3 +42,10 @@ TEST_CASE(
     static_assert(balanced_buffer<>::threshold(201, 1) == 201 * 128_KiB);
     static_assert(balanced_buffer<>::threshold(26, 8) == 26 * 8 * 128_KiB);
 }
+
+TEST_CASE("balanced_buffer: a size that is named is kept, however many share a bucket") {
+    CHECK(balanced_buffer<512_KiB>::threshold(4, 8) == 512_KiB);
+    CHECK(balanced_buffer<25_MiB>::threshold(64, 8) == 25_MiB);
+    CHECK(balanced_buffer<512_KiB>::closes({.bucket_bytes = 512_KiB, .servers = 200, .local_ranks = 8}));
+    CHECK(balanced_buffer<512_KiB, 128_KiB>::threshold(4, 8) == 4_MiB); // unless it is asked to grow
+}
