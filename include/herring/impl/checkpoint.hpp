@@ -16,6 +16,7 @@
 #include "herring/error.hpp"
 #include "herring/gather_result.hpp"
 #include "herring/layout.hpp"
+#include "herring/optimizer/optimizer.hpp"
 #include "herring/session/checkpoint.hpp"
 #include "herring/world.hpp"
 
@@ -23,6 +24,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
@@ -207,6 +209,8 @@ HERRING_SETUP inline section const* find_replica(folder const& where, manifest c
     return own;
 }
 
+inline constexpr std::uint64_t most_steps = std::uint64_t{1} << 53;
+
 /// Reads it into `to`, of which `bytes` are the memory.
 HERRING_SETUP inline void read_replica_section(folder const& where, section const& from,
                                                replica_kind const& kind, std::vector<std::byte>& bytes,
@@ -226,6 +230,25 @@ HERRING_SETUP inline void read_replica_section(folder const& where, section cons
     if (!to.own.empty() && to.own.size() != kind.weight_bytes)
         where.fail_damaged(from.file.name,
                            {"it has ", to.own.size(), " bytes of weights, and not ", kind.weight_bytes});
+    if (to.steps > most_steps || to.outer_steps > most_steps)
+        where.fail(errc::bad_argument, from.file.name,
+                   {"it has ", std::max(to.steps, to.outer_steps), " steps, and no training took more than ",
+                    most_steps});
+}
+
+/// Throws values that no training has left: hyper values that `set` would refuse, steps beyond what a double counts.
+HERRING_SETUP inline void check_values(folder const& where, manifest const& found,
+                                       checkpoint_kind const& kind) {
+    for (std::size_t g = 0; g < found.groups.size() && kind.fault != nullptr; ++g)
+        if (hyper_fault const wrong = kind.fault(found.groups[g])) {
+            char number[32];
+            std::snprintf(number, sizeof number, "%g", wrong.value);
+            where.fail(errc::bad_argument, manifest::name,
+                       {"hyper::", wrong.member, " of group ", g, " is ", number, "; it must ", wrong.must});
+        }
+    if (found.steps > most_steps)
+        where.fail(errc::bad_argument, manifest::name,
+                   {"it has ", found.steps, " steps, and no training took more than ", most_steps});
 }
 
 /// Throws what a checkpoint has otherwise than the reducer that is to load it.
@@ -246,6 +269,7 @@ HERRING_SETUP inline void check_fits(folder const& where, manifest const& found,
         if (values.size() != kind.group_values)
             differs(
                 {"the hyper values of the checkpoint are not those of the optimizer '", kind.optimizer, "'"});
+    check_values(where, found, kind);
     std::vector<saved_tensor> const due = saved_tensors(kind.tensors);
     if (found.tensors.size() != due.size())
         differs(

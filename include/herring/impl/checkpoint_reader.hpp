@@ -45,6 +45,8 @@ HERRING_SEPARABLE file_reader::file_reader(folder const& where, file_entry const
 HERRING_SEPARABLE void file_reader::read(std::uint64_t at, std::span<std::byte> into) {
     while (!into.empty()) {
         std::uint64_t const number = at / file_table::block_bytes, begin = number * file_table::block_bytes;
+        if (begin >= entry_.data_bytes) // the table may be another than the one that was checked
+            fail({"there is no byte ", at, " in its ", entry_.data_bytes, " bytes of data"});
         std::span<std::byte> const block(
             block_.data(), std::min<std::uint64_t>(file_table::block_bytes, entry_.data_bytes - begin));
         if (number != in_block_) {

@@ -11,6 +11,7 @@
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/error.hpp"
 #include "herring/layout.hpp"
+#include "herring/optimizer/optimizer.hpp"
 #include "herring/world.hpp"
 
 #include <cstddef>
@@ -39,6 +40,8 @@ struct checkpoint_kind {
     std::size_t groups, group_values; ///< of tensors; hyper values of each, and whether it is frozen
     layout const& tensors;
     checkpoints::state_shape shape;
+    hyper_fault (*fault)(std::span<double const> group) noexcept =
+        nullptr;                            ///< what `set` would refuse; null: no hyper values
     replica_kind const* replicas = nullptr; ///< null: all ranks have one model, always
 };
 

@@ -213,7 +213,8 @@ template <class Pack> class training_calls<Pack, true> {
     /// Memory: the state twice, while both are there.
     /// Blocks: as `save`, and as `start`.
     /// Errors: on all ranks, which go on with the weights and the state that they had, if any: `corrupted` names the file and the
-    ///         place; `mismatch` says what the checkpoint has otherwise; `bad_argument`, `no_resources`, `bad_state` in a step.
+    ///         place; `mismatch` says what the checkpoint has otherwise; `bad_argument` a hyper value that `set` would refuse;
+    ///         `no_resources`, `bad_state` in a step.
     template <class Self = basic_reducer<Pack>> std::vector<std::byte> load(std::string const& folder) {
         return with_checkpoints<Self>().load(static_cast<Self&>(*this), folder);
     }

@@ -9,6 +9,7 @@
 #include "herring/checkpoint/tensor_memory.hpp"
 #include "herring/element.hpp"
 #include "herring/optimizer/none.hpp"
+#include "herring/optimizer/optimizer.hpp"
 #include "herring/plan/memory_map.hpp"
 #include "herring/plan/plan.hpp"
 #include "herring/range.hpp"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,7 +38,12 @@ checkpoint_kind checkpoint_kind_of(Session& session) noexcept {
             .shape = {.weight_bytes = session.plan().element_bytes,
                       .number_bytes = number_bytes,
                       .states = memory::kept_arrays(),
-                      .stride_bytes = session.updated().handled().elements() * number_bytes}};
+                      .stride_bytes = session.updated().handled().elements() * number_bytes},
+            .fault = [](std::span<double const> group) noexcept {
+                typename Optimizer::hyper values{};
+                std::memcpy(static_cast<void*>(&values), group.data(), sizeof values);
+                return fault_of<Optimizer>(values);
+            }};
 }
 
 /// The same without an optimizer.

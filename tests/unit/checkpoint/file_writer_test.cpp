@@ -74,6 +74,10 @@ TEST_CASE("file_writer: plain bytes of any size, in any pieces") {
             reader.read(at, {&one, 1});
             REQUIRE(one == data[at]);
         }
+        for (std::uint64_t const at : {(size / block + 1) * block, ~std::uint64_t{0} - 5}) {
+            std::byte one;
+            CHECK(has(corrupted([&] { reader.read(at, {&one, 1}); }), "there is no byte"));
+        }
     }
 }
 
