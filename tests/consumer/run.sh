@@ -119,6 +119,11 @@ by_pkg_config() {
         else
             failed "pkg-config"
         fi
+        if pkg-config --cflags herring | grep -q -- "-isystem $work/moved/" && quietly cmake -S "$root" -B "$work/usr" -DHERRING_BUILD_TESTS=OFF -DHERRING_BUILD_EXAMPLES=OFF -DCMAKE_INSTALL_PREFIX=/usr && grep -q '^Cflags: -I\$' "$work/usr/herring.pc"; then
+            echo "consumer: pkg-config: headers are the system's"
+        else
+            failed "pkg-config: -isystem, and -I in /usr, where -isystem hides <stdlib.h>"
+        fi
     fi
 }
 # MPI programs of C++11 with -ffast-math: what is C++20 is compiled apart.

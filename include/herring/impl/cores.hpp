@@ -35,7 +35,8 @@ HERRING_SEPARABLE cores_of_rank cores_of_rank::here(int threads) {
     result.machine = hash_of(boot.data(), boot.size());
     result.threads = threads;
     if (::sched_getaffinity(0, sizeof result.cores, &result.cores) != 0)
-        for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core) CPU_SET(core, &result.cores);
+        for (int core = 0; core < std::min(usable_cores(), CPU_SETSIZE); ++core)
+            CPU_SET(static_cast<std::size_t>(core), &result.cores);
     return result;
 }
 

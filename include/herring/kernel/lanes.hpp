@@ -23,7 +23,7 @@
 #if ((defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(__FAST_MATH__)) &&                   \
     !defined(HERRING_ALLOW_FAST_MATH)
 #error                                                                                                       \
-    "herring: compile this file without -ffast-math (its sums need not be the same bits on every rank), or define HERRING_ALLOW_FAST_MATH"
+    "herring: compile this file without -ffast-math (its sums need not be the same bits on every rank): put the reducer into a file of its own, as docs/replacing-mpi-allreduce.md does, or define HERRING_ALLOW_FAST_MATH"
 #endif
 
 namespace HERRING_NAMESPACE::kernel {
