@@ -159,11 +159,12 @@ TEST_CASE("optimizer: hyper values that differ, another root, and what fill thro
     }
 }
 
-TEST_CASE("optimizer: a gradient that is not finite ends the world, and its tensor is named") {
-    for (auto const& nodes :
-         {std::vector<std::string>{"a", "a", "a"}, std::vector<std::string>{"a", "a", "b"}})
+TEST_CASE(
+    "optimizer: a gradient that is not finite ends the world; its tensor is named, and who brought it") {
+    using names = std::vector<std::string>;
+    for (auto const& nodes : {names{"a", "a", "a"}, names{"a", "a", "b"}, names{"a", "b", "a"}})
         for (std::size_t const at : {std::size_t{3}, std::size_t{19'999}})
-            CHECK(text(run_case("not finite", 3, nodes, {}, [at](auto& on) {
+            CHECK(text(run_case("not finite", 3, nodes, {}, [&](auto& on) {
                       trainer train(on.ranks, herring::layout{{"first", 17}, {"second", 20'000}});
                       train.start(0, fill_with_ones);
                       for (std::size_t i = 0; i < 2; ++i)
@@ -173,5 +174,21 @@ TEST_CASE("optimizer: a gradient that is not finite ends the world, and its tens
                       train.ready(1);
                       std::string const said = refused(herring::errc::bad_argument, [&] { train.wait(); });
                       on.expect(has(said, "'second'") && has(said, std::to_string(at).c_str()), said);
+                      // A node's owner has its ranks' gradients, the others their sum.
+                      on.expect(has(said, "from rank 1") ||
+                                    (nodes[2] == "b" && has(said, "from the node of rank 0")),
+                                said);
                   })) == "");
+}
+
+TEST_CASE("optimizer: finite gradients whose sum is not are nobody's fault, and the error says so") {
+    CHECK(text(run_case("sum not finite", 3, {"a", "b", "b"}, {}, [](auto& on) {
+              trainer train(on.ranks, herring::layout{{"one", 20'000}});
+              train.start(0, fill_with_ones);
+              for (float& one : train.tensor(0)) one = 3e38f;
+              train.ready(0);
+              std::string const said = refused(herring::errc::bad_argument, [&] { train.wait(); });
+              on.expect(has(said, "as the sum of gradients that are") || has(said, "from the node of rank 1"),
+                        said);
+          })) == "");
 }

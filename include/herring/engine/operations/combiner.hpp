@@ -13,8 +13,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
+
+/// Where a number comes from that is not finite. `known` without a node: from finite ones, whose sum is not.
+struct contribution_origin {
+    bool known = false;
+    int node = -1, rank = -1; ///< rank −1: of that node's, whose sum it came in
+};
 
 /// Folds what the operations that sum have in common; the one user of the kernel.
 ///
@@ -100,6 +107,29 @@ template <class Element, class Update> class combiner {
             if (l == state_.who.local || (e.device_sum == nullptr && state_.who.contributes))
                 targets_[count++] = element_at(state_.result_of(e, l, offset));
         return {targets_.data(), count};
+    }
+
+    /// Whose contribution makes element `at` of the sum of these operands something that is not finite.
+    [[gnu::noinline, gnu::cold]] contribution_origin origin_of(operands const& from, parts_view const& parts,
+                                                               std::size_t at) const noexcept {
+        auto const is_wrong = [at](source const& one) {
+            accumulator const x = kernel::detail::load_element<Update, Element>(one, at);
+            return !(x - x == accumulator{});
+        };
+        topology const& map = state_.who.map;
+        for (auto const& [sources, nodes] :
+             {std::pair(from.before, parts.before), std::pair(from.after, parts.after)})
+            for (std::size_t i = 0; i < sources.size(); ++i)
+                if (is_wrong(sources[i])) {
+                    int const node = nodes[i].node;
+                    return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
+                }
+        for (std::size_t l = 0; l < from.group.size(); ++l)
+            if (is_wrong(from.group[l])) {
+                bool const each = from.group.size() == static_cast<std::size_t>(state_.who.local_size);
+                return {true, state_.who.node, each ? map.rank_of(state_.who.node, static_cast<int>(l)) : -1};
+            }
+        return {true};
     }
 
     static Element* element_at(std::byte* place) noexcept { return reinterpret_cast<Element*>(place); }

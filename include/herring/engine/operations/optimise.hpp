@@ -65,10 +65,10 @@ template <class Element, class Update, class Optimizer> class optimise {
         all_.make_part(e, c, stage);
     }
     void combine(execution const& e, chunk const& c, parts_view const& parts) noexcept {
-        update(e, c, [&](range const& what) { return all_.operands_of(e, what, parts, c.offset); });
+        update(e, c, parts, [&](range const& what) { return all_.operands_of(e, what, parts, c.offset); });
     }
     void combine_mailboxes(execution const& e, std::byte* const* boxes) noexcept {
-        update(e, {.elements = e.elements}, [&](range const& what) {
+        update(e, {.elements = e.elements}, {}, [&](range const& what) {
             std::size_t const skip = what.offset * sizeof(Element);
             return operands{{}, all_.local_sources_at([&](int l) { return boxes[l] + skip; }), {}};
         });
@@ -79,7 +79,8 @@ template <class Element, class Update, class Optimizer> class optimise {
     using operands = typename detail::combiner<Element, Update>::operands;
 
     template <class From>
-    HERRING_ALWAYS_INLINE void update(execution const& e, chunk const& c, From const& from) noexcept {
+    HERRING_ALWAYS_INLINE void update(execution const& e, chunk const& c, parts_view const& parts,
+                                      From const& from) noexcept {
         std::size_t const place = memory_->place(e.label, c.offset);
         memory_->for_each_run(e.label, c.offset, c.elements,
                               [&](std::size_t offset, std::size_t elements, auto const&, auto const& group) {
@@ -89,7 +90,7 @@ template <class Element, class Update, class Optimizer> class optimise {
                                       memory_->at(e.label, offset, place + (offset - c.offset)), elements,
                                       state_.ranks_in(e), group.with, memory_->unscale());
                                   if (bad < elements) [[unlikely]]
-                                      memory_->fail(e.label, offset + bad);
+                                      memory_->fail(e.label, offset + bad, all_.origin_of(given, parts, bad));
                               });
     }
 

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/private_memory.hpp"
 #include "herring/element.hpp"
+#include "herring/engine/operations/combiner.hpp"
 #include "herring/engine/state.hpp"
 #include "herring/error.hpp"
 #include "herring/kernel/lanes.hpp"
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -156,15 +158,24 @@ template <class Element, class Optimizer> class optimizer_memory {
     };
 
     /// Ends the world: an element of the bucket has a gradient that is not finite.
-    [[gnu::noinline, gnu::cold]] void fail(std::size_t bucket, std::size_t offset) noexcept {
+    [[gnu::noinline, gnu::cold]] void fail(std::size_t bucket, std::size_t offset,
+                                           contribution_origin const& of = {}) noexcept {
         std::size_t const at = plan_.buckets[bucket].offset + offset;
         auto const& placed = plan_.tensors;
         std::size_t i = 0;
         while (i + 1 < placed.size() && placed[i + 1].offset <= at) ++i;
+        char from[64] = "";
+        if (of.rank >= 0)
+            std::snprintf(from, sizeof from, ", and came so from rank %d", of.rank);
+        else if (of.node >= 0)
+            std::snprintf(from, sizeof from, ", and came so from the node of rank %d",
+                          state_.who.map.rank_of(of.node, 0));
+        else if (of.known)
+            std::snprintf(from, sizeof from, ", as the sum of gradients that are");
         state_.failures.fail(
             failure::make(errc::bad_argument, state_.who.rank, -1, "step",
                           {"the gradient of tensor ", i, " ('", tensors_[i].name,
-                           "') is not finite, at element ", at - placed[i].offset,
+                           "') is not finite, at element ", at - placed[i].offset, from,
                            ": the weights would be lost; lower the rate, clip or scale the gradients before "
                            "they are made ready, and start again from the weights that were saved"}),
             true);
