@@ -42,10 +42,10 @@ class timeline_metrics {
         std::stable_sort(late.begin(), late.end(),
                          [](auto const& a, auto const& b) { return a.lateness.mean > b.lateness.mean; });
         late.resize(std::min<std::size_t>(late.size(), 3));
-        peers("late_seconds", "How late the parts of a rank come, in the mean; the three latest ranks.", late,
-              [](auto const& r) { return r.lateness.mean * 1e-9; });
-        peers("last_buckets", "Buckets for which the rank came last.", late,
-              [](auto const& r) { return static_cast<double>(r.last); });
+        peers(
+            "late_seconds",
+            "How late the parts of a rank come, the way here included, in the mean; the three latest ranks.",
+            late, [](auto const& r) { return r.lateness.mean * 1e-9; });
         peers("waited_seconds", "Time in waits while the rank was waited for.", late,
               [](auto const& r) { return r.waited_ns * 1e-9; });
     }

@@ -58,9 +58,9 @@ struct timeline_report {
     };
     struct of_rank {
         int rank = 0;
-        timeline_times
-            lateness{}; ///< arrival of its last part of a flight, behind the median of all ranks; own: submission
-        std::size_t last = 0;   ///< flights for which it came last
+        /// Arrival of its last part of a flight, behind the median of all ranks; own: submission. The way here is in it: who is
+        /// slow, `timeline_stragglers` says.
+        timeline_times lateness{};
         double waited_ns = 0;   ///< within waits, while it was who was waited for
         std::size_t stalls = 0; ///< parts to it that could leave, and had no credit
         double stalled_ns = 0;  ///< until they left
@@ -135,10 +135,10 @@ struct timeline_report {
         if (fold.count > 0) line(out, "  folds: %zu chunks, %.3f ms in all", fold.count, milli(fold.total));
         for (of_rank const& r : by_rank)
             line(out,
-                 "rank %d%s: %.3f ms late (most %.3f), last in %zu of %zu; waited for %.3f ms; %zu stalls, "
-                 "%.3f ms",
-                 r.rank, r.rank == rank ? " (this)" : "", milli(r.lateness.mean), milli(r.lateness.most),
-                 r.last, skew.count, milli(r.waited_ns), r.stalls, milli(r.stalled_ns));
+                 "rank %d%s %+.3f ms from the median (most %+.3f); waited for %.3f ms; %zu stalls, %.3f ms",
+                 r.rank, r.rank == rank ? ": this one's submission" : ": its parts are here",
+                 milli(r.lateness.mean), milli(r.lateness.most), milli(r.waited_ns), r.stalls,
+                 milli(r.stalled_ns));
         for (of_bucket const& b : buckets)
             line(out, "bucket %u: %llu bytes, %.3f ms in flight, %.3f exposed in all, bus %.3f GB/s",
                  b.bucket, count(b.bytes), milli(b.in_flight.mean), milli(b.exposed_ns),
@@ -180,7 +180,6 @@ struct timeline_report {
             out += '{';
             field(out, "rank", r.rank);
             field(out, "lateness_ns", r.lateness);
-            field(out, "last", static_cast<double>(r.last));
             field(out, "waited_ns", r.waited_ns);
             field(out, "stalls", static_cast<double>(r.stalls));
             field(out, "stalled_ns", r.stalled_ns);
@@ -324,17 +323,15 @@ struct timeline_report {
         for (detail::timeline_flight const& f : found.flights) {
             if (f.arrivals.empty()) continue;
             std::vector<std::int64_t> times{f.of.begin};
-            int last = of.rank;
             std::int64_t latest = f.of.begin;
             for (auto const& [peer, ns] : f.arrivals) {
                 times.push_back(ns);
-                if (ns > latest) latest = ns, last = peer;
+                latest = std::max(latest, ns);
             }
             std::sort(times.begin(), times.end());
             std::int64_t const median = times[(times.size() - 1) / 2];
             late[of.rank].push_back(static_cast<double>(f.of.begin - median));
             for (auto const& [peer, ns] : f.arrivals) late[peer].push_back(static_cast<double>(ns - median));
-            ++found_ranks[last].last;
             double const here = static_cast<double>(latest - median);
             skews.push_back(here);
             all_skew += here;

@@ -28,7 +28,7 @@ TEST_CASE("timeline metrics: every line is a series of its own, has its type, an
     CHECK(series.size() <= 34);
     CHECK(text.find("herring_timeline_exposed_seconds{rank=\"0\",of=\"mean\"} 2.5e-07\n") !=
           std::string::npos);
-    CHECK(text.find("herring_timeline_last_buckets{rank=\"0\",peer=\"63\"} 1\n") != std::string::npos);
+    CHECK(text.find("herring_timeline_late_seconds{rank=\"0\",peer=\"63\"} ") != std::string::npos);
 }
 
 TEST_CASE("timeline metrics: a file that cannot be written is no error") {
