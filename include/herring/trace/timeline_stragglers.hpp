@@ -102,8 +102,8 @@ class timeline_stragglers {
             std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2),
                              others.end());
             double const usual = others[others.size() / 2];
-            r.is_slow =
-                4 * r.last > 3 * buckets_ && r.lateness.median > std::max({2 * bound_ns_, 4 * usual, least_ns});
+            r.is_slow = 4 * r.last > 3 * buckets_ &&
+                        r.lateness.median > std::max({2 * bound_ns_, 4 * usual, least_ns});
         }
     }
     template <class... Values>
