@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <string>
 #include <thread>
@@ -456,10 +457,16 @@ TEST_CASE("secret_keys: a text that is no key joins too, by a key that is dear t
     detail::secret const weak(text);
     CHECK(weak.weak());
     real_rank_0 rank_0(given(text));
-    control_peer rank_1;
-    rank_1.join(1, 2, rank_0.hub.at, &weak);
-    CHECK(rank_1.keys.has_value());
-    rank_0.end(rank_1);
+    std::optional<control_peer> rank_1;
+    // Who takes more than 2 s to prove itself is dropped, and has the key the next time.
+    for (int tries = 1;; ++tries) try {
+            rank_1.emplace().join(1, 2, rank_0.hub.at, &weak);
+            break;
+        } catch (std::exception const&) {
+            if (tries == 8) throw;
+        }
+    CHECK(rank_1->keys.has_value());
+    rank_0.end(*rank_1);
 }
 
 TEST_CASE("secret_keys: after the admission a message that was changed, repeated or sent back ends the world "
