@@ -145,6 +145,7 @@ template <class Ensemble> class asio_frontend {
             return operations.count() != 0;
         }
         HERRING_SETUP void close() {
+            if (front.forked_off()) return;
             ready.cancel();
             front.close();
             std::lock_guard const lock(mutex);
@@ -226,6 +227,7 @@ template <class Ensemble> class asio_member {
             });
         }
         HERRING_SETUP void close() {
+            if (me.forked_off()) return;
             ready.cancel();
             operations.complete_all([] { return job(); });
         }

@@ -100,6 +100,11 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
     /// Blocks: with `facts.votes`, until all ranks have ended the gradients of the last step, whose votes they exchange; at most
     ///         `world::default_timeout()`.
     ~basic_lazy_reducer() {
+        if (this->session_.ranks().forked_off()) {
+            gradients_.abandon();
+            if constexpr (facts.votes) votes_.abandon();
+            return;
+        }
         if (this->session_.failed() != nullptr) return;
         if (under_way()) {
             this->calls_.announce_abandoned_step();

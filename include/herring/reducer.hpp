@@ -92,7 +92,7 @@ struct door; // herring/collectives/: the way of a collective's header into a re
 /// Threads:  one at a time; a call that finds another one under way is refused (`bad_state`), and that one goes on.
 /// Lifetime: not longer than the world, or every call is refused (`bad_state`); the world may be moved. Neither copied nor
 ///           moved itself. A process that is forked off later has the memory but
-///           not the rank: it must not touch the reducer, nor destroy it (`_exit`, or exec).
+///           not the rank: calls are refused there (`bad_state`), and the destructor does nothing.
 /// Errors:   `herring::error`. A misuse of one rank (`bad_argument`, `bad_state`) leaves the step as it was. Whatever
 ///           ends a reduction (`peer_lost`, `timeout`, `mismatch`, ...) ends the world for all ranks: none gets a
 ///           partial sum, and every later call throws it again.
@@ -141,6 +141,10 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     /// Not collective. Leaving in the middle of a step, or by the exception of a misuse, is a failure for the others, who are
     /// told at once.
     ~basic_reducer() {
+        if (session_.ranks().forked_off()) {
+            parts_.abandon();
+            return;
+        }
         if (session_.failed() != nullptr) return;
         if (parts_->steps.ledger().under_way() || session_.released() != session_.requested())
             calls_.announce_abandoned_step();

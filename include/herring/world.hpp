@@ -109,7 +109,7 @@ class world {
 
     /// Announces a failure to every rank; the first one stays, and ends every collective of every rank.
     HERRING_SETUP void fail(failure const& why) noexcept { // a function of its own: hot code ends here
-        info().control.table->fail(info().control.self, why);
+        if (!forked_off()) info().control.table->fail(info().control.self, why);
     }
 
     /// Throws the failure that `failed()` returns, in the words of this rank; returns when there is none.
@@ -136,10 +136,12 @@ class world {
     /// How many ranks run on this machine, whatever their nodes: with more ranks than cores, no rank spins.
     int ranks_on_this_machine() const noexcept { return info().ranks_on_this_machine; }
 
-    /// Whether the world of this reducer's handle was destroyed.
+    /// Whether the world of this reducer's handle was destroyed, or is another process's.
     ///
-    /// Cost:    two loads.
+    /// Cost:    three loads.
     bool ended() const noexcept { return state_->ended(); }
+    /// Whether this process was forked off after the world was made: then nothing of it may be touched.
+    bool forked_off() const noexcept { return !state_->owner.is_this(); }
     /// For reducers and drivers.
     detail::world_state& state() noexcept { return *state_; }
 

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/error.hpp"
 
 #include <cerrno>
@@ -186,7 +187,7 @@ HERRING_SETUP inline std::string outward_address() {
 
 /// A socket that listens on exactly `at`; -1 and errno when that fails. Never blocks.
 HERRING_SETUP inline int listen_on(endpoint const& at) noexcept {
-    int const listener = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int const listener = forks::own(::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (listener < 0) return -1;
     int const on = 1;
     ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on,

@@ -26,6 +26,9 @@ template <class Value> class manual_lifetime {
         if (std::exchange(made_, false)) value_.~Value();
     }
 
+    /// The value is never destroyed: in a forked child, where it is the parent's.
+    void abandon() noexcept { made_ = false; }
+
     /// Once only.
     template <class... Arguments> Value& emplace(Arguments&&... arguments) {
         Value* const value = ::new (static_cast<void*>(&value_)) Value(std::forward<Arguments>(arguments)...);

@@ -4,6 +4,7 @@
 #define HERRING_CHECKPOINT_SNAPSHOT_PART_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/private_memory.hpp"
 #include "herring/checkpoint/file_table.hpp"
 #include "herring/checkpoint/file_writer.hpp"
@@ -34,7 +35,9 @@ class snapshot_part {
     explicit snapshot_part(int rank) noexcept : rank_(rank) {}
     snapshot_part(snapshot_part const&) = delete;
     snapshot_part& operator=(snapshot_part const&) = delete;
-    ~snapshot_part() { join(); }
+    ~snapshot_part() {
+        if (owner_.is_this()) join(); // a forked child does not have the thread
+    }
 
     /// Gets the memory for a copy of so many bytes.
     ///
@@ -71,6 +74,7 @@ class snapshot_part {
     void sync() noexcept;
     HERRING_SEPARABLE void join() noexcept;
 
+    owner_process const owner_{};
     int rank_;
     private_memory memory_;
     std::span<std::byte const> left_; // of the copy

@@ -6,6 +6,7 @@
 #include "herring/base/blocked_threads.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/control/control.hpp"
@@ -48,9 +49,10 @@ struct membership {
 /// Asks a world for the handle of a reducer.
 struct for_reducer {};
 
-HERRING_SEPARABLE error ended_world(int rank, char const* operation);
-
 class world_state;
+
+/// Why a call of a reducer is refused whose world has ended, or is another process's.
+HERRING_SEPARABLE error ended_world(world_state const& ranks, char const* operation);
 
 /// A thread that waits in a call until the operation is complete.
 struct listed_wait {
@@ -102,6 +104,7 @@ inline constexpr std::chrono::seconds longest_arrival{5};
 /// later call (`ended`), and the backend's board stays valid until the last of them is gone.
 class world_state {
   public:
+    owner_process const owner{};
     membership const info;
     failure_detector detector{info.control, info.times.detector};
     data_sockets* const data = data_sockets::make(); ///< nullptr without memory
@@ -118,7 +121,8 @@ class world_state {
 
     /// The world is destroyed; its reducers may still live.
     HERRING_SEPARABLE void end() noexcept;
-    bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+    /// Whether calls are refused: the world has ended, or is that of a process from which this one was forked off.
+    bool ended() const noexcept { return ended_.load(std::memory_order_acquire) || !owner.is_this(); }
 
     // ---- long waits (control/failure/deadlock.hpp) --------------------------------------------------------
 

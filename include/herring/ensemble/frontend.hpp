@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_FRONTEND_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/whole_file.hpp"
 #include "herring/ensemble/answer.hpp"
 #include "herring/ensemble/counters.hpp"
@@ -49,8 +50,8 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 ///           come and go, which sleeps.
 /// Cost:     nothing is allocated for a request. Idle, a wake-up each heartbeat.
 /// Lifetime: answers may outlive it, and keep its memory, all of it, until the last of them goes. It may be destroyed while others are in
-///           `ask`: they get `closed`. A process that is forked off later must not touch it, nor destroy it (`_exit`, or exec): the
-///           members talk to its parent.
+///           `ask`: they get `closed`. It stays with its process: in one that is forked off later calls throw `bad_state`, or do nothing
+///           where they are noexcept, and so does the destructor; answers keep their values.
 /// Errors:   `bad_argument` for options and requests that make no sense, with the option and its value. What becomes of
 ///           members is no error, but in the answer.
 template <class Element, class Core> class basic_frontend {
@@ -64,6 +65,7 @@ template <class Element, class Core> class basic_frontend {
     ///
     /// Errors: `bad_state` in `on_change`, whose thread it would wait for: then the frontend lives on, out of reach.
     HERRING_SETUP ~basic_frontend() noexcept(false) {
+        if (forked_off()) return; // it is the parent's
         if (core_->is_in_handler())
             throw error(
                 errc::bad_state, -1, -1, "frontend",
@@ -116,6 +118,7 @@ template <class Element, class Core> class basic_frontend {
     void poll() noexcept { core_->poll(); }
     /// The next submitted request that is decided. False: none.
     bool next_done(answer& into, std::uint64_t& cookie) {
+        if (forked_off()) throw owner_.refusal(-1, "next_done", "frontend");
         slot_index at = 0;
         if (!core_->next_done(at)) return false;
         cookie = core_->request(at).cookie;
@@ -127,6 +130,8 @@ template <class Element, class Core> class basic_frontend {
     /// Ends all requests as closed; those to come are refused as closed.
     void close() noexcept { core_->close(); }
 
+    /// Whether this process was forked off after the frontend was made, and so cannot use it.
+    bool forked_off() const noexcept { return !owner_.is_this(); }
     /// Whether as many members are here as make an answer: for health probes.
     bool ready() const noexcept { return core_->ready(); }
     /// How many members are here.
@@ -232,6 +237,7 @@ template <class Element, class Core> class basic_frontend {
         return a.refused == herring::outcome::full ? answer(*core_, a.slot) : answer(a.refused);
     }
 
+    owner_process const owner_{};
     Core* core_;
 };
 

@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_FRONTEND_CORE_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/control_options.hpp"
@@ -105,10 +106,17 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     // ---- the end
 
+    /// Whether this process was forked off after the frontend was made. Then calls that may throw do, and the others do nothing.
+    bool forked_off() const noexcept { return !engine_.lock.owner().is_this(); }
+    void usable(char const* operation) const {
+        if (forked_off()) [[unlikely]]
+            throw engine_.lock.owner().refusal(-1, operation, "frontend");
+    }
     /// Whether this thread is the one that calls the program's handler.
     bool is_in_handler() const noexcept { return members_.is_in_handler(); }
     /// Ends all requests as closed; those to come are refused.
     HERRING_SETUP void close() noexcept {
+        if (forked_off()) return;
         guard const held(engine_.lock);
         engine_.table.close(engine::now_ns());
         engine_.changed();
@@ -191,6 +199,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     /// Ends a request that is undecided. False: there is none with this id.
     bool cancel(std::uint64_t id) noexcept {
+        if (forked_off()) return false;
         guard const held(engine_.lock);
         for (slot_index at = 0; at < engine_.slots.size(); ++at)
             if (engine_.table.cancel(at, id)) {
@@ -204,6 +213,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     /// Readable when `poll` has something to do or `next_done` something to give.
     int descriptor() noexcept {
+        if (forked_off()) return -1;
         guard const held(engine_.lock);
         engine_.has_loop = true;
         if (!engine_.driving) engine_.settle();
@@ -211,6 +221,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     }
     /// Does what can be done now. Does not block.
     void poll() noexcept {
+        if (forked_off()) return;
         guard const held(engine_.lock);
         engine_.ready.fetched();
         if (!engine_.driving) {
@@ -223,6 +234,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     }
     /// The next asynchronous request that is decided; its slot is the caller's until `release`. False: none.
     bool next_done(slot_index& at) noexcept {
+        if (forked_off()) return false;
         guard const held(engine_.lock);
         if (engine_.done.empty()) return false;
         at = engine_.done.first();
@@ -281,6 +293,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     /// The answer goes. True: the frontend has gone before, this was its last answer, and this is to be destroyed.
     bool release(slot_index at) noexcept {
+        if (forked_off()) return false;
         guard const held(engine_.lock);
         forget(at);
         if (engine_.table.any_waiting()) { // a member whose rows are free again may be asked, from now on
@@ -294,6 +307,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
 
     std::string address() const { return door_->address(); }
     bool ready() noexcept {
+        if (forked_off()) return false;
         guard const held(engine_.lock);
         return engine_.table.admitted_members() >= k();
     }
@@ -307,20 +321,24 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     }
     /// Calls `give(member, replica, name, state)` for each replica that may be.
     template <class Give> void each_replica(Give&& give) {
+        usable("members");
         guard const held(engine_.lock);
         members_.each_replica(give);
     }
     HERRING_SETUP void add_member(std::string name) {
+        usable("add_member");
         members_.add(name);
         door_->add_member(std::move(name));
     }
     /// Calls `give(rules, names, k)` under the lock. Names do not move as long as the frontend is there.
     template <class Give> void look(Give&& give) {
+        usable("counters");
         guard const held(engine_.lock);
         give(std::as_const(engine_.table), members_.names(), k());
     }
     /// How many processes were refused, by reason; also those that `on_change` was not told of.
     door_counters at_the_door() noexcept {
+        if (forked_off()) return {};
         guard const held(
             engine_.lock); // while this goes the door does, too, and may be calling the program's handler
         return engine_.control != nullptr ? engine_.control->counters() : door_counters();
@@ -351,6 +369,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
     // ---- a request
 
     void check(std::size_t bytes, std::chrono::nanoseconds within, ask_options const& how) const {
+        usable("ask");
         ask_check::request<Format>(bytes, options_.request_bytes, within, how);
     }
 

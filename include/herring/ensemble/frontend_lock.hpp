@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/cpu_pause.hpp"
+#include "herring/base/forks.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -23,13 +24,20 @@ class frontend_lock {
     frontend_lock& operator=(frontend_lock const&) = delete;
     ~frontend_lock() { ::pthread_mutex_destroy(&mutex_); }
 
+    /// In a forked child, where a thread of the parent may have held it for ever, it locks nothing.
     void lock() noexcept {
+        if (!owner_.is_this()) [[unlikely]]
+            return;
         if (::pthread_mutex_trylock(&mutex_) == 0) return;
         wanted_.fetch_add(1, std::memory_order_relaxed);
         take();
         wanted_.fetch_sub(1, std::memory_order_relaxed);
     }
-    void unlock() noexcept { ::pthread_mutex_unlock(&mutex_); }
+    void unlock() noexcept {
+        if (owner_.is_this()) [[likely]]
+            ::pthread_mutex_unlock(&mutex_);
+    }
+    owner_process const& owner() const noexcept { return owner_; }
 
     bool is_wanted() const noexcept { return wanted_.load(std::memory_order_relaxed) != 0; }
 
@@ -62,6 +70,7 @@ class frontend_lock {
         ::pthread_mutex_lock(&mutex_);
     }
 
+    owner_process owner_{};
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     std::atomic<std::uint32_t> wanted_{0};
 };

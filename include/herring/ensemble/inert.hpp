@@ -88,6 +88,7 @@ template <class Element> struct inert_ensemble {
         bool cancel(std::uint64_t) noexcept { return false; }
         void close() noexcept {}
         bool ready() const noexcept { return false; }
+        bool forked_off() const noexcept { return false; }
         std::string address() const { return {}; }
         int port() const { return 0; }
         void add_member(std::string const&) {}

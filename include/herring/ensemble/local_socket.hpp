@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/forks.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -37,7 +38,7 @@ struct local_address {
 /// −1 and errno where that fails. Never blocks.
 HERRING_SETUP inline descriptor listen_locally(std::string_view name) noexcept {
     local_address const at(name);
-    descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
     if (made.get() < 0 || ::bind(made.get(), at.get(), at.size) != 0 || ::listen(made.get(), 64) != 0)
         return descriptor();
     return made;
@@ -45,7 +46,7 @@ HERRING_SETUP inline descriptor listen_locally(std::string_view name) noexcept {
 /// −1 and errno where nobody listens there, or too many dial at once. Never blocks.
 HERRING_SETUP inline descriptor dial_locally(std::string_view name) noexcept {
     local_address const at(name);
-    descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
     if (made.get() < 0 || ::connect(made.get(), at.get(), at.size) != 0) return descriptor();
     return made;
 }

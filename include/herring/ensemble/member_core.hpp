@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/cpu_pause.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/time.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/cores.hpp"
@@ -69,12 +70,16 @@ class member_core {
         dialler_.stop();
     }
 
+    /// Whether this process was forked off after the member was made. Then calls that may throw do, and the others do nothing.
+    bool forked_off() const noexcept { return !owner_.is_this(); }
+
     /// The next request, of the frontends in turn. Nothing: at the timeout, after `stop` or `leave`, or once all frontends have
     /// refused this member; see `status`. Requests whose deadline has passed are declined, not returned.
     ///
     /// Blocks:  until then, as the waiting policy does.
     /// Errors:  `bad_state`: the program holds `concurrency` jobs.
     [[nodiscard]] job next(std::chrono::nanoseconds timeout = herring::never) {
+        usable("next");
         if (!jobs_.any_free()) [[unlikely]]
             all_are_out();
         time_point const start = clock::now();
@@ -115,14 +120,13 @@ class member_core {
     }
 
     /// Whether `next` returns nothing from now on.
-    bool is_over() const noexcept {
-        return stopped_.load(std::memory_order_acquire) || leaving_ || inbox_.all_refused();
-    }
+    bool is_over() const noexcept { return is_ended() || inbox_.all_refused(); }
 
     /// For an event loop: readable when `try_next` may have something. Before each wait for it, `arm`.
     int descriptor() const noexcept { return bell_.descriptor(); }
     /// False: there is something already, so that a wait could miss it; call `try_next`.
     bool arm() noexcept {
+        if (forked_off()) return false;
         bell_.settle();
         return is_quiet() && !is_ended();
     }
@@ -132,6 +136,7 @@ class member_core {
     ///
     /// Returns: to how many it was sent. A frontend that has not read `spare` earlier ones is left out.
     template <class Fill> std::size_t contribute(std::uint64_t id, Fill&& fill) {
+        usable("contribute");
         pump(clock::now());
         std::size_t sent = 0;
         std::span<std::byte> first{}; // the encoded row, once there is one
@@ -162,6 +167,7 @@ class member_core {
 
     /// `next` returns nothing from now on, and wakes up for it.
     void stop() noexcept {
+        if (forked_off()) return; // the bell is the parent's, too
         stopped_.store(true);
         bell_.wake();
     }
@@ -170,6 +176,7 @@ class member_core {
     /// that the program holds can be answered. Returns when all frontends have let it go, or after `most`: then false, and it can
     /// be called again. `next` returns nothing from now on.
     HERRING_SETUP bool leave(std::chrono::milliseconds most) {
+        usable("leave");
         leaving_ = true;
         time_point const deadline = clock::now() + most;
         links_.for_each([this](link& each) noexcept { turn_away(each); });
@@ -183,7 +190,10 @@ class member_core {
     }
 
     /// One for each frontend, in the order of the options.
-    std::vector<frontend_status> status() const { return inbox_.status(); }
+    std::vector<frontend_status> status() const {
+        usable("status");
+        return inbox_.status();
+    }
     job_counters const& counters() const noexcept { return counters_; }
     std::size_t elements() const noexcept { return elements_; }
 
@@ -198,6 +208,7 @@ class member_core {
     std::uint64_t id(std::uint32_t slot) const noexcept { return jobs_[slot].request.id; }
 
     bool encode(std::uint32_t slot) noexcept {
+        if (forked_off()) return false;
         held& s = jobs_[slot];
         bool const good =
             Rows::encode(jobs_.row(slot), s.from->lane.row(s.request.place).first(row_bytes_)) ==
@@ -206,6 +217,7 @@ class member_core {
         return good;
     }
     job_end send(std::uint32_t slot) noexcept {
+        if (forked_off()) return job_end::disconnected;
         held& s = jobs_[slot];
         waiting_request const& r = s.request;
         Lane& lane = s.from->lane;
@@ -225,6 +237,7 @@ class member_core {
         return end(slot, job_end::sent, counters_.sent);
     }
     job_end decline(std::uint32_t slot, herring::decline why) noexcept {
+        if (forked_off()) return job_end::disconnected;
         held& s = jobs_[slot];
         if (!s.from->is_open) return end(slot, job_end::disconnected, counters_.disconnected);
         s.from->lane.decline(s.request.id, s.request.place, why);
@@ -265,7 +278,13 @@ class member_core {
     static std::int64_t count(time_point at) noexcept {
         return std::chrono::nanoseconds(at.time_since_epoch()).count();
     }
-    bool is_ended() const noexcept { return stopped_.load(std::memory_order_acquire) || leaving_; }
+    bool is_ended() const noexcept {
+        return stopped_.load(std::memory_order_acquire) || leaving_ || forked_off();
+    }
+    void usable(char const* operation) const {
+        if (forked_off()) [[unlikely]]
+            throw owner_.refusal(-1, operation, "member");
+    }
 
     [[noreturn]] HERRING_SETUP void all_are_out() const {
         throw error(errc::bad_state, -1, -1, "next",
@@ -368,6 +387,7 @@ class member_core {
         counters_.disconnected += links_.close(frontend);
     }
 
+    owner_process const owner_{};
     std::size_t const elements_, row_bytes_;
     jobs jobs_;
     member_bell bell_;

@@ -75,10 +75,8 @@ HERRING_SEPARABLE void calls::announce_misuse() noexcept {
 }
 
 HERRING_SEPARABLE void calls::refuse(call_mark::taken taken, char const* operation) {
-    if (taken == call_mark::taken::yes) {
-        mark_.release();
-        throw ended_world(ranks_.rank(), operation);
-    }
+    if (taken == call_mark::taken::yes) mark_.release();
+    if (taken == call_mark::taken::yes || ranks_.forked_off()) throw ended_world(ranks_.state(), operation);
     throw error(
         errc::bad_state, ranks_.rank(), -1, operation,
         taken == call_mark::taken::by_itself

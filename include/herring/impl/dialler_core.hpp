@@ -6,6 +6,7 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/time.hpp"
@@ -221,7 +222,7 @@ HERRING_SEPARABLE void dialler_core::resolved(dial_target& t) {
 }
 
 HERRING_SEPARABLE descriptor dialler_core::connecting(endpoint const& to) noexcept {
-    descriptor made(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    descriptor made(forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
     if (made.get() >= 0 && ::connect(made.get(), to.get(), to.size) != 0 && errno != EINPROGRESS &&
         errno != EINTR) {
         int const why = errno;

@@ -6,6 +6,7 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/time.hpp"
@@ -214,8 +215,8 @@ HERRING_SEPARABLE void door_core::accept(int listener, bool local) {
     for (int i = 0; i < 16; ++i) {
         endpoint from;
         from.size = sizeof from.raw;
-        descriptor made(::accept4(listener, local ? nullptr : from.get(), local ? nullptr : &from.size,
-                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
+        descriptor made(forks::own(::accept4(listener, local ? nullptr : from.get(),
+                                             local ? nullptr : &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC)));
         if (made.get() < 0) {
             if (errno == EINTR || errno == ECONNABORTED) continue;
             if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) && !make_room())

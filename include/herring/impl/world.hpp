@@ -86,6 +86,7 @@ HERRING_SEPARABLE gather_result world::all_gather(std::span<std::byte const> min
 }
 
 HERRING_SEPARABLE void world::check() const {
+    if (forked_off()) throw detail::ended_world(*state_, "check");
     if (failure const* const why = failed()) throw error(detail::as_seen_by(*why, rank()));
 }
 
@@ -121,12 +122,14 @@ HERRING_SEPARABLE void world::usable(char const* operation) const {
     if (state_ == detail::world_state::none())
         throw error(errc::bad_state, rank_, -1, operation,
                     "this world was moved from; use the one it was moved to");
-    if (state_->ended()) throw detail::ended_world(rank_, operation);
+    if (state_->ended()) throw detail::ended_world(*state_, operation);
 }
 
 HERRING_SEPARABLE void world::leave() noexcept {
-    if (owner_) state_->end();
-    state_->release();
+    if (!forked_off()) {
+        if (owner_) state_->end();
+        state_->release();
+    } // else the parent goes on; what its threads held at the fork is not to be touched
     state_ = detail::world_state::none();
 }
 

@@ -23,8 +23,9 @@
 
 namespace HERRING_NAMESPACE::detail {
 
-HERRING_SEPARABLE error ended_world(int rank, char const* operation) {
-    return error(errc::bad_state, rank, -1, operation,
+HERRING_SEPARABLE error ended_world(world_state const& ranks, char const* operation) {
+    if (!ranks.owner.is_this()) return ranks.owner.refusal(ranks.info.rank, operation, "world");
+    return error(errc::bad_state, ranks.info.rank, -1, operation,
                  "its world has ended: it was destroyed, or assigned, before this reducer; declare the world "
                  "first, and "
                  "let it live as long as its reducers");

@@ -183,6 +183,9 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     session(world& ranks, layout&& tensors)
         : session_links<transport_type, intra_node_type>(ranks, std::move(tensors)) {}
+    ~session() {
+        if (this->ranks_.forked_off()) abandon();
+    }
 
     /// Errors: `mismatch` names a rank and what differs; `bad_argument`, `no_resources`, `unreachable`, `unsupported`.
     template <class... TransportArguments> HERRING_SETUP void connect(TransportArguments&&... arguments) {
@@ -337,6 +340,15 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     void stop_driver() noexcept { driver_.reset(); }
 
   private:
+    // In a forked child all of it is the parent's: its threads, connections and shared memory.
+    HERRING_SETUP void abandon() noexcept {
+        registration_.abandon();
+        driver_.abandon();
+        running_.abandon();
+        this->transport_.abandon();
+        this->node_.abandon();
+    }
+
     using engine_commands = with_commands<
         typename with_votes<typename engine_of<transport_type, intra_node_type, trace_type, element,
                                                typename rule<typename Pack::update>::type, optimizer>::type,

@@ -43,7 +43,7 @@ class timeline_rings {
     timeline_rings(timeline_rings const&) = delete;
     timeline_rings& operator=(timeline_rings const&) = delete;
     ~timeline_rings() {
-        if (header_ == nullptr) return;
+        if (header_ == nullptr || ranks_->forked_off()) return;
         using enum timeline_header::state;
         header_->now = ranks_->failed() == nullptr ? ended : failed;
     }

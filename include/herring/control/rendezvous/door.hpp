@@ -6,6 +6,7 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/rendezvous/connection.hpp"
@@ -107,7 +108,8 @@ class door : public control_endpoint<coordinator> {
         for (int i = 0; i < 16; ++i) {
             endpoint from;
             from.size = sizeof from.raw;
-            int const socket = ::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            int const socket =
+                forks::own(::accept4(listener, from.get(), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (socket < 0) {
                 if (errno == EINTR || errno == ECONNABORTED) continue;
                 if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

@@ -5,6 +5,7 @@
 
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/control/control.hpp"
 #include "herring/control/data_sockets.hpp"
 #include "herring/control/rendezvous/connection.hpp"
@@ -91,7 +92,7 @@ class link_to_rank_0 : public control_endpoint<participant> {
 
     /// nullptr: it is refused at once.
     HERRING_SETUP connection* connect(endpoint const& to, clock::duration most) {
-        int const socket = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        int const socket = forks::own(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         int rc = socket < 0 ? -1 : 0;
         if (rc == 0) {
             tune(socket, settings_.times.detector.peer_timeout);

@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/name_lookup.hpp"
 #include "herring/crypto/hmac.hpp"
 #include "herring/crypto/random.hpp"
@@ -175,7 +176,8 @@ class tcp_connector {
 
     HERRING_SETUP void accept() {
         for (bool first = true;; first = false) {
-            descriptor next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            descriptor next(
+                forks::own(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
             if (next.get() < 0) {
                 // The kernel looks for a descriptor before it looks for a connection: only the first was announced by poll.
                 if (!first) return;
@@ -300,7 +302,8 @@ class tcp_connector {
     HERRING_SETUP void dial(attempt& l) {
         l.greeted = false;
         l.got = 0;
-        l.socket = descriptor(::socket(l.there.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        l.socket =
+            descriptor(forks::own(::socket(l.there.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
         if (l.socket.get() < 0) {
             retry(l, errno);
             return out_of_descriptors();
