@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -117,13 +116,13 @@ template <class Element, class Update> class combiner {
             return !(x - x == accumulator{});
         };
         topology const& map = state_.who.map;
-        for (auto const& [sources, nodes] :
-             {std::pair(from.before, parts.before), std::pair(from.after, parts.after)})
-            for (std::size_t i = 0; i < sources.size(); ++i)
-                if (is_wrong(sources[i])) {
-                    int const node = nodes[i].node;
-                    return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
-                }
+        for (std::size_t i = 0; i < from.before.size() + from.after.size(); ++i) {
+            bool const is_before = i < from.before.size();
+            std::size_t const of_side = is_before ? i : i - from.before.size();
+            if (!is_wrong((is_before ? from.before : from.after)[of_side])) continue;
+            int const node = (is_before ? parts.before : parts.after)[of_side].node;
+            return {true, node, map.local_size(node) == 1 ? map.rank_of(node, 0) : -1};
+        }
         for (std::size_t l = 0; l < from.group.size(); ++l)
             if (is_wrong(from.group[l])) {
                 bool const each = from.group.size() == static_cast<std::size_t>(state_.who.local_size);
