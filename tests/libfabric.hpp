@@ -7,7 +7,7 @@
 
 #include <rdma/fabric.h>
 
-namespace herring_tests {
+namespace herring::tests {
 
 /// The first question of a process has libfabric before 1.19 read all names of the kernel, 0.1 s (verbs provider): forked ranks
 /// have the answer of their parent. In the short run a connection gets 32 of its receive buffers, not 128: half of what a rank
@@ -22,6 +22,6 @@ inline bool const libfabric_was_asked = [] {
     return true;
 }();
 
-} // namespace herring_tests
+} // namespace herring::tests
 
 #endif // HERRING_TESTS_LIBFABRIC_HPP

@@ -4,7 +4,6 @@
 #define HERRING_TRACE_TIMELINE_STRAGGLERS_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/base/text.hpp"
 #include "herring/trace/timeline_data.hpp"
 #include "herring/trace/timeline_flights.hpp"
 #include "herring/trace/timeline_report.hpp"
@@ -17,6 +16,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace HERRING_NAMESPACE {
