@@ -13,17 +13,18 @@
 namespace HERRING_NAMESPACE::detail {
 
 HERRING_SEPARABLE void hyper_values::name(char (&to)[64], std::size_t place) const noexcept {
-    std::size_t const of_group = members.size() + 1, group = place / of_group, member = place % of_group;
-    char which[32] = "";
-    if (all.size() > of_group + 1) std::snprintf(which, sizeof which, " of group %zu", group);
+    std::size_t const of_group = members.size() + 1, member = place % of_group;
+    auto const group = static_cast<unsigned>(place / of_group);
+    char which[24] = "";
+    if (all.size() > of_group + 1) std::snprintf(which, sizeof which, " of group %u", group);
     if (place + 1 == all.size())
         std::snprintf(to, sizeof to, "the loss scale");
     else if (member == members.size())
-        std::snprintf(to, sizeof to, "whether group %zu is frozen (0 or 1)", group);
+        std::snprintf(to, sizeof to, "whether group %u is frozen (0 or 1)", group);
     else if (members[member] != nullptr)
         std::snprintf(to, sizeof to, "hyper::%.24s%s", members[member], which);
     else
-        std::snprintf(to, sizeof to, "member %zu of hyper%s", member, which);
+        std::snprintf(to, sizeof to, "member %u of hyper%s", static_cast<unsigned>(member), which);
 }
 
 HERRING_SEPARABLE std::size_t hyper_values::list(char* to, std::size_t size) const noexcept {

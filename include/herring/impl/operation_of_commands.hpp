@@ -29,7 +29,7 @@ HERRING_SEPARABLE void command::combine(execution const&, chunk const&, parts_vi
                 return refuse(*first, p);
         }
     std::memcpy(kept_.data(), first->data, kept_.size());
-    if (!what_.read(std::span(kept_).first(detail::command::bytes), operations_, state_.who.map.size()))
+    if (!what_.read(kept_.first(detail::command::bytes), operations_, state_.who.map.size()))
         return refuse(*first, *first);
     has_come_ = true;
 }
