@@ -107,6 +107,13 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
         state.finish(elements);
         return true;
     }
+    static bool is_sound(results const& out) noexcept {
+        if constexpr (traits::template asked<outputs::mean_entropy>)
+            if (float const x = out.template get<outputs::mean_entropy>(); !(x >= 0 && x < traits::infinite))
+                return false;
+        return kernel::within<Number>(reinterpret_cast<std::byte const*>(out.values.data()),
+                                      out.values.size(), traits::result_limits());
+    }
 
   private:
     // Lanes are relative to the largest: what that one holds is known.

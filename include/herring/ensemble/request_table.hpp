@@ -284,6 +284,11 @@ class request_table {
     std::span<contribution const> contributions(slot_index at) const noexcept {
         return {pool_.rows(at), pool_[at].is == request_slot::state::decided ? pool_[at].counted : 0};
     }
+    /// The row of a contributor has changed since it counted, and is not sound any more. Its place is still its own.
+    void refuse(slot_index at, std::size_t m) noexcept {
+        pool_.member(at, m).why = miss::refused_row;
+        ++roster_[m].counts.refused_rows[static_cast<std::size_t>(row_check::malformed)];
+    }
     outcome result(slot_index at) const noexcept { return pool_[at].how; }
     bool is_decided(slot_index at) const noexcept { return pool_[at].is == request_slot::state::decided; }
     member_set const& contributors(slot_index at) const noexcept { return pool_[at].contributors; }
