@@ -278,6 +278,72 @@ TEST_CASE("ensemble: probabilities and entries that change in shared memory afte
     for (auto const& each : entries.entries()) CHECK(each.value == doctest::Approx(0.01));
 }
 
+// What a program does that has a thread for SIGTERM.
+void leaves_from_another_thread(lane way) {
+    voters::frontend front({.listen = "127.0.0.1:0",
+                            .members = {"a", "b"},
+                            .elements = elements,
+                            .request_bytes = 16,
+                            .secret = secret,
+                            .k = 1,
+                            .lanes = way});
+    served stays(front.address(), "a", way, 1);
+    std::atomic<bool> end{false};
+    std::thread asks([&] {
+        std::byte const input[16] = {std::byte{1}};
+        while (!end.load()) (void)front.ask(input, 60s);
+    });
+    for (int round = 0; round < 5; ++round) {
+        served leaves(front.address(), "b", way, 2);
+        await_members(front, 2);
+        for (auto const before = front.counters(1).answered; front.counters(1).answered < before + 3;)
+            std::this_thread::yield();
+        CHECK(leaves.me.leave(60s)); // its own thread is in `next`, or at a job
+        CHECK(leaves.me.is_over());
+        CHECK(leaves.me.leave(60s));
+        CHECK(!front.members()[1].admitted);
+    }
+    end = true;
+    asks.join();
+    CHECK(front.counters(1).missing_for(miss::lost) == 0);
+}
+TEST_CASE("ensemble: a member leaves from another thread than that which answers, over TCP") {
+    leaves_from_another_thread(lane::tcp);
+}
+TEST_CASE("ensemble: a member leaves from another thread than that which answers, through shared memory") {
+    leaves_from_another_thread(lane::shared);
+}
+
+TEST_CASE("ensemble: who leaves waits for the job that another thread has") {
+    voters::frontend front({.listen = "127.0.0.1:0",
+                            .members = {"a"},
+                            .elements = elements,
+                            .request_bytes = 16,
+                            .secret = secret,
+                            .k = 1});
+    voters::member me({.frontends = {front.address()},
+                       .name = "a",
+                       .elements = elements,
+                       .request_bytes = 16,
+                       .secret = secret});
+    await_members(front, 1);
+    std::byte const input[16] = {};
+    CHECK(front.submit(input, 60s, 0).accepted());
+    auto job = me.next();
+    CHECK(!me.leave(0ms)); // the frontend is owed a row
+    bool left = false;
+    std::thread other([&] { left = me.leave(60s); });
+    while (!front.members()[0].draining) std::this_thread::yield();
+    for (float& x : job.row()) x = 3;
+    CHECK(job.send() == job_end::sent);
+    voters::answer answer;
+    for (std::uint64_t cookie = 0; !front.next_done(answer, cookie);) front.poll();
+    other.join();
+    CHECK(left);
+    CHECK(answer.outcome() == outcome::full);
+    CHECK(answer.values()[0] == 3);
+}
+
 TEST_CASE("ensemble: a member of another shape is told what differs, and so is the frontend") {
     std::string told;
     std::atomic<bool> is_told{false};
