@@ -156,6 +156,9 @@ struct one_format<fuzz::row_case<T, Combine, Wire, Outputs...>> {
         require(memory.is_untouched_around(), "fold stays in its memory");
         if (weights.empty() && sound) require(folded, "rows without weights can be combined");
         if (!folded) return;
+        bool const plausible = format::is_sound(found);
+        if (std::is_same_v<space_of, space::probability> && sound && weights_of::normalised)
+            require(plausible, "probabilities of checked rows are probabilities");
         if constexpr (format::dense && std::is_same_v<space_of, space::value> && Combine::facts.linear)
             if (sound && weights_of::normalised) require_between(rows, weights, n, found.values);
         bool const as_given = weights_of::weighted && !weights_of::normalised;

@@ -2,13 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/ensemble.hpp"
 
+#include "herring/wire/top_k.hpp"
+
 #include "doctest/doctest.h"
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -214,6 +222,213 @@ TEST_CASE(
         CHECK(front.counters(0).late > late); // the row of who kept the request
         CHECK(front.counters(0).refused() == 0);
     }
+}
+
+// Where a member of this process can write what a frontend of this process maps.
+std::byte* writable(std::byte const* at) {
+    std::ifstream maps("/proc/self/maps");
+    struct mapping {
+        std::uintptr_t begin, end, offset;
+        unsigned long inode;
+        bool writes;
+    };
+    std::vector<mapping> all;
+    for (std::string line; std::getline(maps, line);) {
+        mapping m{};
+        char mode[5] = {};
+        if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx %*s %lu", &m.begin, &m.end, mode, &m.offset,
+                        &m.inode) != 5)
+            continue;
+        m.writes = mode[1] == 'w';
+        all.push_back(m);
+    }
+    auto const where = reinterpret_cast<std::uintptr_t>(at);
+    for (mapping const& of : all)
+        if (of.begin <= where && where < of.end)
+            for (mapping const& m : all)
+                if (m.inode == of.inode && m.writes)
+                    if (std::uintptr_t const to = m.begin + (where - of.begin) + of.offset - m.offset;
+                        m.begin <= to && to < m.end)
+                        return reinterpret_cast<std::byte*>(to);
+    return nullptr;
+}
+
+// Three members answer through shared memory; then `change(member, lanes of its row)` writes, and only then the rows are folded.
+template <class Ensemble, class Change>
+typename Ensemble::answer changed_after_the_check(typename Ensemble::frontend& front, Change change) {
+    std::vector<std::unique_ptr<typename Ensemble::member>> members;
+    for (char const* name : {"a", "b", "c"})
+        members.push_back(
+            std::make_unique<typename Ensemble::member>(member_options{.frontends = {front.address()},
+                                                                       .name = name,
+                                                                       .elements = elements,
+                                                                       .request_bytes = 16,
+                                                                       .secret = secret,
+                                                                       .lanes = lane::shared}));
+    while (front.admitted() < members.size()) std::this_thread::yield();
+    std::byte const input[16] = {};
+    CHECK(front.submit(input, 60s, 0).accepted());
+    for (auto const& each : members) {
+        auto job = each->next();
+        for (float& x : job.row()) x = 1;
+        CHECK(job.send() == job_end::sent);
+    }
+    while (!front.core().request(0).decided) front.poll(); // the only one in flight
+    auto const rows = front.core().rows(0);
+    REQUIRE(rows.size() == members.size());
+    for (std::size_t m = 0; m < rows.size(); ++m) {
+        std::byte* const row = writable(rows[m].data());
+        REQUIRE(row != nullptr);
+        change(m, std::span(row, rows[m].size()));
+    }
+    typename Ensemble::answer made;
+    std::uint64_t cookie = 1;
+    CHECK(front.next_done(made, cookie));
+    return made;
+}
+frontend_options of_three() {
+    return {.listen = "127.0.0.1:0",
+            .members = {"a", "b", "c"},
+            .elements = elements,
+            .request_bytes = 16,
+            .in_flight = 1,
+            .secret = secret,
+            .k = 2,
+            .lanes = lane::shared};
+}
+// A float of a row; −1: the last.
+void put(std::span<std::byte> row, std::size_t from, std::ptrdiff_t element, float number) {
+    std::size_t const at =
+        element < 0 ? row.size() - sizeof number : from + static_cast<std::size_t>(element) * sizeof number;
+    std::memcpy(row.data() + at, &number, sizeof number);
+}
+
+TEST_CASE("ensemble: a row that changes in shared memory after its check does not get into the answer") {
+    using values = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<2>>;
+    for (float const number : {std::nanf(""), std::numeric_limits<float>::infinity()})
+        for (std::ptrdiff_t const element : {0, 50, -1}) {
+            values::frontend front(of_three());
+            auto const answer =
+                changed_after_the_check<values>(front, [&](std::size_t m, std::span<std::byte> row) {
+                    if (m == 1) put(row, 0, element, number);
+                });
+            CHECK(answer.outcome() == outcome::partial);
+            CHECK(answer.contributors() == member_set{0, 2});
+            CHECK(answer.why(1) == miss::refused_row);
+            CHECK(front.counters(1).refused() == 1);
+            CHECK(front.counters(0).refused() == 0);
+            for (float const x : answer.values()) CHECK(x == 1);
+            std::size_t rows = 0;
+            answer.member_rows([&](auto const& row) { rows += row.member() != 1; });
+            CHECK(rows == 2);
+        }
+}
+
+TEST_CASE("ensemble: rows of fewer than k that are sound are no answer, and a large sum is nobody's fault") {
+    using values = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<2>>;
+    {
+        values::frontend front(of_three());
+        auto const answer =
+            changed_after_the_check<values>(front, [&](std::size_t m, std::span<std::byte> row) {
+                if (m != 2) put(row, 0, 7, std::nanf(""));
+            });
+        CHECK(answer.outcome() == outcome::failed);
+        CHECK(answer.values().empty());
+        CHECK(answer.contributors() == member_set{2});
+    }
+    values::frontend front(of_three());
+    auto const answer = changed_after_the_check<values>(
+        front, [&](std::size_t, std::span<std::byte> row) { put(row, 0, 7, 3e38f); });
+    CHECK(answer.outcome() == outcome::full);
+    CHECK(answer.values()[7] == std::numeric_limits<float>::infinity());
+    CHECK(answer.values()[8] == 1);
+    CHECK(front.counters(0).refused() == 0);
+}
+
+TEST_CASE("ensemble: probabilities and entries that change in shared memory after their check are none") {
+    using shares = ensemble<float, transport::tcp, combine::mean<space::probability>, quorum::at_least<2>>;
+    shares::frontend front(of_three());
+    auto const answer = changed_after_the_check<shares>(front, [&](std::size_t m, std::span<std::byte> row) {
+        if (m == 1) put(row, 16, 7, 1e6f); // behind the head
+    });
+    CHECK(answer.contributors() == member_set{0, 2});
+    for (float const x : answer.values()) CHECK(x == doctest::Approx(0.01));
+
+    using largest = ensemble<float, transport::tcp, combine::mean<space::probability>, wire::top_k<8>,
+                             quorum::at_least<2>>;
+    largest::frontend few(of_three());
+    auto const entries = changed_after_the_check<largest>(few, [&](std::size_t m, std::span<std::byte> row) {
+        if (m == 1) put(row, 0, -1, 50); // e^50
+    });
+    CHECK(entries.contributors() == member_set{0, 2});
+    CHECK(entries.entries().size() == 8);
+    for (auto const& each : entries.entries()) CHECK(each.value == doctest::Approx(0.01));
+}
+
+// What a program does that has a thread for SIGTERM.
+void leaves_from_another_thread(lane way) {
+    voters::frontend front({.listen = "127.0.0.1:0",
+                            .members = {"a", "b"},
+                            .elements = elements,
+                            .request_bytes = 16,
+                            .secret = secret,
+                            .k = 1,
+                            .lanes = way});
+    served stays(front.address(), "a", way, 1);
+    std::atomic<bool> end{false};
+    std::thread asks([&] {
+        std::byte const input[16] = {std::byte{1}};
+        while (!end.load()) (void)front.ask(input, 60s);
+    });
+    for (int round = 0; round < 5; ++round) {
+        served leaves(front.address(), "b", way, 2);
+        await_members(front, 2);
+        for (auto const before = front.counters(1).answered; front.counters(1).answered < before + 3;)
+            std::this_thread::yield();
+        CHECK(leaves.me.leave(60s)); // its own thread is in `next`, or at a job
+        CHECK(leaves.me.is_over());
+        CHECK(leaves.me.leave(60s));
+        while (front.members()[1].admitted) std::this_thread::yield(); // its door says so before
+    }
+    end = true;
+    asks.join();
+    CHECK(front.counters(1).missing_for(miss::lost) == 0);
+}
+TEST_CASE("ensemble: a member leaves from another thread than that which answers, over TCP") {
+    leaves_from_another_thread(lane::tcp);
+}
+TEST_CASE("ensemble: a member leaves from another thread than that which answers, through shared memory") {
+    leaves_from_another_thread(lane::shared);
+}
+
+TEST_CASE("ensemble: who leaves waits for the job that another thread has") {
+    voters::frontend front({.listen = "127.0.0.1:0",
+                            .members = {"a"},
+                            .elements = elements,
+                            .request_bytes = 16,
+                            .secret = secret,
+                            .k = 1});
+    voters::member me({.frontends = {front.address()},
+                       .name = "a",
+                       .elements = elements,
+                       .request_bytes = 16,
+                       .secret = secret});
+    await_members(front, 1);
+    std::byte const input[16] = {};
+    CHECK(front.submit(input, 60s, 0).accepted());
+    auto job = me.next();
+    CHECK(!me.leave(0ms)); // the frontend is owed a row
+    bool left = false;
+    std::thread other([&] { left = me.leave(60s); });
+    while (!front.members()[0].draining) std::this_thread::yield();
+    for (float& x : job.row()) x = 3;
+    CHECK(job.send() == job_end::sent);
+    voters::answer answer;
+    for (std::uint64_t cookie = 0; !front.next_done(answer, cookie);) front.poll();
+    other.join();
+    CHECK(left);
+    CHECK(answer.outcome() == outcome::full);
+    CHECK(answer.values()[0] == 3);
 }
 
 TEST_CASE("ensemble: a member of another shape is told what differs, and so is the frontend") {

@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
@@ -35,7 +37,8 @@ template <class Element, class Core> class basic_answer {
         : core_(&core), slot_(slot), how_(core.request(slot).how), id_(core.request(slot).id) {
         if (!has_values()) return;
         results_ = format::results_in(core.result(slot), core.elements(), core.most_members());
-        if (format::fold(core.rows(slot), core.row_weights(slot), core.elements(), results_)) return;
+        bool const folded = format::fold(core.rows(slot), core.row_weights(slot), core.elements(), results_);
+        if (folded && (!core.request(slot).shared || format::is_sound(results_) || fold_copies())) return;
         how_ = herring::outcome::failed; // those who came have no weight
         results_ = {};
     }
@@ -138,6 +141,26 @@ template <class Element, class Core> class basic_answer {
     }
 
   private:
+    // A member of this host can write into its row after the check, and the result shows that one has. Copies of the rows are
+    // checked, and folded, so that nothing is written in between; whose are not sound counts no more. False: nobody is left.
+    HERRING_SETUP bool fold_copies() noexcept try {
+        std::vector<std::vector<std::byte>> copies;
+        std::vector<std::span<std::byte const>> rows;
+        std::vector<float> weights;
+        member_set changed;
+        member_rows([&](member_row const& row) {
+            auto const weight = core_->row_weights(slot_);
+            copies.emplace_back(row.bytes().begin(), row.bytes().end());
+            if (format::check(copies.back(), core_->elements()) != detail::ensembles::row_check::good)
+                return changed.insert(row.member());
+            rows.emplace_back(copies.back());
+            if (!weight.empty()) weights.push_back(weight[copies.size() - 1]);
+        });
+        how_ = core_->refuse(slot_, changed);
+        return has_values() && format::fold(rows, weights, core_->elements(), results_);
+    } catch (std::bad_alloc const&) {
+        return false;
+    }
     void release() noexcept {
         if (core_ != nullptr && core_->release(slot_)) delete core_;
         core_ = nullptr;

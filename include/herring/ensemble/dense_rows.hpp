@@ -4,6 +4,7 @@
 #define HERRING_ENSEMBLE_DENSE_ROWS_HPP
 
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "herring/base/config.hpp"
@@ -36,22 +37,29 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
     }
     static row_check check(std::span<std::byte const> row, std::size_t elements) noexcept {
         if (row.size() != traits::row_bytes(elements)) return row_check::wrong_size;
-        if constexpr (traits::has_head)
-            if (!row_head::read(row).possible(elements, traits::summed,
-                                              traits::of_probabilities ? traits::one : 1))
-                return row_check::malformed;
         bool good = true;
-        if constexpr (traits::has_lanes) {
-            good = kernel::within<lane>(traits::lanes_of(row), elements, traits::limits());
-        } else {
-            alignas(64) number room[traits::tile];
-            for (std::size_t i = 0; i < elements; i += traits::tile) {
-                std::size_t const n = elements - i < traits::tile ? elements - i : traits::tile;
+        [[maybe_unused]] float sum = 0;
+        [[maybe_unused]] number largest = std::numeric_limits<number>::lowest();
+        alignas(64) number room[traits::has_lanes ? 1 : traits::tile];
+        for (std::size_t i = 0; i < elements; i += traits::tile) {
+            std::size_t const n = elements - i < traits::tile ? elements - i : traits::tile;
+            std::byte const* at = reinterpret_cast<std::byte const*>(room);
+            if constexpr (traits::has_lanes)
+                at = traits::lanes_of(row) + i * sizeof(lane);
+            else
                 traits::decode_tile(traits::lanes_of(row), i, std::span(room, n));
-                good &= kernel::within<number>(reinterpret_cast<std::byte const*>(room), n, traits::limits());
+            good &= kernel::within<lane>(at, n, traits::limits());
+            if constexpr (sums) sum += sum_of(at, n);
+            if constexpr (looks_for_largest) {
+                number const here = kernel::extremes_of<false>(reinterpret_cast<lane const*>(at), n).largest;
+                largest = here > largest ? here : largest;
             }
         }
-        return good ? row_check::good : row_check::not_a_number;
+        if (!good) return row_check::not_a_number;
+        if constexpr (traits::has_head)
+            if (!fits(row_head::read(row), traits::lanes_of(row), elements, sum, largest))
+                return row_check::malformed;
+        return row_check::good;
     }
 
     static void decode(std::span<std::byte const> row, std::size_t elements, std::span<Number> out) noexcept {
@@ -96,6 +104,50 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
         if (state.is_empty()) return false;
         state.run(elements);
         state.finish(elements);
+        return true;
+    }
+    static bool is_sound(results const& out) noexcept {
+        if constexpr (traits::template asked<outputs::mean_entropy>)
+            if (float const x = out.template get<outputs::mean_entropy>(); !(x >= 0 && x < traits::infinite))
+                return false;
+        return kernel::within<Number>(reinterpret_cast<std::byte const*>(out.values.data()),
+                                      out.values.size(), traits::result_limits());
+    }
+
+  private:
+    // Of logarithms the sum is an addend of the whole row, as large as its member likes anyway; to check it costs an exponential a lane.
+    static constexpr bool sums = traits::of_probabilities;
+    // Lanes are relative to the largest: what that one holds is known.
+    static constexpr bool relative = traits::of_probabilities || traits::shifted;
+    static constexpr bool looks_for_largest =
+        traits::has_lanes && traits::template asked<outputs::disagreement> && !relative;
+
+    // Σ of what lanes mean as the encoder has it, of a tile: in the same order, and so the same bits.
+    static float sum_of(std::byte const* at, std::size_t n) noexcept {
+        kernel::lane_sum sum;
+        for (std::size_t j = 0; j < n; j += block::size) {
+            sum.add(kernel::load_row<lane>(at + j * sizeof(lane), n - j < block::size ? n - j : block::size));
+        }
+        return sum.total();
+    }
+    // Whether the facts are those of the lanes. `sum` and `largest` are of the lanes, where they were looked for.
+    static bool fits(row_head const& head, [[maybe_unused]] std::byte const* lanes, std::size_t elements,
+                     [[maybe_unused]] float sum, [[maybe_unused]] number largest) noexcept {
+        if (!head.possible(elements, traits::summed, traits::of_probabilities ? traits::one : 1))
+            return false;
+        if constexpr (sums)
+            if (!head.has_sum(sum)) return false;
+        // Lanes keep the order of elements, though several may have become equal. A codec of groups need not.
+        if constexpr (traits::has_lanes && traits::template asked<outputs::disagreement>) {
+            if constexpr (relative) largest = traits::of_probabilities ? number(traits::one) : number(0);
+            if (kernel::load_one<lane>(lanes + head.top * sizeof(lane)) != largest) return false;
+        }
+        if constexpr (traits::wants_mean_entropy) {
+            if constexpr (sums && traits::has_lanes)
+                return head.has_entropy(elements, traits::one / sum);
+            else
+                return head.has_entropy(elements, 0);
+        }
         return true;
     }
 };

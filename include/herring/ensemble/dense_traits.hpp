@@ -98,6 +98,19 @@ template <class Number, class Combine, class Wire, class Outputs> struct dense_t
             return {finite, finite};
     }
 
+    /// What an element of a combined row may be, of rows that are good; but for sums that are too large for a float.
+    static kernel::lane_limits<Number> result_limits() noexcept {
+        using word = typename kernel::lane_limits<Number>::word;
+        constexpr word infinity = __builtin_bit_cast(word, static_cast<Number>(infinite));
+        constexpr word finite = static_cast<word>(infinity - 1);
+        if constexpr (!of_probabilities)
+            return {finite, of_logits ? infinity : finite};
+        else if constexpr (weighting::normalised && combine::facts.linear)
+            return {__builtin_bit_cast(word, static_cast<Number>(number(1.001f))), -1};
+        else
+            return {finite, -1};
+    }
+
     static constexpr std::size_t padded(std::size_t bytes) noexcept { return round_up(bytes, 64); }
 };
 

@@ -54,7 +54,7 @@ class door_roster {
         if (name.empty()) refuse_setting({"the name of ", whose, " is empty"});
         if (name.size() > most_name || shown != name || name.find('\n') != std::string::npos)
             refuse_setting({"the name of ", whose, ", '", std::string_view(shown).substr(0, most_name),
-                            "', is no line of 1 to ", most_name, " bytes"});
+                            "', is no line of 1 to ", most_name, " bytes of UTF-8"});
     }
     [[noreturn]] HERRING_SETUP static void refuse_setting(std::initializer_list<text_part> words) {
         throw error(errc::bad_argument, -1, -1, "ensemble", words);
@@ -82,7 +82,9 @@ class door_roster {
         using reason = admission_refusal;
         std::string const whom = who(said.name, said.replica);
         auto const refused = [&](reason why, std::initializer_list<text_part> words) {
-            return decision{why, text({whom, ": ", text(words)}), 0, false};
+            decision made{why, text({whom, ": ", text(words)}), 0, false};
+            wire::make_printable(made.text); // a piece of a text may begin within a character
+            return made;
         };
         if (shape_difference const found = difference(said.shape, own); found.what != reason::none)
             return refused(found.what, {found.text});

@@ -201,6 +201,17 @@ template <class Element, class Combine, class Wire, class Outputs> class entry_r
         }
         return true;
     }
+    static bool is_sound(results const& out) noexcept {
+        constexpr float infinite = std::numeric_limits<float>::infinity();
+        std::uint64_t next = 0;
+        for (entry const& each : out.entries) {
+            bool const share = weighting::normalised ? each.value >= 0 && each.value <= 1.001f
+                                                     : each.value > -infinite && each.value < infinite;
+            if (!share || each.id < next) return false;
+            next = std::uint64_t{each.id} + 1;
+        }
+        return true;
+    }
 
   private:
     // A row that counts, and how far it has been read.

@@ -254,6 +254,26 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
                                           : std::span<float>();
     }
     std::span<std::byte> result(slot_index at) noexcept { return engine_.slots.result(at); }
+    /// Rows of some contributors are not what they were when they counted, and count no more. Returns how the request ended without
+    /// them.
+    HERRING_SETUP outcome refuse(slot_index at, member_set const& whose) noexcept {
+        guard const held(engine_.lock);
+        in_flight& r = engine_.slots[at];
+        std::size_t i = 0;
+        r.rows = 0;
+        r.contributors.for_each([&](std::size_t member) {
+            if (whose.contains(member)) {
+                engine_.table.refuse(at, member);
+            } else {
+                engine_.slots.rows(at)[r.rows] = engine_.slots.rows(at)[i];
+                engine_.slots.chosen(at)[r.rows++] = engine_.slots.chosen(at)[i];
+            }
+            ++i;
+        });
+        r.contributors = r.contributors - whose;
+        if (!whose.empty()) r.how = r.rows >= engine_.table.k(at) ? outcome::partial : outcome::failed;
+        return r.how;
+    }
     /// The member whose row is the i-th; the row's place among those that counted, −1 if it did not.
     std::ptrdiff_t row_of(slot_index at, std::size_t member) const noexcept {
         member_set const& came = engine_.slots[at].contributors;

@@ -268,8 +268,10 @@ template <class Format, class Lanes, class Control> class frontend_engine {
         r.how = table.result(at);
         r.contributors = table.contributors(at);
         r.rows = 0;
+        r.shared = false;
         for (auto const& row : table.contributions(at)) {
             link_type* const from = links.of_admission(row.peer, row.incarnation);
+            r.shared |= from->is_shared();
             slots.rows(at)[r.rows] = from->row(row.place);
             slots.chosen(at)[r.rows] = slots.weights(at)[row.member];
             ++r.rows;

@@ -30,7 +30,7 @@ HERRING_SETUP inline member_options checked(member_options options) {
 /// It comes, goes, and comes back by itself: a frontend that is not there, or has gone, is dialled again with growing pauses
 /// (10 ms … 2 s). A second process with its name and replica takes its place, and it is refused (`status`).
 ///
-/// Threads:  one at a time; `stop` and `status` from any.
+/// Threads:  one at a time; `leave`, `stop` and `status` from any at any time.
 /// Lifetime: longer than its jobs. It stays with its process: in one that is forked off later calls throw `bad_state`, or do nothing
 ///           where they are noexcept, and so does the destructor.
 template <class Element, class Core> class basic_member {
@@ -76,7 +76,7 @@ template <class Element, class Core> class basic_member {
         return core_->contribute(
             id, [&](std::span<Element> to) { std::copy(row.begin(), row.end(), to.begin()); });
     }
-    /// The same; `fill(std::span<Element>)` writes it where it goes.
+    /// The same; `fill(std::span<Element>)` writes it where it goes. It does not call the member.
     template <class Fill>
     requires std::is_invocable_v<Fill&, std::span<Element>> //
         std::size_t contribute(std::uint64_t id, Fill&& fill) {
@@ -90,16 +90,17 @@ template <class Element, class Core> class basic_member {
     /// `next` returns nothing from now on, and wakes up for it. From signal handlers, too.
     void stop() noexcept { core_->stop(); }
     /// Asks all frontends to ask no more, answers what waits as declined, and returns when each has let this member go. Jobs that the
-    /// program holds are answered before.
+    /// program holds are answered before. `next` returns nothing from now on, and wakes up for it.
     ///
     /// Blocks:  for `most` at most; false: not all frontends have, and it can be called again.
+    /// Threads: any, also beside `next` and jobs of another one, as a thread that waits for SIGTERM does; not signal handlers.
     bool leave(std::chrono::milliseconds most = std::chrono::milliseconds(5000)) {
         return core_->leave(most);
     }
 
     /// One for each frontend, in the order of the options.
     auto status() const { return core_->status(); }
-    auto const& counters() const noexcept { return core_->counters(); }
+    auto counters() const noexcept { return core_->counters(); }
 
     /// Not part of what is promised.
     Core& core() noexcept { return *core_; }

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/cpu_pause.hpp"
 #include "herring/base/forks.hpp"
+#include "herring/base/monitor.hpp"
 #include "herring/base/time.hpp"
 #include "herring/ensemble/control_options.hpp"
 #include "herring/ensemble/cores.hpp"
@@ -45,7 +46,8 @@ namespace detail::ensembles {
 /// `Rows`: `row_format`. `Lane`: a member's end, see `member_inbox`. `Dialler<Sink>`: the control connections.
 ///
 /// Memory:   (concurrency + 1) · elements · sizeof(Element), and what `Lane` says for each frontend.
-/// Threads:  one at a time; `stop` and `status` from any, `stop` from signal handlers too.
+/// Threads:  one at a time; `leave`, `stop` and `status` from any, `stop` from signal handlers too. Every step is under one lock, for `leave`
+///           moves bytes beside whatever the member's thread does; who sleeps, and who encodes a job's row, does not hold it.
 /// Lifetime: outlives its jobs.
 template <class Element, class Rows, class Waiting, class Lane, template <class> class Dialler>
 class member_core {
@@ -80,17 +82,18 @@ class member_core {
     /// Errors:  `bad_state`: the program holds `concurrency` jobs.
     [[nodiscard]] job next(std::chrono::nanoseconds timeout = herring::never) {
         usable("next");
-        if (!jobs_.any_free()) [[unlikely]]
-            all_are_out();
+        {
+            guard const locked(lock_);
+            if (!jobs_.any_free()) [[unlikely]]
+                all_are_out();
+        }
         time_point const start = clock::now();
         time_point const deadline = timeout < time_point::max() - start ? start + timeout : time_point::max();
         std::uint32_t rounds = 0;
         std::chrono::nanoseconds spent{0};
         for (time_point last = start;; ++rounds) {
             time_point const now = clock::now();
-            if (is_ended()) return {};
-            pump(now);
-            if (place_index slot = 0; take(now, slot)) return job(*this, slot);
+            if (place_index slot = 0; step(now, slot)) return job(*this, slot);
             if (is_over() || now >= deadline) return {};
             spent += std::min<clock::duration>(now - last, longest_look);
             last = now;
@@ -112,10 +115,7 @@ class member_core {
 
     /// Does not block. Nothing also where the program holds `concurrency` jobs.
     [[nodiscard]] job try_next() noexcept {
-        time_point const now = clock::now();
-        if (is_ended()) return {};
-        pump(now);
-        if (place_index slot = 0; take(now, slot)) return job(*this, slot);
+        if (place_index slot = 0; step(clock::now(), slot)) return job(*this, slot);
         return {};
     }
 
@@ -128,15 +128,17 @@ class member_core {
     bool arm() noexcept {
         if (forked_off()) return false;
         bell_.settle();
+        guard const locked(lock_);
         return is_quiet() && !is_ended();
     }
 
     /// A row that no frontend asked this member for: each that is connected gets it under the id that it expects. `fill` is
-    /// called with the row, where it goes anywhere.
+    /// called with the row, where it goes anywhere; it does not call the member.
     ///
     /// Returns: to how many it was sent. A frontend that has not read `spare` earlier ones is left out.
     template <class Fill> std::size_t contribute(std::uint64_t id, Fill&& fill) {
         usable("contribute");
+        guard const locked(lock_);
         pump(clock::now());
         std::size_t sent = 0;
         std::span<std::byte> first{}; // the encoded row, once there is one
@@ -174,18 +176,21 @@ class member_core {
 
     /// Tells all frontends that this member leaves: they ask it no more. What waits is declined, and so is what still comes; jobs
     /// that the program holds can be answered. Returns when all frontends have let it go, or after `most`: then false, and it can
-    /// be called again. `next` returns nothing from now on.
+    /// be called again. `next` returns nothing from now on, and wakes up for it.
     HERRING_SETUP bool leave(std::chrono::milliseconds most) {
         usable("leave");
-        leaving_ = true;
+        leaving_.store(true);
+        bell_.wake(); // whoever is in `next`; nobody else takes that off the bell
         time_point const deadline = clock::now() + most;
-        links_.for_each([this](link& each) noexcept { turn_away(each); });
         while (true) {
             time_point const now = clock::now();
-            pump(now);
-            if (dialler_.leave(std::chrono::milliseconds(0))) return true;
+            {
+                guard const locked(lock_);
+                pump(now);
+                links_.for_each([this](link& each) noexcept { turn_away(each); });
+            }
+            if (dialler_.leave(std::chrono::milliseconds(now < deadline ? 1 : 0))) return true;
             if (now >= deadline) return false;
-            sleep(now, std::min(deadline, now + std::chrono::milliseconds(20)));
         }
     }
 
@@ -194,7 +199,11 @@ class member_core {
         usable("status");
         return inbox_.status();
     }
-    job_counters const& counters() const noexcept { return counters_; }
+    job_counters counters() const noexcept {
+        if (forked_off()) return counters_;
+        guard const locked(lock_);
+        return counters_;
+    }
     std::size_t elements() const noexcept { return elements_; }
 
     // What a job calls.
@@ -218,6 +227,7 @@ class member_core {
     }
     job_end send(std::uint32_t slot) noexcept {
         if (forked_off()) return job_end::disconnected;
+        guard const locked(lock_);
         held& s = jobs_[slot];
         waiting_request const& r = s.request;
         Lane& lane = s.from->lane;
@@ -238,6 +248,7 @@ class member_core {
     }
     job_end decline(std::uint32_t slot, herring::decline why) noexcept {
         if (forked_off()) return job_end::disconnected;
+        guard const locked(lock_);
         held& s = jobs_[slot];
         if (!s.from->is_open) return end(slot, job_end::disconnected, counters_.disconnected);
         s.from->lane.decline(s.request.id, s.request.place, why);
@@ -246,6 +257,7 @@ class member_core {
 
   private:
     using link = typename inbox::link;
+    using guard = monitor::guard;
 
     static constexpr std::chrono::microseconds longest_look{10}; // a longer one was another thread's turn
 
@@ -279,7 +291,8 @@ class member_core {
         return std::chrono::nanoseconds(at.time_since_epoch()).count();
     }
     bool is_ended() const noexcept {
-        return stopped_.load(std::memory_order_acquire) || leaving_ || forked_off();
+        return stopped_.load(std::memory_order_acquire) || leaving_.load(std::memory_order_acquire) ||
+               forked_off();
     }
     void usable(char const* operation) const {
         if (forked_off()) [[unlikely]]
@@ -293,6 +306,13 @@ class member_core {
                      "member_options::concurrency"});
     }
 
+    // Moves what can be moved, and takes a request. False: there is none.
+    bool step(time_point now, place_index& slot) noexcept {
+        if (is_ended()) return false;
+        guard const locked(lock_);
+        pump(now);
+        return !is_ended() && take(now, slot);
+    }
     void pump(time_point now) noexcept {
         inbox_.take(
             [this](std::size_t frontend, std::unique_ptr<link> fresh, std::string_view broken) noexcept {
@@ -352,10 +372,14 @@ class member_core {
         return lanes_are && !inbox_.has_news() && (!jobs_.any_free() || links_.with_requests() == nullptr);
     }
     void sleep(time_point now, time_point until) noexcept {
-        if (is_quiet()) {
+        if ([this]() noexcept {
+                guard const locked(lock_);
+                return is_quiet();
+            }()) {
             auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
             bell_.sleep(static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
         }
+        guard const locked(lock_);
         links_.awake();
     }
 
@@ -389,12 +413,13 @@ class member_core {
 
     owner_process const owner_{};
     std::size_t const elements_, row_bytes_;
+    mutable monitor lock_;
     jobs jobs_;
     member_bell bell_;
     member_links<link> links_;
     job_counters counters_{};
     std::atomic<bool> stopped_{false};
-    bool leaving_ = false;
+    std::atomic<bool> leaving_{false};
     inbox inbox_;
     Dialler<inbox> dialler_; // its thread ends first
 };

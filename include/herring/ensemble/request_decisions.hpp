@@ -54,6 +54,7 @@ class request_decisions {
         if (s.counted == s.k) {
             dismiss_waiting(at);
             s.until = now + quorum_.grace_ns(now - s.entered);
+            s.late_at = now + quorum_.late_ns(now - s.entered);
             reschedule(at);
         }
         settle(at, now);
@@ -127,7 +128,7 @@ class request_decisions {
                 each.why = each.slow && !for_slow   ? miss::probation
                            : by == ending::deadline ? miss::expired
                                                     : miss::late;
-                if (s.by_time) judge(m, false);
+                if (s.by_time) roster_.missed(m, s.id, s.late_from(), now, quorum_);
                 freeze(each, s);
             }
             if (each.is == asked_member::state::open || each.is == asked_member::state::gone) ++counts.missed;
@@ -140,10 +141,18 @@ class request_decisions {
     }
     /// Up to when a row that comes after the decision is in time all the same; never: that has been judged, or is not.
     static std::int64_t judged_later(request_slot const& s) noexcept {
-        return s.how == outcome::partial && !s.by_time ? s.ends() : never_ns;
+        return s.how == outcome::partial && !s.by_time ? s.late_from() : never_ns;
     }
     /// A verdict on a member: it was in time, or late.
     void judge(std::size_t m, bool in_time) noexcept { roster_.judge(m, in_time, quorum_); }
+
+    /// A row that is late for its answer has come. `in_time`: of a request that has not judged its member, up to when it is in time.
+    void late_row(std::size_t m, std::uint64_t request, std::int64_t in_time, std::int64_t now) noexcept {
+        if (in_time != never_ns)
+            judge(m, now < in_time);
+        else
+            roster_.came(m, request, now, quorum_);
+    }
 
     /// A request that has been decided, each once, in the order of decisions. False: none.
     bool next(slot_index& at) noexcept {

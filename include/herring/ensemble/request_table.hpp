@@ -46,9 +46,10 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 ///          *Decided* is a request when all its members are in (full), when those that are waited for are in and at least k
 ///          (partial), at the end of the grace (partial), at the deadline (partial from k on, else failed), and when k
 ///          cannot be reached any more (failed). What is counted then is in the answer, whatever the outcome.
-///          *Probation*: a member is late for a request that ends by time, grace or deadline, without its row. One that was not
-///          waited for, in a request that ended otherwise, is judged when its row comes: it is in time if that is before the end of
-///          the grace. Losses, declines and refused rows are no verdict; a new connection of a member of one replica begins anew.
+///          *Probation*: a member is late for a request that ends by time, grace or deadline, without its row, unless the row comes
+///          within late_after_us of the k-th (`probation`). One that was not waited for, in a request that ended otherwise, is judged
+///          when its row comes, in the same way. Losses, declines and refused rows are no verdict; a new connection of a member of one
+///          replica begins anew.
 ///          *Early* rows, of ids that nobody has expected yet, are kept, `early_places` of each peer, the newest ones, until
 ///          they are expected, too old, or their peer is lost. When they are expected they count as if they came then.
 ///          *Hedges*: `hedging.hpp`. A replica that is lost is replaced at once, within the budget, where another one is there.
@@ -101,6 +102,7 @@ class request_table {
         std::size_t const m = roster_.member_of(at);
         p.is = roster_peer::state::absent;
         ++roster_[m].counts.lost;
+        roster_[m].standing.forget();
         early_.lost(at, now);
         lost_.clear();
         p.owed.for_each([&](unanswered const& ask) {
@@ -193,7 +195,9 @@ class request_table {
         advance(now);
         request_answer const a = answers_.take(at, incarnation, id, false);
         if (a.is != arrival::counted) return;
-        ++roster_[roster_.member_of(at)].counts.declined[static_cast<std::size_t>(why)];
+        roster_member& m = roster_[roster_.member_of(at)];
+        m.standing.forget(id);
+        ++m.counts.declined[static_cast<std::size_t>(why)];
         if (a.last())
             decisions_.gone(a.slot, *a.asked, why == decline::bad_row ? miss::refused_row : miss::declined,
                             now);
@@ -284,6 +288,11 @@ class request_table {
     std::span<contribution const> contributions(slot_index at) const noexcept {
         return {pool_.rows(at), pool_[at].is == request_slot::state::decided ? pool_[at].counted : 0};
     }
+    /// The row of a contributor has changed since it counted, and is not sound any more. Its place is still its own.
+    void refuse(slot_index at, std::size_t m) noexcept {
+        pool_.member(at, m).why = miss::refused_row;
+        ++roster_[m].counts.refused_rows[static_cast<std::size_t>(row_check::malformed)];
+    }
     outcome result(slot_index at) const noexcept { return pool_[at].how; }
     bool is_decided(slot_index at) const noexcept { return pool_[at].is == request_slot::state::decided; }
     member_set const& contributors(slot_index at) const noexcept { return pool_[at].contributors; }
@@ -365,6 +374,7 @@ class request_table {
         if (a.is != arrival::counted) return a.is;
         roster_member& m = roster_[roster_.member_of(at)];
         if (check != row_check::good) {
+            m.standing.forget(id);
             ++m.counts.refused_rows[static_cast<std::size_t>(check)];
             if (a.last()) decisions_.gone(a.slot, *a.asked, miss::refused_row, now);
             return arrival::refused;
@@ -383,7 +393,7 @@ class request_table {
         ++m.counts.late;
         ++totals_.late_rows;
         if (a.ask.frozen != never_ns) m.lateness.add(now - a.ask.frozen);
-        if (a.ask.in_time != never_ns) decisions_.judge(roster_.member_of(at), now < a.ask.in_time);
+        decisions_.late_row(roster_.member_of(at), id, a.ask.in_time, now);
         if (a.asked != nullptr && a.asked->latency < 0) a.asked->latency = now - pool_[a.slot].entered;
         return arrival::late;
     }

@@ -28,6 +28,7 @@ struct in_flight {
     bool waits = false;    ///< a thread waits for it, and does not drive
     bool is_async = false; ///< is fetched by `next_done`
     bool weighted = false;
+    bool shared = false; ///< a row that counted lies in memory that its member can write to
     bool hedged = false; ///< lanes other than those of `asked` may have its bytes
     outcome how = outcome::busy;
     std::uint64_t id = 0;

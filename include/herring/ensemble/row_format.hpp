@@ -90,6 +90,9 @@ using rows_of = std::conditional_t<Combine::facts.votes || Wire::facts.entries,
 ///                             checked rows in the order of the roster, 1 to `members` of them, at any alignment; as many
 ///                             weights, or none: all 1. False, and nothing written, where no weight is left: they are 0
 ///
+/// is_sound(results)           whether they can be those of rows that are good; a sum that is too large for a float is not sound,
+///                             though the rows may be. For rows that may have changed since their check
+///
 /// Cost:   `fold` reads each row once. No function allocates.
 /// Blocks: never.
 /// Threads: any number, each with results of its own.

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "herring/base/config.hpp"
+#include "herring/kernel/exponential.hpp"
 
 namespace HERRING_NAMESPACE::detail::ensembles {
 
@@ -32,12 +33,31 @@ struct row_head {
     }
     void write(std::span<std::byte> row) const noexcept { std::memcpy(row.data(), this, sizeof *this); }
 
-    /// Whether the facts can be those of a row of so many elements, whose largest exponential is encoded as `one`.
+    /// Whether a fold can compute with the facts, whatever the lanes are; `one`: what the largest exponential is encoded as.
     bool possible(std::size_t elements, bool summed, float one) const noexcept {
         // A little more than one · elements, which rounding can reach.
         float const most = one * (static_cast<float>(elements) + 1) * 1.001f;
-        return std::isfinite(origin) && (!summed || (sum >= one && sum <= most)) && entropy >= 0 &&
-               entropy <= 100 && top < elements;
+        return std::isfinite(origin) && (!summed || (sum >= one && sum <= most)) && top < elements;
+    }
+    /// Whether `sum` is that of the lanes, as far as a sum of floats is known: the encoder's order gives the same bits, and any
+    /// order of up to 16,777 additions rounds by less.
+    bool has_sum(float of_lanes) const noexcept { return std::fabs(sum - of_lanes) <= 0.001f * of_lanes; }
+    /// Whether `entropy` can be that of so many probabilities of which the largest is `most`; 0: that is not known.
+    ///
+    /// Shape:  −ln p ≤ H ≤ −p·ln p − (1 − p)·ln((1 − p) / (n − 1)): the others have no mass but in as few as can be, or are equal.
+    bool has_entropy(std::size_t elements, float most) const noexcept {
+        // The member's is of the row before encoding: logits as a bfloat16 has them move both bounds by up to 0.2.
+        constexpr float apart = 0.25f;
+        float const others = static_cast<float>(elements - 1);
+        float least = 0, largest = kernel::logarithm(others + 1);
+        if (most > 0) {
+            least = -kernel::logarithm(most);
+            largest = most * least;
+            float const rest = 1 - most;
+            if (rest > 0 && elements > 1)
+                largest += rest * (kernel::logarithm(others) - kernel::logarithm(rest));
+        }
+        return entropy >= 0 && entropy >= least - apart && entropy <= largest + apart;
     }
 };
 static_assert(sizeof(row_head) == 16);

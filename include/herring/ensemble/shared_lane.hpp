@@ -115,8 +115,8 @@ struct shared_answer {
 /// released or it was declined; the one that was given back last is used first, for its lines are in the caches.
 ///
 /// The bytes of a row are in the member's memory, which it can change while they are read: whoever folds them bounds each
-/// number where it uses it. A member spoils its own row at most, reads of a place end where the place does, and one that is
-/// killed while it writes has published nothing.
+/// number where it uses it, and `answer` looks at what was folded. A member spoils its own row at most, reads of a place end where
+/// the place does, and one that is killed while it writes has published nothing.
 ///
 /// Cost:    `ask`: a line written for the member to read, its flag read. `poll` without rows: one load.
 /// Threads: one at a time.

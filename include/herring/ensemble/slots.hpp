@@ -67,7 +67,8 @@ struct request_slot {
     outcome how = outcome::failed;
     std::uint64_t id = 0, order = 0; ///< order: of begin, over all requests
     std::int64_t entered = 0, deadline = 0, decided = 0;
-    std::int64_t until = never_ns; ///< since the k-th row: the end of the grace, at most the deadline
+    std::int64_t until = never_ns;   ///< since the k-th row: the end of the grace, at most the deadline
+    std::int64_t late_at = never_ns; ///< since then: when a member without a row is late, for its probation
     std::int64_t hedge_at = never_ns;
     std::size_t k = 0, members = 0,
                 target = 0; // members: of the roster at begin; target: of those the request is for
@@ -82,6 +83,7 @@ struct request_slot {
         return m.is == asked_member::state::open && (!m.slow || waits_for_slow());
     }
     std::int64_t ends() const noexcept { return until < deadline ? until : deadline; }
+    std::int64_t late_from() const noexcept { return late_at < deadline ? late_at : deadline; }
 };
 
 /// The slots of a table, and which are free. An id names its slot: one of a request that the frontend sends has bit 63,

@@ -111,6 +111,15 @@ class table_roster {
         probation& standing = members_[m].standing;
         if (in_time ? standing.in_time(tuning) : standing.late(tuning)) changed_.insert(m);
     }
+    /// A request ended by time without its row, which is in time until `until`.
+    void missed(std::size_t m, std::uint64_t request, std::int64_t until, std::int64_t now,
+                quorum_tuning const& tuning) noexcept {
+        if (members_[m].standing.missed(request, until, now, tuning)) changed_.insert(m);
+    }
+    /// A row came that was late for its answer.
+    void came(std::size_t m, std::uint64_t request, std::int64_t now, quorum_tuning const& tuning) noexcept {
+        if (members_[m].standing.came(request, now, tuning)) changed_.insert(m);
+    }
     /// A new connection of a member of one replica: what the last one did is forgotten.
     void forget_verdicts(std::size_t m) noexcept {
         if (members_[m].standing.on()) changed_.insert(m);

@@ -96,7 +96,7 @@ extremes<accumulator<Element>> extremes_of(Element const* row, std::size_t count
     for (std::size_t i = 0; i < count; i += block_of::size) {
         std::size_t const n = count - i;
         auto const x = load_row<Element>(reinterpret_cast<std::byte const*>(row + i),
-                                         n < block_of::size ? n : block_of::size, number(row[i]));
+                                         n < block_of::size ? n : block_of::size, load_one<Element>(row + i));
         nan |= x.any_nan();
         most = each([](lanes a, lanes b) { return a > b ? a : b; }, x, most);
         if constexpr (WithMagnitude) least = each([](lanes a, lanes b) { return a < b ? a : b; }, x, least);

@@ -22,7 +22,8 @@ template <std::size_t Least = 1, quorum_tuning Tuning = quorum_tuning{}> struct 
     using axis = axes::quorum;
     static constexpr quorum_tuning tuning{.grace_percent = quorum_tuning::to_the_deadline,
                                           .probation_after = Tuning.probation_after,
-                                          .probation_left_after = Tuning.probation_left_after};
+                                          .probation_left_after = Tuning.probation_left_after,
+                                          .late_after_us = Tuning.late_after_us};
 
     static constexpr std::size_t least(std::size_t /*roster*/) noexcept { return Least; }
 };

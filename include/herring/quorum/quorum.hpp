@@ -23,6 +23,9 @@ struct quorum_tuning {
     std::uint32_t least_grace_us = 50;      ///< a thread that sleeps wakes in some 75 µs
     std::uint32_t probation_after = 3;      ///< requests in a row that a member is late for; 0: no probation
     std::uint32_t probation_left_after = 3; ///< requests in a row that it is in time for, then; at least 1
+    /// After the k-th row, until when a member is in time as far as probation goes, where the grace is shorter: what a thread may
+    /// wait for a core.
+    std::uint32_t late_after_us = 1000;
 
     /// What is waited after the k-th row, in nanoseconds: max(grace_percent of t_k, least_grace_us).
     constexpr std::int64_t grace_ns(std::int64_t t_k_ns) const noexcept {
@@ -35,17 +38,24 @@ struct quorum_tuning {
         return share < least ? least : share;
     }
 
+    /// Until when a row is in time for probation, in nanoseconds after the k-th row: the grace, or late_after_us.
+    constexpr std::int64_t late_ns(std::int64_t t_k_ns) const noexcept {
+        std::int64_t const grace = grace_ns(t_k_ns), least = std::int64_t{late_after_us} * 1000;
+        return grace < least ? least : grace;
+    }
+
     friend constexpr bool operator==(quorum_tuning const&, quorum_tuning const&) = default;
 };
 
-/// "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3"; or "grace_percent=to_the_deadline ...".
+/// "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3 late_after_us=1000"; or "grace_percent=to_the_deadline ...".
 HERRING_SETUP inline std::string to_string(quorum_tuning const& tuning) {
     return "grace_percent=" +
            (tuning.grace_percent == quorum_tuning::to_the_deadline ? std::string("to_the_deadline")
                                                                    : std::to_string(tuning.grace_percent)) +
            " least_grace_us=" + std::to_string(tuning.least_grace_us) +
            " probation_after=" + std::to_string(tuning.probation_after) +
-           " probation_left_after=" + std::to_string(tuning.probation_left_after);
+           " probation_left_after=" + std::to_string(tuning.probation_left_after) +
+           " late_after_us=" + std::to_string(tuning.late_after_us);
 }
 
 template <class Policy>

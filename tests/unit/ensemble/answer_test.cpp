@@ -30,6 +30,12 @@ struct format {
         into.values[0] = static_cast<float>(rows.size());
         return any_weight;
     }
+    // A row whose first byte is 1 is no good any more, and the result shows it.
+    static ensembles::row_check check(std::span<std::byte const> row, std::size_t) noexcept {
+        return row[0] == std::byte{1} ? ensembles::row_check::not_a_number : ensembles::row_check::good;
+    }
+    static inline bool sound = true;
+    static bool is_sound(results const&) noexcept { return sound; }
     static void decode(std::span<std::byte const>, std::size_t n, std::span<float> out) noexcept {
         for (std::size_t i = 0; i < n; ++i) out[i] = 5;
     }
@@ -40,7 +46,9 @@ struct core {
         outcome how = outcome::partial;
         std::uint64_t id = 7;
         member_set contributors{1, 3};
+        bool shared = false;
     } of;
+    member_set refused;
     alignas(64) std::byte memory[64] = {};
     std::span<std::byte const> two[2] = {};
     int released = 0;
@@ -51,6 +59,11 @@ struct core {
     std::size_t most_members() const noexcept { return 4; }
     std::span<std::span<std::byte const> const> rows(ensembles::slot_index) const noexcept { return two; }
     std::span<float const> row_weights(ensembles::slot_index) const noexcept { return {}; }
+    outcome refuse(ensembles::slot_index, member_set const& whose) noexcept {
+        refused = whose;
+        of.contributors = of.contributors - whose;
+        return of.how = of.contributors.empty() ? outcome::failed : outcome::partial;
+    }
     bool release(ensembles::slot_index) noexcept {
         ++released;
         return false;
@@ -120,6 +133,39 @@ TEST_CASE("ensemble answer: no values where no weight is left, and rows all the 
     int rows = 0;
     a.member_rows([&](auto const&) { ++rows; });
     CHECK(rows == 2);
+}
+
+TEST_CASE("ensemble answer: rows of shared memory that have changed since they counted are taken out") {
+    std::byte row[2][2] = {};
+    core of;
+    of.two[0] = row[0];
+    of.two[1] = row[1];
+    format::sound = false;
+    {
+        row[1][0] = std::byte{1};
+        answer const alone(of, 0); // of private copies nothing changes
+        CHECK(alone.values()[0] == 2);
+        of.of.shared = true;
+        answer const a(of, 0);
+        CHECK(of.refused == member_set{3});
+        CHECK(a.outcome() == outcome::partial);
+        CHECK(a.contributors() == member_set{1});
+        CHECK(a.values()[0] == 1); // folded again, of one row
+    }
+    {
+        of.of = {.shared = true};
+        row[1][0] = std::byte{0};
+        answer const a(of, 0); // a sum of sound rows that is too large
+        CHECK(of.refused.empty());
+        CHECK(a.contributors() == member_set{1, 3});
+        CHECK(a.values()[0] == 2);
+    }
+    row[0][0] = row[1][0] = std::byte{1};
+    answer const none(of, 0);
+    CHECK(none.outcome() == outcome::failed);
+    CHECK(none.values().empty());
+    CHECK(none.contributors().empty());
+    format::sound = true;
 }
 
 } // namespace ensemble_answer_test

@@ -161,6 +161,82 @@ TEST_CASE("rows: what a member may not send") {
     }
 }
 
+// A row as it was encoded is good, and refused as soon as one of its facts is another's.
+template <class Space, class T, class Wire, class... Output> void check_facts() {
+    using herring::detail::ensembles::row_head;
+    using all_of = bench<T, combine::mean<Space>, Wire, outputs::of<Output...>>;
+    using format = typename all_of::format;
+    bool constexpr summed = std::is_same_v<Space, space::probability>;
+    for (std::size_t const elements : {1u, 2u, 17u, 1000u, 2500u, 70'000u})
+        for (float const rest : {0.0f, -3.0f, -std::log(static_cast<float>(elements))}) {
+            CAPTURE(elements);
+            CAPTURE(rest);
+            all_of all{elements};
+            std::vector<float> row(elements, rest - 5); // one on top, and the others alike
+            row[elements / 2] = -5;
+            REQUIRE(all.add(row) == row_check::good);
+            auto const with = [&](auto change) {
+                auto bytes = all.rows[0];
+                auto const changed = std::span(bytes).subspan(1, format::row_bytes(elements));
+                row_head head = row_head::read(changed);
+                change(head);
+                head.write(changed);
+                return format::check(changed, elements);
+            };
+            CHECK(with([](row_head&) {}) == row_check::good);
+            if constexpr (summed) {
+                CHECK(with([](row_head& h) { h.sum *= 1.01f; }) == row_check::malformed);
+                CHECK(with([](row_head& h) { h.sum *= 0.99f; }) == row_check::malformed);
+            }
+            if constexpr ((std::is_same_v<Output, outputs::disagreement> || ...))
+                if (rest < 0) // else all are equal, and any may be named
+                    for (std::size_t const other : {std::size_t{0}, elements - 1})
+                        if (other != elements / 2)
+                            CHECK(with([&](row_head& h) { h.top = static_cast<std::uint32_t>(other); }) ==
+                                  row_check::malformed);
+            if constexpr ((std::is_same_v<Output, outputs::mean_entropy> || ...)) {
+                float const most = std::log(static_cast<float>(elements)) + 0.5f;
+                CHECK(with([&](row_head& h) { h.entropy = most; }) == row_check::malformed);
+                CHECK(with([](row_head& h) { h.entropy = -0.01f; }) == row_check::malformed);
+                if (summed && rest == 0 && elements > 2) // all are equal
+                    CHECK(with([](row_head& h) { h.entropy = 0; }) == row_check::malformed);
+            }
+        }
+}
+
+TEST_CASE("rows: a head that is not that of its lanes is refused, in every codec") {
+    using herring::bfloat16;
+    using herring::float16;
+    using outputs::disagreement;
+    using outputs::mean_entropy;
+    check_facts<space::probability, float, wire::as_is, disagreement, mean_entropy>();
+    check_facts<space::probability, float, wire::bf16, disagreement, mean_entropy>();
+    check_facts<space::probability, float, wire::fp16, disagreement, mean_entropy>();
+    check_facts<space::probability, bfloat16, wire::as_is, disagreement, mean_entropy>();
+    check_facts<space::probability, float16, wire::as_is, disagreement, mean_entropy>();
+    check_facts<space::log_probability, float, wire::as_is, disagreement, mean_entropy>();
+    check_facts<space::log_probability, float, wire::bf16, disagreement, mean_entropy>();
+    check_facts<space::log_probability, float, wire::fp16, disagreement, mean_entropy>();
+    check_facts<space::logit, float, wire::as_is, disagreement, mean_entropy>();
+    check_facts<space::logit, float, wire::bf16, disagreement, mean_entropy>();
+    check_facts<space::logit, float16, wire::fp16, disagreement, mean_entropy>();
+    check_facts<space::value, float, wire::as_is, disagreement>();
+    check_facts<space::value, float, wire::fp16, disagreement>();
+    check_facts<space::value, double, wire::as_is, disagreement>();
+}
+
+TEST_CASE("rows: a member that says a smaller sum has no more than its share") {
+    using herring::detail::ensembles::row_head;
+    bench<float, combine::mean<space::probability>> all{100};
+    CHECK(all.add(std::vector<float>(100, 2.0f)) == row_check::good); // 100 lanes of 1
+    auto const row = std::span(all.rows[0]).subspan(1);
+    row_head head = row_head::read(row);
+    CHECK(head.sum == 100);
+    head.sum = 1; // each would be a probability of 1
+    head.write(row);
+    CHECK(decltype(all)::format::check(all.row(0), 100) == row_check::malformed);
+}
+
 // Every bit of a row is turned, one at a time: either the check refuses it, or what is folded is finite.
 template <class Bench> void turn_bits(Bench all, std::uint32_t step) {
     using format = typename Bench::format;

@@ -63,6 +63,7 @@ struct sums {
         }
         return true;
     }
+    static bool is_sound(results const&) noexcept { return true; }
     static void decode(std::span<std::byte const> row, std::size_t n, std::span<float> out) noexcept {
         std::memcpy(out.data(), row.data(), n * sizeof(float));
     }

@@ -23,6 +23,10 @@ struct format {
                      results&) noexcept {
         return true;
     }
+    static bool is_sound(results const&) noexcept { return true; }
+    static ensembles::row_check check(std::span<std::byte const>, std::size_t) noexcept {
+        return ensembles::row_check::good;
+    }
 };
 struct core {
     using format = ensemble_frontend_test::format;
@@ -39,6 +43,7 @@ struct core {
         outcome how = outcome::failed;
         std::uint64_t id = 3, cookie = 4;
         member_set contributors{};
+        bool shared = false;
     } of;
     explicit core(settings s) : made_of(s) {}
     ~core() { *made_of.destroyed = true; }
@@ -55,6 +60,7 @@ struct core {
     std::size_t most_members() const noexcept { return 0; }
     std::span<std::span<std::byte const> const> rows(ensembles::slot_index) const noexcept { return {}; }
     std::span<float const> row_weights(ensembles::slot_index) const noexcept { return {}; }
+    outcome refuse(ensembles::slot_index, member_set const&) noexcept { return of.how; }
     bool release(ensembles::slot_index) noexcept { return false; }
     std::string address() const { return "[::1]:7001"; }
     settings made_of;

@@ -12,6 +12,7 @@
 #include "herring/waiting/block.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -526,6 +527,31 @@ TEST_CASE("ensemble member: who leaves declines what waits and what comes, and a
     with.dialler().lets_go = true;
     CHECK(with.member.leave(10min));
     CHECK(with.member.counters().turned_away == 2);
+}
+
+TEST_CASE("ensemble member: another thread leaves while this one waits, works and answers") {
+    for (std::uint64_t held = 0; held < 20; ++held) {
+        world_of_one<core<herring::waiting::block>> with;
+        auto& front = with.fronts[0];
+        with.dialler().lets_go = true;
+        for (std::uint64_t id = 1; id <= 1 + held % 3; ++id) front.ask(id);
+        std::atomic<std::uint64_t> answered{0};
+        std::thread other([&] {
+            while (answered.load() < held % 2) std::this_thread::yield();
+            CHECK(with.member.leave(10min));
+            CHECK(with.member.leave(10min)); // twice is as once
+        });
+        while (auto job = with.member.next()) { // wakes up for it
+            for (float& x : job.row()) x = 1;
+            CHECK(job.send() == job_end::sent);
+            ++answered;
+        }
+        other.join();
+        CHECK(with.member.is_over());
+        auto const counted = with.member.counters();
+        CHECK(counted.asked == counted.taken + counted.turned_away);
+        CHECK(counted.sent == answered.load());
+    }
 }
 
 TEST_CASE("ensemble member: a member that ends declines what waits") {

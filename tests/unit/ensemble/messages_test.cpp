@@ -131,6 +131,15 @@ TEST_CASE("ensemble messages: a refusal has a reason, and words that can be show
         refused(sent, [](ensembles::refuse& r) { r.reason = static_cast<herring::admission_refusal>(14); }));
 }
 
+TEST_CASE("ensemble messages: the name of a stranger can be written into a log") {
+    ensembles::hello said = a_hello();
+    said.name = "\xff\xfe\x1b";
+    CHECK(read_back(said).name == "???");
+    said.name = "gr\xc3\xb6\xc3\x9f"
+                "e";
+    CHECK(read_back(said).name == said.name);
+}
+
 TEST_CASE("ensemble messages: the hello of a lane is of tcp or of memory") {
     ensembles::lane_hello sent;
     sent.ticket = 3;

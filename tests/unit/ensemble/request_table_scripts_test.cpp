@@ -22,7 +22,8 @@ TEST_CASE("request_table: what happened alone says what an answer is, over 10,00
         herring::quorum_tuning const quorum{.grace_percent = percents[i % 4],
                                             .least_grace_us = i % 3 == 0 ? 0u : 50u,
                                             .probation_after = static_cast<std::uint32_t>(i % 4),
-                                            .probation_left_after = static_cast<std::uint32_t>(1 + i % 3)};
+                                            .probation_left_after = static_cast<std::uint32_t>(1 + i % 3),
+                                            .late_after_us = i % 5 < 2 ? 0u : 1000u};
         std::string const wrong = wrong_in(random_options(seed, quorum, 0), seed, 80, met);
         INFO("script " << seed);
         REQUIRE(wrong == "");

@@ -158,6 +158,13 @@ TEST_CASE("rows: a rule and a codec of one's own") {
     }
     CHECK(near == 2500);
     CHECK(std::abs(sum - 1) < 1e-5);
+    // A codec of groups has its head checked, too: by the sum of what is decoded.
+    using herring::detail::ensembles::row_head;
+    auto const encoded = std::span(mean.rows[0]).subspan(1);
+    row_head head = row_head::read(encoded);
+    head.sum *= 1.01f;
+    head.write(encoded);
+    CHECK(decltype(mean)::format::check(mean.row(0), 2500) == row_check::malformed);
 }
 
 TEST_CASE("rows: the bits are those of every other build") {

@@ -66,7 +66,7 @@ class table_reference {
     void admitted(peer_index p, std::uint64_t incarnation, std::int64_t now) {
         lost(p, now);
         peers[p] = {true, false, incarnation};
-        if (o.replicas == 1) history[p].verdicts.clear();
+        if (o.replicas == 1) history[p].verdicts.clear(); // and nothing is awaited: it was lost
     }
     void draining(peer_index p) {
         if (!peers[p].connected) return;
@@ -78,6 +78,7 @@ class table_reference {
         if (!peers[p].connected) return;
         peers[p] = {};
         ++history[p / o.replicas].lost;
+        history[p / o.replicas].awaited.reset();
         drop_early(now, [&](early_row const& each) { return each.peer == p; });
         bool reachable = false;
         for (peer_index q = 0; q < peers.size(); ++q)
@@ -196,6 +197,7 @@ class table_reference {
         std::size_t const member = p / o.replicas;
         request& r = *f.of;
         part& m = r.parts[member];
+        std::optional<std::int64_t> const awaited = take_awaited(member, id);
         if (check != row_check::good) {
             ++history[member].refused[static_cast<std::size_t>(check)];
             answered_badly(r, m, miss::refused_row, now);
@@ -206,14 +208,16 @@ class table_reference {
             m.row = contribution{static_cast<std::uint32_t>(member), p, place, incarnation};
             m.row_at = now;
             m.latency = now - r.entered;
-            history[member].verdicts.push_back(true);
+            verdict(member, true);
             settle(r, now);
             return arrival::counted;
         }
         ++history[member].late;
         // On probation, not waited for, and the request ended before its time.
         if (r.how && m.why == miss::probation && !r.by_time && *r.how == outcome::partial)
-            history[member].verdicts.push_back(now < ends(r));
+            verdict(member, now < late_from(r));
+        else if (awaited)
+            verdict(member, now < *awaited);
         if (!r.released && m.latency < 0) m.latency = now - r.entered;
         return arrival::late;
     }
@@ -221,6 +225,7 @@ class table_reference {
         run_until(now);
         found const f = find(p, incarnation, id);
         if (f.is != request_table::arrival::counted) return;
+        (void)take_awaited(p / o.replicas, id);
         ++history[p / o.replicas].declined[static_cast<std::size_t>(why)];
         answered_badly(*f.of, f.of->parts[p / o.replicas],
                        why == decline::bad_row ? miss::refused_row : miss::declined, now);
@@ -343,6 +348,34 @@ class table_reference {
                                                           std::int64_t{o.quorum.least_grace_us} * 1000);
         return std::min(r.deadline, rows[r.k - 1] + grace);
     }
+    // Until when a row is in time for probation.
+    std::int64_t late_from(request const& r) const {
+        std::int64_t const end = ends(r);
+        std::vector<std::int64_t> rows;
+        for (part const& m : r.parts)
+            if (m.row) rows.push_back(m.row_at);
+        if (rows.size() < r.k) return end;
+        std::sort(rows.begin(), rows.end());
+        return std::max(end,
+                        std::min(r.deadline, rows[r.k - 1] + std::int64_t{o.quorum.late_after_us} * 1000));
+    }
+    void verdict(std::size_t m, bool in_time) {
+        history[m].verdicts.push_back(in_time);
+        history[m].awaited.reset();
+    }
+    // Of the one request whose row is still awaited: until when.
+    std::optional<std::int64_t> take_awaited(std::size_t m, std::uint64_t id) {
+        auto& awaited = history[m].awaited;
+        if (!awaited || awaited->first != id) return {};
+        std::int64_t const until = awaited->second;
+        awaited.reset();
+        return until;
+    }
+    void missed(std::size_t m, std::uint64_t id, std::int64_t until, std::int64_t now) {
+        auto& awaited = history[m].awaited;
+        if (until <= now || (awaited && awaited->second <= now)) verdict(m, false);
+        if (until > now && !awaited) awaited = {id, until};
+    }
     // What the history says of a member, as the table counts it.
     member_counters counters(std::size_t m) const {
         member_counters c;
@@ -387,7 +420,8 @@ class table_reference {
         bool full = false; // a request could not be sent; nothing has been answered or given back since
     };
     struct events {
-        std::vector<bool> verdicts; // in time or late
+        std::vector<bool> verdicts;                                    // in time or late
+        std::optional<std::pair<std::uint64_t, std::int64_t>> awaited; // a request that is no verdict yet
         std::vector<std::int64_t> latencies;
         std::uint64_t early = 0, early_answered = 0, early_evicted = 0, early_expired = 0;
         std::uint64_t late = 0, stale = 0, duplicate = 0, lost = 0, declined[declines] = {},
@@ -552,7 +586,7 @@ class table_reference {
                 m.why = m.gone;
             else {
                 m.why = m.slow && !slow_too ? miss::probation : at_deadline ? miss::expired : miss::late;
-                if (by_time) history[i].verdicts.push_back(false);
+                if (by_time) missed(i, r.id, late_from(r), at);
             }
         }
         r.how = how;

@@ -52,6 +52,9 @@ TEST_CASE("quorum: the grace is a share of t_k, at least a wake-up") {
     CHECK(usual.grace_ns(1'000'000) == 150'000);
     CHECK(usual.grace_ns(1'000'007) == 150'001);
     CHECK(quorum_tuning{.grace_percent = 0, .least_grace_us = 0}.grace_ns(1'000'000'000) == 0);
+    CHECK(quorum_tuning{}.late_ns(1000) == 1'000'000); // more than the grace
+    CHECK(quorum_tuning{}.late_ns(1'000'000'000) == 150'000'000);
+    CHECK(quorum_tuning{.late_after_us = 0}.late_ns(1000) == 50'000);
     CHECK(quorum_tuning{.grace_percent = 300, .least_grace_us = 0}.grace_ns(7) == 21);
 }
 
@@ -72,9 +75,10 @@ TEST_CASE("quorum: a grace beyond all deadlines does not overflow") {
 
 TEST_CASE("quorum: the tuning prints") {
     CHECK(to_string(quorum_tuning{}) ==
-          "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3");
+          "grace_percent=15 least_grace_us=50 probation_after=3 probation_left_after=3 late_after_us=1000");
     CHECK(to_string(quorum_tuning{.grace_percent = quorum_tuning::to_the_deadline}) ==
-          "grace_percent=to_the_deadline least_grace_us=50 probation_after=3 probation_left_after=3");
+          "grace_percent=to_the_deadline least_grace_us=50 probation_after=3 probation_left_after=3 "
+          "late_after_us=1000");
 }
 
 } // namespace quorum_test

@@ -71,11 +71,33 @@ template <class Value> bool read_value(std::span<std::byte const> from, Value& t
     return true;
 }
 
-/// A text of another process, to be shown: bytes that would move a terminal's cursor are question marks.
+/// How many bytes a character takes that can be shown and begins here; 0: none does: it would move a terminal's cursor, or is no UTF-8.
+HERRING_SETUP inline std::size_t printable_bytes(std::span<char const> text) noexcept {
+    auto const byte = [&](std::size_t i) {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+    };
+    unsigned const first = byte(0);
+    if (first < 0x80) return first == '\n' || first == '\t' || (first >= 0x20 && first != 0x7F) ? 1 : 0;
+    std::size_t const size = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+    unsigned code = first & (0x7Fu >> size);
+    for (std::size_t i = 1; i < size; ++i) {
+        if ((byte(i) & 0xC0u) != 0x80u) return 0;
+        code = code << 6 | (byte(i) & 0x3Fu);
+    }
+    constexpr unsigned least[] = {0, 0, 0xA0, 0x800,
+                                  0x10000}; // below: control characters, or longer than need be
+    bool const surrogate = code >= 0xD800 && code < 0xE000;
+    return code < least[size] || surrogate || code > 0x10FFFF ? 0 : size;
+}
+
+/// A text of another process, to be shown, in logs, too: each byte that would move a terminal's cursor, or is part of no UTF-8, becomes a
+/// question mark.
 HERRING_SETUP inline void make_printable(std::span<char> text) noexcept {
-    for (char& letter : text)
-        if ((static_cast<unsigned char>(letter) < 0x20 && letter != '\n' && letter != '\t') || letter == 0x7F)
-            letter = '?';
+    for (std::size_t i = 0; i < text.size();) {
+        std::size_t const size = wire::printable_bytes(text.subspan(i));
+        if (size == 0) text[i] = '?';
+        i += size == 0 ? 1 : size;
+    }
 }
 
 } // namespace HERRING_NAMESPACE::detail::wire

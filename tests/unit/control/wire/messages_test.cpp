@@ -90,6 +90,35 @@ TEST_CASE("wire: what one kind of message may carry depends on who sends it, and
             CHECK(wire::most_body(static_cast<message_kind>(kind), by) == 0);
 }
 
+TEST_CASE("wire: what another process says is UTF-8 when it is shown") {
+    auto const shown = [](std::string text) {
+        wire::make_printable(text);
+        std::string const once = text;
+        wire::make_printable(text);
+        CHECK(text == once);
+        return text;
+    };
+    for (char const* good :
+         {"", "plain \t\n",
+          "gr\xc3\xb6\xc3\x9f"
+          "e",
+          "\xe2\x82\xac", "\xed\x9f\xbf\xee\x80\x80", "\xf0\x9f\x90\x9f", "\xf4\x8f\xbf\xbf", "\xc2\xa0"})
+        CHECK(shown(good) == good);
+    CHECK(shown("\xff\xfe") == "??");
+    CHECK(shown("a\x80z") == "a?z"); // nothing begins
+    CHECK(shown("\xc3") == "?");     // cut
+    CHECK(shown("\xe2\x82") == "??");
+    CHECK(shown("\xf0\x9f\x90 ") == "??? ");
+    CHECK(shown("\xc3\xc3\xb6") == "?\xc3\xb6");     // and goes on after it
+    CHECK(shown("\xc1\xbf\xe0\x9f\xbf") == "?????"); // longer than need be
+    CHECK(shown("\xf0\x8f\xbf\xbf") == "????");
+    CHECK(shown("\xed\xa0\x80") == "???");           // half of a character of UTF-16
+    CHECK(shown("\xf4\x90\x80\x80\xf5") == "?????"); // beyond the last one
+    CHECK(shown("\xc2\x9b"
+                "2J") == "??2J"); // moves the cursor
+    CHECK(shown(std::string("a\0b\x1b\x7f", 5)) == "a?b??");
+}
+
 TEST_CASE("wire: a failure names ranks of the world, and its words can be shown") {
     failure heard;
     auto const sent = [](int reporter, int peer, char const* words) {
