@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/forks.hpp"
+#include "herring/base/local_socket.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/time.hpp"
@@ -16,7 +17,6 @@
 #include "herring/crypto/secret.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/door_core.hpp"
-#include "herring/ensemble/local_socket.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/error.hpp"
 
