@@ -72,8 +72,9 @@ struct secrets {
 ///
 /// `name`: of the setting that named the file, for errors ("HERRING_SECRET_FILE").
 /// Errors:  `bad_argument` naming the setting, the file and what is wrong with it, never its contents: it cannot be read, is no
-///          ordinary file, has more than 4 KiB, a NUL byte, no secret, more than two, or one that secret_fault() refuses. That
-///          others than its owner may read it is a warning.
+///          ordinary file, is everyone's to read, write or execute, has more than 4 KiB, a NUL byte, no secret, more than two, or
+///          one that secret_fault() refuses. Rights of its group are a warning, but that a group reads what root owns; so is an
+///          owner who is neither root nor this user.
 HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view name);
 
 } // namespace HERRING_NAMESPACE::detail
