@@ -82,7 +82,7 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
 /// The secrets of options or variables; nothing where none is given. `owner`: the name of the struct of options, for errors.
 ///
 /// Errors: `bad_argument` naming the option or variable, and never showing what it has.
-HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string> const& secret_text,
+HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string_view> secret_text,
                                                         std::string const& secret_file,
                                                         std::string_view owner, variables const& from) {
     std::optional<secrets> found;
@@ -91,7 +91,7 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
     std::string const file_name = by_option ? detail::text({owner, "::secret_file"}) : "HERRING_SECRET_FILE";
     bool const has_text = by_option ? secret_text.has_value() : from.is_set("HERRING_SECRET");
     std::string_view const text = !has_text   ? std::string_view()
-                                  : by_option ? std::string_view(*secret_text)
+                                  : by_option ? *secret_text
                                               : from.text("HERRING_SECRET");
     std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
     if (has_text && !file.empty())

@@ -4,6 +4,7 @@
 #define HERRING_CRYPTO_SECRET_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/crypto/key_place.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 
@@ -26,6 +27,9 @@ inline constexpr std::size_t most_secret_file_bytes = 4096;
 /// but its size.
 HERRING_SEPARABLE std::string_view secret_fault(std::string_view text) noexcept;
 
+/// Erases a copy of a text that is a secret.
+inline void erase(std::string& text) noexcept { erase(text.data(), text.size()); }
+
 /// What a user's text becomes. 64 hexadecimal digits are a key of 32 bytes. Any other text is *weak*: somebody may guess it, so
 /// each guess is made dear, and who has recorded a handshake can go on guessing without asking anybody.
 ///
@@ -34,15 +38,6 @@ class secret {
   public:
     /// `text`: one for which secret_fault() is empty.
     HERRING_SEPARABLE explicit secret(std::string_view text) noexcept;
-    secret(secret&& other) noexcept : block_(other.block_), weak_(other.weak_) { other.erase_block(); }
-    secret& operator=(secret&& other) noexcept {
-        if (this == &other) return *this;
-        block_ = other.block_;
-        weak_ = other.weak_;
-        other.erase_block();
-        return *this;
-    }
-    ~secret() { erase_block(); }
 
     bool weak() const noexcept { return weak_; }
 
@@ -53,10 +48,8 @@ class secret {
                                      std::uint32_t rounds = secret_rounds) const noexcept;
 
   private:
-    void erase_block() noexcept { erase(block_.data(), block_.size()); }
-
     // The text as HMAC takes a key (zeroes behind it, or its digest), or the key of 32 bytes.
-    std::array<std::byte, sha256_block_bytes> block_{};
+    key_place<std::array<std::byte, sha256_block_bytes>> block_;
     bool weak_ = true;
 };
 

@@ -14,6 +14,7 @@
 #include "herring/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -50,27 +51,28 @@ HERRING_SEPARABLE std::string_view secret_fault(std::string_view text) noexcept 
 }
 
 HERRING_SEPARABLE secret::secret(std::string_view text) noexcept {
+    std::array<std::byte, sha256_block_bytes>& block = *block_;
     weak_ = text.size() != 2 * secret_key::size ||
             !std::all_of(text.begin(), text.end(), [](char c) { return hexadecimal_digit(c) >= 0; });
     if (!weak_) {
         for (std::size_t i = 0; i < secret_key::size; ++i)
-            block_[i] = static_cast<std::byte>(hexadecimal_digit(text[2 * i]) * 16 +
-                                               hexadecimal_digit(text[2 * i + 1]));
-    } else if (text.size() <= block_.size()) {
+            block[i] = static_cast<std::byte>(hexadecimal_digit(text[2 * i]) * 16 +
+                                              hexadecimal_digit(text[2 * i + 1]));
+    } else if (text.size() <= block.size()) {
         std::span<std::byte const> const bytes = bytes_of(text);
-        std::copy(bytes.begin(), bytes.end(), block_.begin());
+        std::copy(bytes.begin(), bytes.end(), block.begin());
     } else {
         sha256_digest digest = sha256().update(bytes_of(text)).finish();
-        std::copy(digest.begin(), digest.end(), block_.begin());
+        std::copy(digest.begin(), digest.end(), block.begin());
         erase(&digest, sizeof digest);
     }
 }
 
 HERRING_SEPARABLE secret_key secret::key(std::span<std::byte const> salt,
                                          std::uint32_t rounds) const noexcept {
-    if (!weak_) return hkdf_extract(salt, std::span(block_).first(secret_key::size));
+    if (!weak_) return hkdf_extract(salt, std::span(*block_).first(secret_key::size));
     secret_key made;
-    pbkdf2_sha256(block_, salt, rounds, made.bytes());
+    pbkdf2_sha256(*block_, salt, rounds, made.bytes());
     return made;
 }
 

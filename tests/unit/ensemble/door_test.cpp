@@ -411,7 +411,7 @@ TEST_CASE("door: a member of this machine gets memory over a unix socket; every 
     peer.join();
     REQUIRE_FALSE(peer.told.local.empty());
     auto const dial = [&] {
-        return ensembles::control_link(ensembles::dial_locally(peer.told.local), false, true);
+        return ensembles::control_link(detail::dial_locally(peer.told.local), false, true);
     };
     {
         ensembles::control_link made = dial(); // says that it is a lane by tcp
