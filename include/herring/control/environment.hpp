@@ -7,6 +7,7 @@
 #include "herring/base/text.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/launcher.hpp"
+#include "herring/control/secret_variable.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/crypto/seal_provider.hpp"
@@ -92,11 +93,17 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
     bool const has_text = by_option ? secret_text.has_value() : from.is_set("HERRING_SECRET");
     std::string_view const text = !has_text   ? std::string_view()
                                   : by_option ? *secret_text
-                                              : from.text("HERRING_SECRET");
+                                              : secret_variable(from);
     std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
     if (has_text && !file.empty())
         bad_setting({text_name, " and ", file_name, " are both given; give one of them"});
     if (has_text) {
+        if (text.empty() && !by_option)
+            bad_setting(
+                {text_name,
+                 " is empty. A process that has read it overwrites it, and what that starts by exec "
+                 "inherits an empty one: give it HERRING_SECRET_FILE. Or it was set so: make a secret by: "
+                 "openssl rand -hex 32"});
         if (std::string_view const fault = secret_fault(text); !fault.empty())
             bad_setting({text_name, " ", fault});
         found.emplace(secrets{secret(text), {}, {}});
