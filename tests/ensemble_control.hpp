@@ -34,7 +34,9 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace ensemble_control {
@@ -196,6 +198,21 @@ inline bool closes(int socket) {
     }
     return false;
 }
+
+/// While it lives this thread, and threads that it starts, are another user's. Only root can be: see `made`.
+class another_user {
+  public:
+    another_user() : made(::syscall(SYS_setresuid, -1, 65534, -1) == 0) {} // seteuid() is for all threads
+    ~another_user() {
+        if (!made) return;
+        (void)::syscall(SYS_setresuid, -1, 0, -1);
+        (void)::prctl(PR_SET_DUMPABLE, 1); // as it was
+    }
+    another_user(another_user const&) = delete;
+    another_user& operator=(another_user const&) = delete;
+
+    bool const made;
+};
 
 /// A message that was received.
 struct heard_message {

@@ -17,7 +17,7 @@ template <> inline constexpr bool is_element<std::complex<float>> = true;
 template <> inline constexpr bool is_element<std::complex<double>> = true;
 
 namespace detail {
-template <class Real> struct complex_facts : own_element_facts<std::complex<Real>> {
+template <class Real> struct complex_facts : own_element<std::complex<Real>> {
     static constexpr std::complex<Real> canonical(std::complex<Real> const& x) noexcept {
         return {with_one_nan(x.real()), with_one_nan(x.imag())};
     }

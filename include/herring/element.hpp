@@ -118,9 +118,21 @@ constexpr char const* to_string(type_id id) noexcept {
 /// kernels combine it a register at a time.
 ///
 /// The 16-bit floats are combined in `float` and rounded once, at the end; all other types in themselves. Sums of integers
-/// wrap. A user-defined type whose `is_element` is true has these traits without a specialisation. Specialise it only for
-/// `canonical(accumulator) → accumulator`, which is called on each result and gives every NaN the same bits.
+/// wrap. A user-defined type whose `is_element` is true has these traits without a specialisation. Specialise it, with
+/// `own_element` as its base, for another accumulator, or for `canonical(accumulator) → accumulator`, which is called on each
+/// result and gives every NaN the same bits.
 template <class Element> struct element;
+
+/// The traits of a type of one's own, for a specialisation of `element`. Contributions are combined in `Accumulator`, which is
+/// trivially copyable: `static_cast` makes it of an element, and an element of it, once, at the end.
+///
+/// Cost: parts of a node with several ranks travel as accumulators.
+template <class Element, class Accumulator = Element> struct own_element {
+    using accumulator = Accumulator;
+    static constexpr type_id id = type_id::own;
+    static constexpr std::string_view name = policy_name<Element>();
+    static constexpr bool in_vectors = false;
+};
 
 namespace detail {
 template <type_id Id, class Accumulator> struct element_facts {
@@ -128,12 +140,6 @@ template <type_id Id, class Accumulator> struct element_facts {
     static constexpr type_id id = Id;
     static constexpr char const* name = to_string(Id);
     static constexpr bool in_vectors = true;
-};
-template <class Element> struct own_element_facts {
-    using accumulator = Element;
-    static constexpr type_id id = type_id::own;
-    static constexpr std::string_view name = policy_name<Element>();
-    static constexpr bool in_vectors = false;
 };
 
 template <class Number> constexpr bool is_nan(Number value) noexcept {
@@ -150,7 +156,7 @@ template <class Number> constexpr Number with_one_nan(Number value) noexcept {
 
 template <class Element>
 requires(is_element<Element>) //
-    struct element<Element> : detail::own_element_facts<Element> {
+    struct element<Element> : own_element<Element> {
 };
 
 template <> struct element<float> : detail::element_facts<type_id::float32, float> {};

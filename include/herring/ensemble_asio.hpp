@@ -137,7 +137,7 @@ template <class Ensemble> class asio_frontend {
             answer done;
             std::uint64_t cookie = 0;
             if (!front.next_done(done, cookie)) return false;
-            operations.complete(static_cast<std::size_t>(cookie), std::move(done), keep);
+            operations.complete(cookie, std::move(done), keep);
             return true;
         }
         bool has_operations() {

@@ -37,7 +37,7 @@ template <class Value, class Index = std::int64_t> struct indexed {
 
 template <class Value, class Index> inline constexpr bool is_element<indexed<Value, Index>> = true;
 template <class Value, class Index>
-struct element<indexed<Value, Index>> : detail::own_element_facts<indexed<Value, Index>> {
+struct element<indexed<Value, Index>> : own_element<indexed<Value, Index>> {
     static constexpr indexed<Value, Index> canonical(indexed<Value, Index> x) noexcept {
         return {detail::with_one_nan(x.value), x.index};
     }

@@ -38,6 +38,7 @@
 #include "herring/impl/gather_result.hpp"
 #include "herring/impl/hkdf.hpp"
 #include "herring/impl/hmac.hpp"
+#include "herring/impl/hyper_values.hpp"
 #include "herring/impl/join.hpp"
 #include "herring/impl/launch.hpp"
 #include "herring/impl/layout.hpp"

@@ -30,7 +30,7 @@ template <class Number> struct statistics {
 };
 
 template <class Number> inline constexpr bool is_element<statistics<Number>> = true;
-template <class Number> struct element<statistics<Number>> : detail::own_element_facts<statistics<Number>> {
+template <class Number> struct element<statistics<Number>> : own_element<statistics<Number>> {
     static constexpr statistics<Number> canonical(statistics<Number> const& x) noexcept {
         using detail::with_one_nan;
         return {with_one_nan(x.sum), with_one_nan(x.min), with_one_nan(x.max), x.count};

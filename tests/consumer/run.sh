@@ -87,8 +87,10 @@ set_up_apart() {
     if at setup "$minor" setup setup; then runs "find_package(herring $minor COMPONENTS setup)" "$work/setup" "$expected"; else failed "find_package(herring $minor COMPONENTS setup)"; fi
     mkdir "$work/apart"
     printf '#include <herring/src.hpp>\n' >"$work/apart/src.cpp"
+    local useless=-Wuseless-cast # which clang++ has not
+    [[ ${CXX:-g++} != *clang* ]] || useless=
     compile() { # object, flags and source
-        quietly "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
+        quietly "${CXX:-g++}" -std=c++20 -Wall -Wextra -Wsign-conversion $useless -Werror -I"$root/include" -c -o "$work/apart/$1.o" "${@:2}" || failed "$1 does not compile"
     }
     link() { (cd "$work/apart" && "${CXX:-g++}" -pthread -o "$@"); }
     compile one "$here/bits.cpp"

@@ -232,6 +232,65 @@ TEST_CASE("reference: overlap by poll(), a layout from CSV, bfloat16") {
               on({"a", "a", "b", "b"})) == 0);
 }
 
+// [snippet slices]
+constexpr std::size_t layers = 12;
+struct kind {
+    char const* name;
+    std::size_t elements; // of one layer
+    float* gradients;     // of all layers, the first one first
+};
+
+/// What lies at i of `slices` is tensor i: layer by layer, the last one first.
+struct slices {
+    std::vector<std::span<float>> at;
+    std::vector<herring::tensor_spec> tensors;
+
+    explicit slices(std::span<kind const> kinds) {
+        for (std::size_t layer = layers; layer-- > 0;)
+            for (kind const& k : kinds) {
+                at.emplace_back(k.gradients + layer * k.elements, k.elements);
+                tensors.push_back({std::string(k.name) + "." + std::to_string(layer), k.elements});
+            }
+    }
+};
+
+using by_layers = herring::reducer<float, herring::transport::tcp, herring::intra_node::shared_memory>;
+template <class Backward>
+void step(by_layers& reduce, slices const& of, std::size_t kinds, Backward&& backward) {
+    for (std::size_t layer = layers; layer-- > 0;) {
+        backward(layer);
+        for (std::size_t k = 0; k < kinds; ++k) {
+            std::size_t const i = (layers - 1 - layer) * kinds + k;
+            reduce.ready(i, of.at[i]);
+        }
+    }
+    reduce.wait(); // the averages lie in the arrays
+}
+// [end]
+TEST_CASE("reference: arrays that hold all layers, made ready by layers") {
+    CHECK(herring::launch(
+              3,
+              [](herring::world& world) {
+                  std::vector<float> weights(layers * 1000), biases(layers * 10);
+                  kind const kinds[] = {{"bias", 10, biases.data()}, {"weight", 1000, weights.data()}};
+                  slices const table(kinds);
+                  by_layers reduce(world, herring::layout(table.tensors));
+                  int wrong = 0;
+                  for (int turn = 0; turn < 2; ++turn) {
+                      step(reduce, table, std::size(kinds), [&](std::size_t layer) {
+                          for (kind const& k : kinds)
+                              for (std::size_t i = 0; i < k.elements; ++i)
+                                  k.gradients[layer * k.elements + i] = slope(world.rank(), layer, i);
+                      });
+                      for (kind const& k : kinds)
+                          for (std::size_t i = 0; i < layers * k.elements; ++i)
+                              wrong += k.gradients[i] != slope(1, i / k.elements, i % k.elements);
+                  }
+                  return wrong == 0 ? 0 : 1;
+              },
+              {.nodes = {"a", "a", "b"}}) == 0);
+}
+
 TEST_CASE("reference: two reducers on one world, by turns and on two threads") {
     for (auto const& nodes : {std::vector<std::string>{"a", "b"}, {"a", "b", "c"}}) {
         int const ranks = static_cast<int>(nodes.size());

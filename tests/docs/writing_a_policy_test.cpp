@@ -431,6 +431,51 @@ int sums(herring::world& world) {
 }
 // [end]
 
+// [snippet decorator]
+/// Any transport, and how many bytes each rank was sent.
+template <class Inner> struct metered : Inner {
+    static constexpr char const* name = "metered"; // ranks compare it
+
+    metered(herring::world& ranks, herring::transport_needs const& wanted)
+        : Inner(ranks, wanted), ranks_(wanted.peers.begin(), wanted.peers.end()), sent_(ranks_.size()) {}
+
+    using Inner::post_send; // the one with an envelope, too
+    bool post_send(herring::peer_id to, std::uint64_t tag, std::span<std::byte const> from,
+                   std::uint64_t token) noexcept {
+        if (!Inner::post_send(to, tag, from, token)) return false; // not now: the engine comes again
+        sent_[to.place()] += from.size();
+        return true;
+    }
+
+    /// By place in `peers()`.
+    std::vector<std::uint64_t> const& bytes_sent() const noexcept { return sent_; }
+    std::vector<int> const& peers() const noexcept { return ranks_; }
+
+  private:
+    std::vector<int> ranks_;
+    std::vector<std::uint64_t> sent_;
+};
+static_assert(herring::checked_policy<metered<local_socket>>);
+// [end]
+TEST_CASE("a decorator passes the suite, and meters what it sends") {
+    using namespace herring::conformance;
+    CHECK(text(transport_suite<metered<local_socket>>({.start = ranks_as::processes})) == "");
+    CHECK(herring::launch(
+              2,
+              [](herring::world& world) {
+                  herring::reducer<float, metered<herring::transport::tcp>, herring::update::sum> reduce(
+                      world);
+                  std::vector<float> values(1000, 1.0f);
+                  reduce.all_reduce(values);
+                  std::uint64_t const sent = reduce.transport().bytes_sent()[0];
+                  return values[0] == 2 && reduce.transport().peers()[0] == 1 - world.rank() &&
+                                 sent == reduce.counters().bytes_sent && sent >= 4000
+                             ? 0
+                             : 1;
+              },
+              {.nodes = {"a", "b"}}) == 0);
+}
+
 TEST_CASE("local_socket bears chaos") {
     // [snippet chaos]
     using namespace herring::conformance;
@@ -478,6 +523,35 @@ int seen_by_all(herring::world& world) {
 }
 // [end]
 TEST_CASE("a struct is reduced like a number") { CHECK(herring::launch(3, seen_by_all) == 0); }
+
+// [snippet accumulator]
+struct fixed { // 8 bits behind the point
+    std::int16_t bits = 0;
+
+    fixed() = default;
+    explicit fixed(std::int32_t sum) : bits(static_cast<std::int16_t>(std::clamp(sum, -32'768, 32'767))) {}
+    explicit operator std::int32_t() const { return bits; }
+};
+template <> inline constexpr bool herring::is_element<fixed> = true;
+template <> struct herring::element<fixed> : herring::own_element<fixed, std::int32_t> {};
+// [end]
+TEST_CASE("an accumulator of one's own: partial sums go beyond the element, and are narrowed once") {
+    for (auto const& nodes :
+         {std::vector<std::string>{"a", "a", "a", "a"}, {"a", "a", "b", "b"}, {"a", "b", "c", "d"}})
+        CHECK(herring::launch(
+                  4,
+                  [](herring::world& world) {
+                      herring::reducer<fixed, herring::transport::tcp, herring::intra_node::shared_memory,
+                                       herring::update::sum>
+                          reduce(world);
+                      std::int32_t const fits[] = {30'000, 30'000, -30'000, -20'000};
+                      std::int32_t const beyond[] = {30'000, 30'000, -1, -2};
+                      std::vector<fixed> two{fixed(fits[world.rank()]), fixed(beyond[world.rank()])};
+                      reduce.all_reduce(two);
+                      return two[0].bits == 10'000 && two[1].bits == 32'767 ? 0 : 1;
+                  },
+                  {.nodes = nodes}) == 0);
+}
 
 TEST_CASE("furthest passes the suite of its axis, and is what a reducer does") {
     // [snippet update_suite]

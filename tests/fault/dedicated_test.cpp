@@ -296,7 +296,7 @@ TEST_CASE("dedicated: a worker with other hyper values is named, with both value
         for (std::size_t i = 0; i < train.size(); ++i) train.ready(i);
         train.wait();
     });
-    check_words(s, seen, 2, errc::mismatch, "member 0 of hyper is 0.5 on rank 2 and 0.25 on rank 0");
+    check_words(s, seen, 2, errc::mismatch, "hyper::rate is 0.5 on rank 2 and 0.25 on rank 0");
 }
 
 TEST_CASE("dedicated: a barrier of the world while servers serve is told that the server serves") {

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -125,6 +127,93 @@ TEST_CASE("ensemble: where no quorum is named all are waited for until the deadl
     CHECK(one.why(1) == miss::expired);
     CHECK(one.values()[0] == 5);
     members.join();
+}
+
+/// Of two replicas that answer with 10 · the request's number and their own, the first that gets a request which says so keeps it.
+class replicas {
+  public:
+    using voters = ensemble<float, transport::tcp, combine::mean<space::value>, quorum::at_least<1>>;
+    replicas(std::string const& address, lane way) {
+        for (std::uint32_t r = 0; r < 2; ++r) {
+            each_[r] = std::make_unique<voters::member>(member_options{.frontends = {address},
+                                                                       .name = "a",
+                                                                       .replica = r,
+                                                                       .elements = elements,
+                                                                       .request_bytes = 16,
+                                                                       .secret = secret,
+                                                                       .lanes = way});
+            threads_[r] = std::thread([this, r] { serve(r); });
+        }
+    }
+    ~replicas() {
+        let_go();
+        for (auto& each : each_) each->stop();
+        for (auto& each : threads_) each.join();
+    }
+    replicas(replicas const&) = delete;
+    replicas& operator=(replicas const&) = delete;
+    int keeper() const { return keeper_.load(); }
+    void let_go() { gone_.store(true); }
+
+  private:
+    void serve(std::uint32_t r) {
+        while (auto job = each_[r]->next()) {
+            int nobody = -1;
+            if (job.input()[1] != std::byte{0} &&
+                keeper_.compare_exchange_strong(nobody, static_cast<int>(r)))
+                while (!gone_.load()) std::this_thread::yield();
+            for (float& x : job.row())
+                x = static_cast<float>(10 * std::to_integer<unsigned>(job.input()[0]) + r);
+            job.send();
+        }
+    }
+    std::unique_ptr<voters::member> each_[2];
+    std::thread threads_[2];
+    std::atomic<int> keeper_{-1};
+    std::atomic<bool> gone_{false};
+};
+
+TEST_CASE(
+    "ensemble: where one replica keeps a request the other one answers it, and the row of the first counts "
+    "for nothing") {
+    for (lane const way : {lane::tcp, lane::shared}) {
+        replicas::voters::frontend front(
+            {.listen = "127.0.0.1:0",
+             .members = {"a"},
+             .elements = elements,
+             .request_bytes = 16,
+             .secret = secret,
+             .replicas = 2,
+             .hedging = {.percent = 100, .floor_us = 200, .samples = 1, .burst = 32},
+             .lanes = way});
+        replicas both(front.address(), way);
+        for (std::size_t here = 0; here < 2; std::this_thread::yield()) {
+            here = 0;
+            for (auto const& m : front.members()) here += m.admitted;
+        }
+        std::byte input[16] = {};
+        auto const asked = [&](unsigned number) {
+            input[0] = static_cast<std::byte>(number);
+            auto const answer = front.ask(input, 20s);
+            REQUIRE(answer.outcome() == outcome::full);
+            CHECK(answer.values()[elements - 1] == static_cast<float>(10 * number + answer.replica(0)));
+            return answer.replica(0);
+        };
+        for (unsigned i = 1; i <= 4; ++i) asked(i);
+        input[1] = std::byte{1};
+        std::uint32_t const other = asked(5);
+        CHECK(static_cast<int>(other) == 1 - both.keeper());
+        CHECK(front.counters(0).hedged >= 1);
+        CHECK(front.counters().hedges == front.counters(0).hedged);
+        std::uint64_t const late = front.counters(0).late;
+        both.let_go();
+        input[1] = std::byte{0};
+        auto const until = clock::now() + 20s;
+        for (unsigned i = 6; front.counters(0).late == late && clock::now() < until; i = i % 200 + 1)
+            asked(i);
+        CHECK(front.counters(0).late > late); // the row of who kept the request
+        CHECK(front.counters(0).refused() == 0);
+    }
 }
 
 TEST_CASE("ensemble: a member of another shape is told what differs, and so is the frontend") {

@@ -98,7 +98,7 @@ crc32c_lanes(std::byte*& to, std::byte const*& from, std::size_t& size, std::uin
 template <bool Copies>
 [[gnu::target("sse4.2,pclmul")]] inline std::uint32_t
 crc32c_by_instruction(std::byte* to, std::byte const* from, std::size_t size, std::uint32_t before) noexcept {
-    std::uint64_t crc = static_cast<std::uint32_t>(~before);
+    std::uint64_t crc = ~before;
     if (size >= 192) {
         crc = crc32c_lanes<4096, Copies>(to, from, size, crc);
         crc = crc32c_lanes<512, Copies>(to, from, size, crc);

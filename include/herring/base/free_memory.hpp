@@ -102,8 +102,7 @@ HERRING_SETUP inline std::uint64_t free_memory() {
 /// Equal for processes that are held to one count of memory: of one machine, and in one control group.
 HERRING_SETUP inline std::uint64_t memory_group() {
     struct ::stat about {};
-    std::uint64_t const space =
-        ::stat("/proc/self/ns/cgroup", &about) == 0 ? static_cast<std::uint64_t>(about.st_ino) : 0;
+    std::uint64_t const space = ::stat("/proc/self/ns/cgroup", &about) == 0 ? about.st_ino : 0;
     std::string const name = text({boot_id(), "/", space, "/", small_file("/proc/self/cgroup")});
     return hash_of(name.data(), name.size());
 }

@@ -62,7 +62,7 @@ HERRING_SETUP inline std::string boot_id() {
 HERRING_SETUP inline std::uint64_t network_namespace() noexcept {
     struct ::stat about {};
     if (::stat("/proc/self/ns/net", &about) != 0) return 0;
-    return static_cast<std::uint64_t>(about.st_ino);
+    return about.st_ino;
 }
 
 /// Ranks with equal identities share memory: host name + boot id + network namespace.

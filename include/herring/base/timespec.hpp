@@ -13,8 +13,7 @@ namespace HERRING_NAMESPACE::detail {
 
 /// A span, or a point on the monotonic clock as its time since the epoch.
 inline timespec timespec_of(std::chrono::nanoseconds time) noexcept {
-    return {static_cast<time_t>(time.count() / 1'000'000'000),
-            static_cast<long>(time.count() % 1'000'000'000)};
+    return {time.count() / 1'000'000'000, time.count() % 1'000'000'000};
 }
 
 } // namespace HERRING_NAMESPACE::detail

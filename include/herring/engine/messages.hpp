@@ -70,8 +70,7 @@ struct token {
         return (static_cast<std::uint64_t>(what) << 60) | (peer << 40) | (slot << 20) | (execution & low);
     }
     static constexpr token unpacked(std::uint64_t bits) noexcept {
-        return {static_cast<message>(bits >> 60), static_cast<std::size_t>((bits >> 40) & low),
-                static_cast<std::size_t>((bits >> 20) & low), bits & low};
+        return {static_cast<message>(bits >> 60), (bits >> 40) & low, (bits >> 20) & low, bits & low};
     }
 };
 

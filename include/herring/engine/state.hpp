@@ -8,6 +8,7 @@
 #include "herring/engine/counters.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/engine/failure_state.hpp"
+#include "herring/engine/hyper_values.hpp"
 #include "herring/engine/ledger.hpp"
 #include "herring/engine/neighbours.hpp"
 #include "herring/engine/operation.hpp"
@@ -136,7 +137,8 @@ struct engine_state {
         mismatch(who.map.rank_of(who.node, with_local), e, "of another size");
     }
 
-    /// What ended the world, in this rank's words; one that differs from who reports it says where it is itself.
+    /// What ended the world, in this rank's words; one that differs from who reports it says where it is itself, or which hyper
+    /// value is another one.
     HERRING_SEPARABLE failure told(failure const& why) const noexcept;
 
     // ---- waiting --------------------------------------------------------------------------------------------------
@@ -178,6 +180,7 @@ struct engine_state {
 
     execution_ledger ledger;
     failure_state failures;
+    hyper_values values; ///< of the optimizer, between whose steps alone they change
     fixed_array<peer> peers;
     fixed_array<node_part> node_parts; ///< room for the parts of one chunk
 
@@ -185,6 +188,8 @@ struct engine_state {
 
   private:
     HERRING_SEPARABLE void find_slowest() noexcept;
+    // A bucket of a step whose weights are updated where gradients are summed.
+    HERRING_SEPARABLE bool is_update(execution const& e) const noexcept;
 
     fixed_array<std::ptrdiff_t> local_offsets_;
     fixed_array<tally> waited_for_ns_; // rank → in the current wait

@@ -102,7 +102,7 @@ class table_roster {
     /// Members that would be asked if they have credit.
     std::size_t admitted() const noexcept {
         std::size_t all = 0;
-        for (std::size_t m = 0; m < members_.size(); ++m) all += choose(m, no_peer).admitted ? 1 : 0;
+        for (std::size_t m = 0; m < members_.size(); ++m) all += choose(m, no_peer).admitted ? 1u : 0u;
         return all;
     }
 

@@ -146,7 +146,7 @@ class tcp_lane_frontend {
         return rows_[place].first(sizes_[place]);
     }
     void release(place_index place) noexcept {
-        if (place < is_kept_.size()) kept_ -= std::exchange(is_kept_[place], false) ? 1 : 0;
+        if (place < is_kept_.size()) kept_ -= std::exchange(is_kept_[place], false) ? 1u : 0u;
         free_.give(place);
     }
     /// A row that came early stays in its place: that is none of those of asks, until `release`.

@@ -44,20 +44,33 @@ inline void name_execution(char (&to)[96], execution const& e) noexcept {
         std::snprintf(to, sizeof to, "a call of %.24s%s with %zu elements", e.name, root, e.elements);
 }
 
+HERRING_SEPARABLE bool engine_state::is_update(execution const& e) const noexcept {
+    return e.label != no_bucket && e.operation != 0 && !values.all.empty();
+}
+
+inline constexpr char has_values[] = " has hyper values "; // a list follows
+
 HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
     char what[96];
     name_execution(what, e);
     bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
+    bool const updates = is_update(e);
     char const* const more = agrees ? ", and let due() of the sync policy follow from steps and ballots alone"
-                             : e.label != no_bucket && e.operation != 0
-                                 ? ", and set the same hyper values before the step"
-                                 : "";
+                             : updates ? ", and set the same hyper values before the step"
+                                       : "";
     char text[416];
-    std::snprintf(
+    auto const length = static_cast<std::size_t>(std::snprintf(
         text, sizeof text,
-        "rank %d is in another operation, or in one %s: rank %d is in %s; let all ranks make the same "
+        "rank %d is in another operation, or in one %s%s: rank %d is in %s; let all ranks make the same "
         "calls with the same sizes, in the same order%s",
-        with, how, who.rank, what, more);
+        with, how, updates ? ", or has other hyper values" : "", who.rank, what, more));
+    constexpr std::size_t left = 48; // for what another rank puts before it
+    if (updates && length + 40 + left < sizeof text) {
+        std::size_t const begin =
+            length + static_cast<std::size_t>(std::snprintf(text + length, sizeof text - length,
+                                                            "; rank %d%s", who.rank, has_values));
+        values.list(text + begin, sizeof text - left - begin);
+    }
     failures.fail(
         failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
 }
@@ -68,8 +81,18 @@ HERRING_SEPARABLE failure engine_state::told(failure const& why) const noexcept 
     if (why.what != errc::mismatch || why.peer != who.rank || why.reporter == who.rank ||
         number == ledger.requested().load(std::memory_order_acquire))
         return seen;
+    execution const& e = ledger.at(number);
+    char const* const listed = std::strstr(why.text, has_values);
+    char differs[160];
+    if (listed != nullptr && is_update(e) &&
+        values.compare(differs, listed + sizeof has_values - 1, why.reporter, who.rank)) {
+        failure precise = why;
+        std::snprintf(precise.text, sizeof precise.text,
+                      "%s; set the same hyper values on all ranks before the step", differs);
+        return as_seen_by(precise, who.rank);
+    }
     char what[96];
-    name_execution(what, ledger.at(number));
+    name_execution(what, e);
     std::size_t const length = std::strlen(seen.text);
     std::snprintf(seen.text + length, sizeof seen.text - length, "; rank %d is in %s", who.rank, what);
     return seen;

@@ -29,7 +29,7 @@ HERRING_SEPARABLE void command::combine(execution const&, chunk const&, parts_vi
                 return refuse(*first, p);
         }
     std::memcpy(kept_.data(), first->data, kept_.size());
-    if (!what_.read(std::span(kept_).first(detail::command::bytes), operations_, state_.who.map.size()))
+    if (!what_.read(kept_.first(detail::command::bytes), operations_, state_.who.map.size()))
         return refuse(*first, *first);
     has_come_ = true;
 }
@@ -54,8 +54,12 @@ HERRING_SEPARABLE void command::refuse(node_part const& first, node_part const& 
         double values[2];
         std::memcpy(&values[0], other.data + differs, sizeof values[0]);
         std::memcpy(&values[1], first.data + differs, sizeof values[1]);
+        std::size_t const place = (differs - detail::command::bytes) / sizeof(double);
         char which[64];
-        name_value(which, (differs - detail::command::bytes) / sizeof(double));
+        if (state_.values.all.empty())
+            std::snprintf(which, sizeof which, "value %zu behind the command", place);
+        else
+            state_.values.name(which, place);
         std::snprintf(
             text, sizeof text,
             "%s is %.9g on rank %d and %.9g on rank %d; set the same hyper values on all workers before "
@@ -69,23 +73,6 @@ HERRING_SEPARABLE void command::refuse(node_part const& first, node_part const& 
     }
     state_.failures.fail(
         failure::make(errc::mismatch, state_.who.rank, rank, sound ? of_first.call() : "serve", text), true);
-}
-
-HERRING_SEPARABLE void command::name_value(char (&to)[64], std::size_t place) const noexcept {
-    std::size_t const all = values().size() / sizeof(double),
-                      groups = doubles_of_group_ > 0 ? all / doubles_of_group_ : 0;
-    std::size_t const group = groups > 0 ? place / doubles_of_group_ : 0,
-                      member = groups > 0 ? place % doubles_of_group_ : 0;
-    if (groups == 0)
-        std::snprintf(to, sizeof to, "value %zu behind the command", place);
-    else if (place + 1 == all)
-        std::snprintf(to, sizeof to, "the loss scale");
-    else if (member + 1 == doubles_of_group_)
-        std::snprintf(to, sizeof to, "whether group %zu is frozen (0 or 1)", group);
-    else if (groups > 1)
-        std::snprintf(to, sizeof to, "member %zu of hyper of group %zu", member, group);
-    else
-        std::snprintf(to, sizeof to, "member %zu of hyper", member);
 }
 
 } // namespace HERRING_NAMESPACE::operations

@@ -91,7 +91,7 @@ HERRING_ALWAYS_INLINE vector<float> logarithm(vector<float> x) noexcept {
     using signed_words = vector<std::int32_t>;
     words const bits = words(x);
     floats m = floats((bits & 0x007f'ffffu) | 0x3f00'0000u); // [½, 1)
-    signed_words const below = signed_words(m < all(0.707106781186547524f));
+    signed_words const below = m < all(0.707106781186547524f);
     floats const e = __builtin_convertvector(signed_words(bits >> 23) - 126 + below, floats);
     m = m - 1.0f + floats(words(m) & words(below));
     floats const z = kernel::product(m, m);

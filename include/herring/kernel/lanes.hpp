@@ -118,8 +118,8 @@ HERRING_ALWAYS_INLINE float_pair widen_float16([[maybe_unused]] half_vector half
                                   _mm_castsi128_ps(_mm_unpacklo_epi16(zero, one)));
     __m128 const high = _mm_sub_ps(_mm_castsi128_ps(_mm_unpackhi_epi16(__m128i(lower), __m128i(upper))),
                                    _mm_castsi128_ps(_mm_unpackhi_epi16(zero, one)));
-    return {float_vector(_mm_or_ps(low, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, sign)))),
-            float_vector(_mm_or_ps(high, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, sign))))};
+    return {_mm_or_ps(low, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, sign))),
+            _mm_or_ps(high, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, sign)))};
 #else
     auto const words = widen(half);
     return {float_vector(vector_bits::widen_float16(words.low >> 16)),
@@ -146,24 +146,22 @@ HERRING_ALWAYS_INLINE half_vector narrow(int_vector low, int_vector high) noexce
 #if defined(__AVX__)
 HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c,
                                    vector<float> d) noexcept {
-    return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_UNORD_Q),
-                                           _mm256_cmp_ps(__m256(c), __m256(d), _CMP_UNORD_Q))) != 0;
+    return _mm256_movemask_ps(
+               _mm256_or_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q), _mm256_cmp_ps(c, d, _CMP_UNORD_Q))) != 0;
 }
 HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
                                    vector<double> d) noexcept {
-    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd(__m256d(a), __m256d(b), _CMP_UNORD_Q),
-                                           _mm256_cmp_pd(__m256d(c), __m256d(d), _CMP_UNORD_Q))) != 0;
+    return _mm256_movemask_pd(
+               _mm256_or_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q), _mm256_cmp_pd(c, d, _CMP_UNORD_Q))) != 0;
 }
 #elif defined(__SSE2__)
 HERRING_ALWAYS_INLINE bool any_nan(vector<float> a, vector<float> b, vector<float> c,
                                    vector<float> d) noexcept {
-    return _mm_movemask_ps(
-               _mm_or_ps(_mm_cmpunord_ps(__m128(a), __m128(b)), _mm_cmpunord_ps(__m128(c), __m128(d)))) != 0;
+    return _mm_movemask_ps(_mm_or_ps(_mm_cmpunord_ps(a, b), _mm_cmpunord_ps(c, d))) != 0;
 }
 HERRING_ALWAYS_INLINE bool any_nan(vector<double> a, vector<double> b, vector<double> c,
                                    vector<double> d) noexcept {
-    return _mm_movemask_pd(_mm_or_pd(_mm_cmpunord_pd(__m128d(a), __m128d(b)),
-                                     _mm_cmpunord_pd(__m128d(c), __m128d(d)))) != 0;
+    return _mm_movemask_pd(_mm_or_pd(_mm_cmpunord_pd(a, b), _mm_cmpunord_pd(c, d))) != 0;
 }
 #else
 template <class Vector> HERRING_ALWAYS_INLINE bool any_nan(Vector, Vector, Vector, Vector) noexcept {

@@ -80,7 +80,7 @@ struct route_limits {
     static constexpr std::uint32_t dissemination_window() noexcept { return 2 * dissemination_stages(); }
     /// Messages per chunk that a rank sends by dissemination: ⌈log2 nodes⌉.
     constexpr std::uint32_t dissemination_rounds() const noexcept {
-        return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(nodes - 1)));
+        return std::bit_width(static_cast<std::uint32_t>(nodes - 1));
     }
     /// Upper bound on the parts of nodes that one message carries by dissemination. Round r forwards
     /// min(2^r, nodes - 2^r) parts, most of them in the last round or in the round before. At least 3 nodes.

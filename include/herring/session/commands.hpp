@@ -119,8 +119,7 @@ template <class Session> class command_desk<Session, true> : command_post {
         command_post::open({session.node().memory() + session.memory().command_offset, room},
                            session.plan().roles, session.serves() ? "serve" : "wait");
         session.running().template traffic_of<operations::command>().place(memory());
-        if (session.serves())
-            taken(session).keep(memory(), number + std::size_t{1}, Session::doubles_of_group);
+        if (session.serves()) taken(session).keep(memory(), number + std::size_t{1});
     }
     using command_post::set_values;
     /// Whether there are servers to command.

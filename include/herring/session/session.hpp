@@ -256,11 +256,6 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     using optimizer_memory_type = optimizer_memory<element, optimizer>;
     /// What this rank keeps of the weights that it updates.
     optimizer_memory_type& updated() noexcept requires(updates) { return *updated_; }
-    /// Of the values behind a command: `hyper`, and whether the group is frozen; 0: there are none.
-    static constexpr std::size_t doubles_of_group = [] {
-        if constexpr (updates) return sizeof(typename optimizer_memory_type::hyper) / sizeof(double) + 1;
-        return std::size_t{0};
-    }();
     /// Where the weights of a bucket lie.
     std::byte* weights_of_bucket(std::size_t b) noexcept requires(updates) {
         return updated_->weights().bucket(b);
@@ -268,6 +263,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
 
     /// What the buckets of the next steps have in common, on all ranks: their fingerprints carry it.
     void set_values_digest(std::uint64_t digest) noexcept requires(updates) { values_digest_ = digest; }
+    /// Where they lie, for the text of a rank that has others.
+    void name_values(hyper_values const& of) noexcept requires(updates) { running_->core().values = of; }
     /// Of a bucket that is ready: all of the step or, in two phases, the first. `digest`: of what the step is, beside the bucket.
     void make_update(execution& e, std::uint64_t digest) const noexcept requires(updates) {
         e.operation = number_of<std::conditional_t<two_phases, hold_gradients, returning>>();

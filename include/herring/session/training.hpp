@@ -18,9 +18,11 @@
 #include "herring/step_outcome.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -47,7 +49,8 @@ template <class Optimizer, class Memory> class training {
         auto const ranks = static_cast<std::size_t>(session.ranks().size());
         if constexpr (two_phases)
             if (!has_tables(session)) exchanged_.resize(ranks * session.norm_numbers());
-        if constexpr (has_commands<Session>) values_.resize(1 + groups_.size() * doubles_of_group);
+        values_.resize(1 + groups_.size() * doubles_of_group);
+        session.name_values({values_, members()});
         prepare(session);
     }
 
@@ -136,6 +139,22 @@ template <class Optimizer, class Memory> class training {
     }
 
   private:
+    // Names of hyper's members: `fault` of an optimizer says whose value a NaN is.
+    HERRING_SETUP static std::span<char const* const> members() noexcept {
+        static auto const names = [] {
+            std::array<char const*, doubles_of_group - 1> found{};
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                hyper values{};
+                double each[doubles_of_group - 1];
+                std::memcpy(each, &values, sizeof each);
+                each[i] = std::numeric_limits<double>::quiet_NaN();
+                std::memcpy(static_cast<void*>(&values), each, sizeof each);
+                if (!fault_of<Optimizer>(hyper{})) found[i] = fault_of<Optimizer>(values).member;
+            }
+            return found;
+        }();
+        return names;
+    }
     // Every rank writes what it alone reads, and one the node's copy.
     template <class Session> void place_weights(Session& session, std::byte const* from) noexcept {
         plan const& of = session.plan();
@@ -175,11 +194,9 @@ template <class Optimizer, class Memory> class training {
         memory.unscale(static_cast<number>(1 / loss_scale_));
         sum.add(__builtin_bit_cast(std::uint64_t, loss_scale_));
         session.set_values_digest(sum.value() << 32);
-        if constexpr (has_commands<Session>) {
-            for (std::size_t i = 0; i < groups_.size(); ++i) put_group(i, &values_[i * doubles_of_group]);
-            values_.back() = loss_scale_;
-            session.desk().set_values(std::as_bytes(std::span(values_)));
-        }
+        for (std::size_t i = 0; i < groups_.size(); ++i) put_group(i, &values_[i * doubles_of_group]);
+        values_.back() = loss_scale_;
+        if constexpr (has_commands<Session>) session.desk().set_values(std::as_bytes(std::span(values_)));
     }
 
     // Whether norms go by tables of the session's, as some servers are nodes of their own.
@@ -255,7 +272,7 @@ template <class Optimizer, class Memory> class training {
     double norm_ = 0;               // of the last step in two phases
     std::vector<double> exchanged_; // room for the numbers of all ranks
     std::span<double const> sums_;  // of the last exchange
-    std::vector<double> values_;    // with dedicated servers: what commands carry
+    std::vector<double> values_;    // of all groups, and the loss scale
 };
 
 /// Of a reducer of these elements with this optimizer.

@@ -207,7 +207,7 @@ class timeline_rings {
                     std::atomic_ref(
                         r.first[((head - kept + i) & (slots_ - 1)) * 4 + static_cast<std::uint64_t>(w)])
                         .load(std::memory_order_relaxed);
-            std::memcpy(&found[static_cast<std::size_t>(i)], words, sizeof words);
+            std::memcpy(&found[i], words, sizeof words);
         }
         std::atomic_thread_fence(std::memory_order_acquire);
         std::uint64_t const now = std::atomic_ref(*r.shown_head).load(std::memory_order_relaxed);

@@ -137,7 +137,7 @@ HERRING_SETUP inline void read_ring(std::span<std::byte const> image, timeline_h
     std::uint64_t gone_back = 0, before = 0;
     for (std::uint64_t i = first; i != ring.head; ++i) {
         timeline_entry e;
-        std::memcpy(&e, image.data() + at + static_cast<std::size_t>(i % ring.slots) * sizeof e, sizeof e);
+        std::memcpy(&e, image.data() + at + i % ring.slots * sizeof e, sizeof e);
         std::int64_t const ns = line.ns(e.ticks + gone_back);
         if (!is_time(ns) || e.event >= trace_event_count || e.peer < -1 || e.peer >= into.ranks) {
             ++into.damaged;

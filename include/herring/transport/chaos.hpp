@@ -311,7 +311,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
     }
     /// Whether a send was the program's, which gets its token back.
     bool take_sent(completion& done) noexcept {
-        auto const at = static_cast<std::size_t>(done.token);
+        auto const at = done.token;
         if (at < most_copies) return copies_taken_ &= ~(1u << at), false;
         late_send const& one = sends_[at - most_copies];
         done.token = one.token;
@@ -348,7 +348,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         peer_link& with = of(done.peer);
         detail::kept_envelope envelope(done.envelope);
         if (done.what == completion::received) {
-            auto const at = static_cast<std::size_t>(done.token);
+            auto const at = done.token;
             done.token = receives_[at].token;
             if (!stopped_ && !with.is_cut) flip(done, receives_[at].into, envelope);
             receives_.release(at);
@@ -376,7 +376,7 @@ template <transport_policy Inner, chaos_tuning Tuning = chaos_tuning{}> class ch
         std::size_t const bytes = std::min(done.bytes, into.size());
         if (bytes + envelope.size == 0 || !random_.chance(Tuning.flip_per_1000)) return;
         std::uint64_t const bit = random_(std::uint64_t{bytes + envelope.size} * 8);
-        auto const at = static_cast<std::size_t>(bit / 8);
+        auto const at = bit / 8;
         (at < bytes ? into[at] : envelope.bytes[at - bytes]) ^= std::byte{1} << bit % 8;
         ++counts_.flipped;
         note(did::flip, done.peer, bit);

@@ -54,15 +54,13 @@ class received_counters {
     bool seen(std::uint64_t counter) const noexcept {
         if (counter >= next_) return false;
         if (next_ - counter <= window_)
-            return (bits_[static_cast<std::size_t>(counter / 64) & (bits_.size() - 1)] & bit(counter)) != 0;
+            return (bits_[(counter / 64) & (bits_.size() - 1)] & bit(counter)) != 0;
         std::uint64_t const* const end = missing_.begin() + listed_;
         return std::find(missing_.begin(), end, counter) == end;
     }
 
   private:
-    std::uint64_t& word(std::uint64_t counter) noexcept {
-        return bits_[static_cast<std::size_t>(counter / 64) & (bits_.size() - 1)];
-    }
+    std::uint64_t& word(std::uint64_t counter) noexcept { return bits_[(counter / 64) & (bits_.size() - 1)]; }
     static std::uint64_t bit(std::uint64_t counter) noexcept { return std::uint64_t{1} << counter % 64; }
 
     /// The place of `next_` is that of a counter which leaves the bitmap: it is listed unless it has come. False: no room.

@@ -67,3 +67,44 @@ TEST_CASE("engine_state: two ranks in calls that differ: each is told both, whoe
     failure const lost = failure::make(errc::peer_lost, 0, 1, "wait", "it is silent");
     CHECK(std::string(one.state.told(lost).text) == "rank 0 gave this rank up: it is silent");
 }
+
+TEST_CASE("engine_state: of a step with other hyper values, who is told names the value, and both ranks'") {
+    double const values[2][3] = {{0.5, 0, 1}, {0.25, 0, 1}};
+    char const* const members[] = {"rate"};
+    place zero(0), one(1);
+    zero.state.values = {values[0], members};
+    one.state.values = {values[1], members};
+    execution update = call_of("all_reduce", 1000);
+    update.label = 3;
+    update.operation = 1;
+    zero.state.mismatch(1, update, "of another size");
+    failure const found = zero.announced;
+    CHECK(std::string(found.text).find("or has other hyper values: rank 0 is in bucket 3") !=
+          std::string::npos);
+    CHECK(std::string(found.text).ends_with("before the step; rank 0 has hyper values 0.5 0 1"));
+
+    update.label = 4; // it is in that step, perhaps in another bucket
+    one.state.ledger.request(update);
+    CHECK(
+        std::string(one.state.told(found).text) ==
+        "rank 0 found that this rank differs: hyper::rate is 0.5 on rank 0 and 0.25 on rank 1; set the same "
+        "hyper values on all ranks before the step");
+    // Where all that are listed are equal, it is something else.
+    place equal(1);
+    equal.state.values = {values[0], members};
+    equal.state.ledger.request(update);
+    CHECK(std::string(equal.state.told(found).text)
+              .ends_with("; rank 1 is in bucket 4 of a step with 1000 elements"));
+    // A step without an optimizer has none.
+    place without(1);
+    without.state.ledger.request(update);
+    CHECK(std::string(without.state.told(found).text)
+              .ends_with("; rank 1 is in bucket 4 of a step with 1000 elements"));
+    // As many as there is room for, in front of which another rank has words.
+    std::vector<double> const many(300, 0.123456789);
+    place lists(0);
+    lists.state.values = {many, members};
+    lists.state.mismatch(1, update, "of another size");
+    CHECK(std::string(lists.announced.text).ends_with(" 0.123456789"));
+    CHECK(std::string(lists.announced.text).size() < sizeof lists.announced.text - 40);
+}

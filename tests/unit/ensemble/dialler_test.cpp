@@ -107,6 +107,26 @@ TEST_CASE("dialler: without memory of its own, lane::shared goes on trying and s
     CHECK(says(m.sink.heard.next("disconnected").text, "this member has no memory to share"));
 }
 
+TEST_CASE("dialler: of a frontend of another user it takes no memory: a lane by TCP, or none, and says why") {
+    std::optional<frontend> f;
+    {
+        another_user const other;
+        if (!other.made) {
+            MESSAGE("SKIPPED: only root can be another user");
+            return;
+        }
+        f.emplace(door_options(), true);
+    }
+    ensembles::dialler_options own = dialler_options({f->address()});
+    {
+        member m(own, a_shape(), true);
+        CHECK_FALSE(m.sink.heard.next("connected").ends.is_shared());
+    }
+    own.lanes = herring::lane::shared;
+    member m(own, a_shape(), true);
+    CHECK(says(m.sink.heard.next("disconnected").text, "the frontend is another user's"));
+}
+
 TEST_CASE("dialler: a frontend that ends and comes again is found again; two are independent") {
     std::optional<frontend> first(std::in_place);
     frontend second;

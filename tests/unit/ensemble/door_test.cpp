@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -439,6 +440,21 @@ TEST_CASE("door: a member of this machine gets memory over a unix socket; every 
     CHECK(got.ends.is_shared());
     CHECK(got.ends.memory >= 0);
     CHECK(got.ends.socket == -1);
+}
+
+TEST_CASE("door: a process of another user gets no memory, whatever it knows") {
+    frontend f(door_options(), true);
+    member_peer peer(f.address(), 3);
+    peer.join();
+    another_user const other;
+    if (!other.made) {
+        MESSAGE("SKIPPED: only root can be another user");
+        return;
+    }
+    ensembles::control_link made(ensembles::dial_locally(peer.told.local), false, true);
+    REQUIRE(made.socket() >= 0);
+    CHECK_THROWS_AS(peer.greet(made, herring::lane::shared), std::runtime_error);
+    CHECK(f.comes_true([](auto const& c) { return c.unidentified == 1; }));
 }
 
 TEST_CASE("door: a member of another machine is offered no memory") {

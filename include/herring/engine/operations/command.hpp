@@ -52,13 +52,11 @@ class command {
 
     // ---- of a server, between executions --------------------------------------------------------------------------------
 
-    /// Room for the command; `operations`: in the engine's list. `doubles_of_group`: of the values behind it, the members of hyper and
-    /// one more; 0: there are none of an optimizer.
+    /// Room for the command, and for the hyper values behind it; `operations`: in the engine's list.
     ///
     /// Lifetime: `here`, longer than the engine.
-    void keep(std::span<std::byte> here, std::size_t operations, std::size_t doubles_of_group) noexcept {
+    void keep(std::span<std::byte> here, std::size_t operations) noexcept {
         kept_ = here;
-        doubles_of_group_ = doubles_of_group;
         operations_ = operations;
     }
     /// Whether all workers' commands have come since the last `forget`.
@@ -77,13 +75,10 @@ class command {
 
   private:
     HERRING_SEPARABLE void refuse(node_part const& first, node_part const& other) noexcept;
-    // The double at that place of the values: "member 0 of hyper".
-    HERRING_SEPARABLE void name_value(char (&to)[64], std::size_t place) const noexcept;
 
     detail::engine_state& state_;
     std::span<std::byte> kept_;
     std::size_t operations_ = 0;
-    std::size_t doubles_of_group_ = 0;
     detail::command what_{};
     bool has_come_ = false;
 };

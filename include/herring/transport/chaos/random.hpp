@@ -48,8 +48,7 @@ template <class Value> class shuffle_buffer : public append_buffer<Value> {
         this->size_ = kept;
     }
     void shuffle(draws& random) noexcept {
-        for (std::size_t i = this->size_; i > 1; --i)
-            std::swap(this->room_[i - 1], this->room_[static_cast<std::size_t>(random(i))]);
+        for (std::size_t i = this->size_; i > 1; --i) std::swap(this->room_[i - 1], this->room_[random(i)]);
     }
 };
 

@@ -51,7 +51,7 @@ struct checked_envelope {
         std::array<std::byte, 32> rest;
         put(rest.data(), what.tag);
         put(rest.data() + 8, what.counter);
-        put(rest.data() + 16, static_cast<std::uint64_t>(payload.size()));
+        put(rest.data() + 16, std::uint64_t{payload.size()});
         put(rest.data() + 24, static_cast<std::uint32_t>(what.sender));
         put(rest.data() + 28, static_cast<std::uint32_t>(what.receiver));
         return crc32c(rest, crc32c(payload));

@@ -184,8 +184,7 @@ class ofi_endpoint {
     HERRING_SETUP static std::uint64_t machine() {
         struct ::stat about {};
         std::string const boot = boot_id();
-        std::uint64_t const mount =
-            ::stat("/dev/shm", &about) == 0 ? static_cast<std::uint64_t>(about.st_dev) : 0;
+        std::uint64_t const mount = ::stat("/dev/shm", &about) == 0 ? about.st_dev : 0;
         return hash_of(boot.data(), boot.size()) ^ mount;
     }
     HERRING_SETUP static std::uint64_t this_process() noexcept {

@@ -146,7 +146,7 @@ HERRING_SETUP inline ofi_info ofi_select(ofi_facts const& tag, ofi_place const& 
         return true;
     };
     std::size_t count = 0;
-    for (fi_info const* one = all.get(); one != nullptr; one = one->next) count += fits(one) ? 1 : 0;
+    for (fi_info const* one = all.get(); one != nullptr; one = one->next) count += fits(one) ? 1u : 0u;
     if (count == 0) {
         char const* const limit = std::getenv("FI_PROVIDER");
         refuse({"libfabric ", present, " offers no provider '", tag.libfabric, "' with what is needed",

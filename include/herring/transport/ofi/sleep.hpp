@@ -87,8 +87,7 @@ class ofi_sleep {
     bool sleep(int descriptor, std::chrono::nanoseconds most) noexcept {
         pollfd waiting[] = {{waker_.get(), POLLIN, 0}, {descriptor, POLLIN, 0}};
         auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
-        timespec const time{static_cast<time_t>(seconds.count()),
-                            static_cast<long>((most - seconds).count())};
+        timespec const time{seconds.count(), (most - seconds).count()};
         int const found = ::ppoll(waiting, descriptor >= 0 ? 2 : 1, &time, nullptr);
         heard_ = found > 0 && waiting[1].revents != 0;
         if (found <= 0 || waiting[0].revents == 0) return false;

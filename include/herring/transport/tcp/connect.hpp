@@ -113,6 +113,7 @@ class tcp_connector {
         descriptor socket{};
         time_point again{};   // next try, while there is no socket
         int why = 0;          // errno of the last try
+        time_point refused{}; // since when every try was
         frame_buffer hello{}; // of this rank
         nonce own{};          // of this try
         std::array<std::byte, nonce_bytes + frame_bytes + proof_bytes>
@@ -368,21 +369,30 @@ class tcp_connector {
         l.ready = true;
     }
 
-    // A full backlog or a lost packet needs another try; a wrong address ends at the deadline.
-    void retry(attempt& l, int why) {
+    // A full backlog or a lost packet needs another try. Every rank listens before it says where: if nobody does, and nobody has died
+    // in that time, the address is wrong. One that does not answer may be right, until the deadline.
+    HERRING_SETUP void retry(attempt& l, int why) {
+        time_point const now = clock::now();
         l.socket = descriptor();
         l.why = why;
-        l.again = clock::now() + std::chrono::milliseconds(50);
+        l.again = now + std::chrono::milliseconds(50);
+        if (why != ECONNREFUSED)
+            l.refused = time_point{};
+        else if (l.refused == time_point{})
+            l.refused = now;
+        else if (now - l.refused >= ranks_.peer_timeout())
+            throw_unreachable(l);
     }
 
+    [[noreturn]] HERRING_SETUP void throw_unreachable(attempt const& absent) const {
+        throw error(errc::unreachable, ranks_.rank(), absent.peer, "connect",
+                    {"cannot connect to ", absent.there.text(), ": ", std::strerror(absent.why),
+                     "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?"});
+    }
     [[noreturn]] HERRING_SETUP void throw_timeout() const {
         attempt const& absent =
             *std::find_if(attempts_.begin(), attempts_.end(), [](attempt const& l) { return !l.ready; });
-        if (absent.why != 0)
-            throw error(
-                errc::unreachable, ranks_.rank(), absent.peer, "connect",
-                {"cannot connect to ", absent.there.text(), ": ", std::strerror(absent.why),
-                 "; is a firewall between the hosts, or its HERRING_INTERFACE not routable from here?"});
+        if (absent.why != 0) throw_unreachable(absent);
         throw error(errc::timeout, ranks_.rank(), absent.peer, "connect",
                     {"no data connection with that rank within the deadline; this rank listens on ",
                      here_.text(), ", ", rejected_,

@@ -58,9 +58,7 @@ class match_table {
         bool taken = false;
     };
 
-    std::size_t home(std::uint64_t tag) const noexcept {
-        return static_cast<std::size_t>((tag * 0x9e3779b97f4a7c15u) >> 20) & mask_;
-    }
+    std::size_t home(std::uint64_t tag) const noexcept { return ((tag * 0x9e3779b97f4a7c15u) >> 20) & mask_; }
 
     // Closes the gap, so that a search may stop at the first free slot.
     void remove(std::size_t hole) noexcept {

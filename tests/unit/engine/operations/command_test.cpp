@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 using namespace herring;
 using detail::command;
@@ -34,7 +35,7 @@ struct server : tests::server_of_three {
     operations::command operation{state, traffic};
     message kept{};
 
-    explicit server(std::size_t doubles_of_group = 2) { operation.keep(kept, 3, doubles_of_group); }
+    server() { operation.keep(kept, 3); }
     void take(message const& a, message const& b, message const& c) {
         combine(operation, {}, {}, a.data(), b.data(), c.data());
     }
@@ -73,17 +74,18 @@ TEST_CASE("operations::command: a worker in another call, or with other values, 
     }
     struct {
         all_values values;
-        std::size_t doubles_of_group;
+        std::vector<char const*> members;
         char const* words;
     } const others[] = {
-        {{1.5, 0, 2, 0, 8}, 2, "member 0 of hyper of group 0 is 1.5 on rank 2 and 1 on rank 0"},
-        {{1, 0, 2.5, 0, 8}, 2, "member 0 of hyper of group 1 is 2.5 on rank 2 and 2 on rank 0"},
-        {{1, 0, 2.5, 0, 8}, 4, "member 2 of hyper is 2.5 on rank 2 and 2 on rank 0"},
-        {{1, 0, 2, 1, 8}, 2, "whether group 1 is frozen (0 or 1) is 1 on rank 2 and 0 on rank 0"},
-        {{1, 0, 2, 0, 4}, 2, "the loss scale is 4 on rank 2 and 8 on rank 0"},
-        {{1, 0, 2, 0, 4}, 0, "value 4 behind the command is 4 on rank 2"}};
+        {{1.5, 0, 2, 0, 8}, {"rate"}, "hyper::rate of group 0 is 1.5 on rank 2 and 1 on rank 0"},
+        {{1, 0, 2.5, 0, 8}, {nullptr}, "member 0 of hyper of group 1 is 2.5 on rank 2 and 2 on rank 0"},
+        {{1, 0, 2.5, 0, 8}, {"a", "b", "c"}, "hyper::c is 2.5 on rank 2 and 2 on rank 0"},
+        {{1, 0, 2, 1, 8}, {"rate"}, "whether group 1 is frozen (0 or 1) is 1 on rank 2 and 0 on rank 0"},
+        {{1, 0, 2, 0, 4}, {"rate"}, "the loss scale is 4 on rank 2 and 8 on rank 0"},
+        {{1, 0, 2, 0, 4}, {}, "value 4 behind the command is 4 on rank 2"}};
     for (auto const& other : others) {
-        server here(other.doubles_of_group);
+        server here;
+        if (!other.members.empty()) here.state.values = {other.values, other.members};
         here.take(step, said({}, other.values), step);
         CHECK(here.announced.peer == 2);
         CHECK(std::string(here.announced.operation) == "wait"); // what workers have called

@@ -143,19 +143,23 @@ std::optional<frame> receive_answer(world const& ranks, dialed const& with) {
 }
 
 /// Runs rank 0 and rank 1 as threads, and returns the error of rank `of`, or nothing.
-template <class Zero, class One> std::string run_pair(Zero const& zero, One const& one) {
+template <class Zero, class One>
+std::string run_pair(Zero const& zero, One const& one, launch_options const& how = {}) {
     std::string failed[2];
-    int const status = launch_threads(2, [&](world& ranks) {
-        try {
-            if (ranks.rank() == 0)
-                zero(ranks);
-            else
-                one(ranks);
-        } catch (std::exception const& why) {
-            failed[ranks.rank()] = why.what();
-        }
-        return 0;
-    });
+    int const status = launch_threads(
+        2,
+        [&](world& ranks) {
+            try {
+                if (ranks.rank() == 0)
+                    zero(ranks);
+                else
+                    one(ranks);
+            } catch (std::exception const& why) {
+                failed[ranks.rank()] = why.what();
+            }
+            return 0;
+        },
+        how);
     CHECK(status == 0);
     return failed[0] + failed[1];
 }
@@ -354,6 +358,29 @@ TEST_CASE("tcp_connector: a port where nobody listens is unreachable") {
             ranks.barrier();
         });
     CHECK(failed == "");
+}
+
+TEST_CASE("tcp_connector: an address that refuses for peer_timeout is wrong") {
+    auto const began = std::chrono::steady_clock::now();
+    std::string const failed = run_pair(
+        [](world& ranks) {
+            auto const why = error_of([&] { tcp_connector(ranks, to_one, 1, 0, 60s); });
+            require(why.has_value() && why->what == errc::unreachable && why->peer == 1,
+                    "rank 1 is unreachable");
+            ranks.barrier();
+        },
+        [](world& ranks) {
+            endpoint nobody;
+            {
+                listener const gone;
+                nobody = gone.here;
+            }
+            (void)ranks.all_gather(nobody.bytes());
+            ranks.barrier();
+        },
+        {.failure_detector = {.peer_timeout = 500ms}});
+    CHECK(failed == "");
+    CHECK(std::chrono::steady_clock::now() - began < 30s);
 }
 
 TEST_CASE("tcp_connector: a rank that says no address is of another build") {
