@@ -451,7 +451,7 @@ TEST_CASE("door: a process of another user gets no memory, whatever it knows") {
         MESSAGE("SKIPPED: only root can be another user");
         return;
     }
-    ensembles::control_link made(ensembles::dial_locally(peer.told.local), false, true);
+    ensembles::control_link made(detail::dial_locally(peer.told.local), false, true);
     REQUIRE(made.socket() >= 0);
     CHECK_THROWS_AS(peer.greet(made, herring::lane::shared), std::runtime_error);
     CHECK(f.comes_true([](auto const& c) { return c.unidentified == 1; }));
