@@ -50,11 +50,13 @@ using what = ensembles::incoming::what;
 // Longer than anything here takes: only a defect waits for it.
 inline constexpr std::chrono::seconds plenty{30};
 
+inline std::string const the_secret(64, 'a');
+
 inline ensembles::shape a_shape() { return {"speech", "combine::mean", "float", 8, 32, 64, "v1"}; }
 inline ensembles::door_options door_options() {
     ensembles::door_options made;
     made.address = "127.0.0.1:0";
-    made.secret = std::string(64, 'a');
+    made.secret = the_secret;
     // As if there were no time-outs: a loaded machine may take long.
     made.peer_timeout = std::chrono::minutes(5);
     made.handshake_time = std::chrono::minutes(2);
@@ -65,7 +67,7 @@ inline ensembles::dialler_options dialler_options(std::vector<std::string> front
     ensembles::dialler_options made;
     made.frontends = std::move(frontends);
     made.name = "a";
-    made.secret = std::string(64, 'a');
+    made.secret = the_secret;
     made.handshake_time = std::chrono::minutes(2);
     made.first_pause = std::chrono::milliseconds(1);
     made.last_pause = std::chrono::milliseconds(50);

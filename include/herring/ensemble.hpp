@@ -10,6 +10,7 @@
 #include "herring/combine/space.hpp"
 #include "herring/combine/trimmed_mean.hpp"
 #include "herring/combine/vote.hpp"
+#include "herring/crypto/secret.hpp"
 #include "herring/element.hpp"
 #include "herring/ensemble/dialler.hpp"
 #include "herring/ensemble/door.hpp"
@@ -149,9 +150,11 @@ template <class Pack> struct basic_ensemble {
 
       private:
         struct checked_tag {};
-        HERRING_SETUP member(member_options const& o, checked_tag)
+        HERRING_SETUP member(member_options&& o, checked_tag)
             : detail::ensembles::basic_member<element, member_core>(
-                  o, shape_of(o.ensemble, o.elements, o.request_bytes, o.model_version)) {}
+                  o, shape_of(o.ensemble, o.elements, o.request_bytes, o.model_version)) {
+            if (o.secret) detail::erase(*o.secret);
+        }
     };
 };
 

@@ -72,10 +72,12 @@ template <class Turn> void give(fuzz::input& in, int socket, Turn&& turn) {
     turn();
 }
 
+std::string const secret_digits(64, 'a');
+
 void door(fuzz::input& in, bool secret) {
     ensembles::door_options options;
     options.address = "127.0.0.1:0";
-    if (secret) options.secret = std::string(64, 'a');
+    if (secret) options.secret = secret_digits;
     ensembles::door_core core(options, own(), {"a"});
     core.share(-1);
     endpoint at;
@@ -105,7 +107,7 @@ void dialler(fuzz::input& in) {
     ensembles::dialler_options options;
     options.frontends = {local_end(listener.get()).text()};
     options.name = "a";
-    options.secret = std::string(64, 'a');
+    options.secret = secret_digits;
     ensembles::dialler_core core(options, own());
     std::vector<ensembles::dialler_notice> notices;
     auto const turn = [&] {

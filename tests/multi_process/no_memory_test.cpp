@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Own program: it replaces every operator new.
 #include "gpu_model/host_runtime.hpp"
+#include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/herring.hpp"
 #include "herring/join.hpp"
 #include "herring/launch.hpp"
@@ -9,6 +10,7 @@
 
 #include "doctest/doctest.h"
 #include "every_new.hpp"
+#include "sanitizers.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +18,10 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 std::atomic<std::size_t> refused_from{~std::size_t{0}}; // bytes
@@ -115,4 +121,36 @@ TEST_CASE("no memory: for what goes into a stream of a model of a device") {
         CHECK(device.failed()->what == errc::device);
         CHECK(std::string(device.failed()->text).find("no memory of the host") != std::string::npos);
     }
+}
+
+TEST_CASE("no memory: address space for a control thread" *
+          doctest::skip(HERRING_TEST_ASAN || HERRING_TEST_TSAN)) {
+    pid_t const child = ::fork();
+    if (child == 0) {
+        // Threads that ended before may have left a stack that is used again: one of so many has none.
+        static detail::rendezvous::event_thread threads[64];
+        for (detail::rendezvous::event_thread& each : threads) each.open(0);
+        rlimit none{};
+        ::getrlimit(RLIMIT_AS, &none);
+        none.rlim_cur = 0;
+        ::setrlimit(RLIMIT_AS, &none);
+        try {
+            for (detail::rendezvous::event_thread& each : threads)
+                each.start(
+                    [](void*) -> void* {
+                        while (true) ::pause();
+                    },
+                    nullptr, 0);
+        } catch (error const& why) {
+            std::string const text = why.what();
+            ::_exit(text.find("no control thread") != std::string::npos &&
+                            text.find("raise ulimit -v") != std::string::npos
+                        ? 0
+                        : 2);
+        }
+        ::_exit(1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/intra_node/shared_mapping.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,18 +20,25 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "doctest/doctest.h"
+#include "herring/base/local_socket.hpp"
+#include "herring/control/memory_check.hpp"
 #include "herring/launch.hpp"
 #include "sanitizers.hpp"
 
 using herring::errc;
 using herring::world;
+using herring::detail::descriptor;
+using herring::detail::dial_locally;
+using herring::detail::receive_packet;
+using herring::detail::send_packet;
 using herring::detail::shared_mapping;
 
 namespace {
+
+constexpr uid_t nobody = 65534;
 
 // Sanitizers need address space and descriptors of their own, so that these cannot be limited.
 constexpr bool sanitized = HERRING_TEST_ASAN || HERRING_TEST_TSAN;
@@ -281,31 +290,51 @@ TEST_CASE("the memory is freed when the last rank is killed") {
     ::munmap(told, 4096);
 }
 
-TEST_CASE("strangers who send to every socket of every job do no harm") {
-    auto* const stop =
-        static_cast<int volatile*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                                          -1, 0)); // [1]: datagrams that arrived
-    pid_t const stranger = ::fork();
-    if (stranger == 0) {
-        int const from = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-        while (stop[0] == 0) {
-            std::ifstream file("/proc/net/unix");
-            for (std::string line; std::getline(file, line);) {
-                std::size_t const at = line.find("@herring.");
-                if (at == std::string::npos) continue;
-                sockaddr_un to{};
-                to.sun_family = AF_UNIX;
-                std::size_t const length = line.size() - at;
-                std::memcpy(to.sun_path + 1, line.data() + at + 1, length - 1);
-                while (::sendto(from, "junk", 4, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&to),
-                                static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length)) == 4)
-                    stop[1] = stop[1] + 1;
-            }
+namespace {
+
+// Connects to every socket of every job, sends a descriptor in a packet of the right size, keeps some connections and says
+// nothing on them; until seen[0]. Counts connections in seen[1], and in seen[2] descriptors that somebody gave it.
+void pester(int volatile* seen, uid_t user) {
+    if (user != ::geteuid() && ::setuid(user) != 0) ::_exit(1);
+    std::vector<descriptor> kept;
+    descriptor const worthless(::memfd_create("stranger", MFD_CLOEXEC));
+    std::array<std::byte, 16> bytes{};
+    while (seen[0] == 0) {
+        std::ifstream file("/proc/net/unix");
+        for (std::string line; std::getline(file, line);) {
+            std::size_t const at = line.find("@herring.");
+            if (at == std::string::npos) continue;
+            descriptor to = dial_locally(line.substr(at + 1));
+            if (to.get() < 0) continue;
+            seen[1] = seen[1] + 1;
+            if (kept.size() % 2 == 0) (void)send_packet(to.get(), bytes, worthless.get());
+            kept.push_back(std::move(to));
         }
-        ::_exit(0);
+        for (descriptor const& one : kept)
+            if (receive_packet(one.get(), bytes).descriptors != 0) seen[2] = seen[2] + 1;
+        if (kept.size() > 200) kept.clear();
+    }
+    ::_exit(0);
+}
+
+} // namespace
+
+TEST_CASE("strangers who connect to every socket of every job get nothing, and do no harm") {
+    auto* const seen = static_cast<int volatile*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    std::vector<uid_t> users{::geteuid()};
+    if (::geteuid() == 0)
+        users.push_back(nobody);
+    else
+        MESSAGE("SKIPPED: not root, so no stranger is another user");
+    std::vector<pid_t> strangers;
+    for (uid_t const user : users) {
+        pid_t const stranger = ::fork();
+        if (stranger == 0) pester(seen, user);
+        strangers.push_back(stranger);
     }
     CHECK(herring::launch(3, [&](world& all) {
-              // Some of the junk falls between bind and connect, where a socket still listens to everybody.
+              // Some of them connect before the node's first rank does.
               for (int i = 0; i < 300; ++i) {
                   shared_mapping const made(all, 4096);
                   made.bytes()[static_cast<std::size_t>(all.rank())] = std::byte{1};
@@ -313,7 +342,53 @@ TEST_CASE("strangers who send to every socket of every job do no harm") {
                   require(made.bytes()[0] == std::byte{1} && made.bytes()[2] == std::byte{1}, "shared");
               }
           }) == 0);
-    MESSAGE("datagrams of strangers that reached a socket: ", int(stop[1]));
-    stop[0] = 1;
-    ::waitpid(stranger, nullptr, 0);
+    MESSAGE("connections of strangers: ", int(seen[1]));
+    CHECK(seen[2] == 0);
+    seen[0] = 1;
+    for (pid_t const stranger : strangers) {
+        int status = -1;
+        ::waitpid(stranger, &status, 0);
+        CHECK(status == 0);
+    }
+}
+
+TEST_CASE("another user's process in the place of a rank does not get the memory") {
+    if (::geteuid() != 0) {
+        MESSAGE("SKIPPED: not root, so no process is another user's");
+        return;
+    }
+    CHECK(herring::launch(2, [](world& all) {
+              if (all.rank() == 0) {
+                  try {
+                      shared_mapping const made(all, 4096);
+                      require(false, "an error");
+                  } catch (herring::error const& why) {
+                      std::string const text = why.what();
+                      require(why.code() == errc::refused && why.reported_by() == 0 && why.peer() == 1, text);
+                      require(text.find("another user") != std::string::npos, text);
+                  }
+              } else { // what a rank says until the first rank has connected
+                  struct {
+                      std::uint64_t bytes = 4096, random = 1;
+                      herring::detail::memory_need memory{};
+                  } const mine;
+                  char name[64];
+                  std::snprintf(name, sizeof name, "herring.%016llx.1.%016llx",
+                                static_cast<unsigned long long>(all.job()), 1ull);
+                  require(::seteuid(nobody) == 0, "another user");
+                  descriptor const listener = herring::detail::listen_locally(name);
+                  require(::seteuid(0) == 0 && listener.get() >= 0, "listens");
+                  std::vector<std::byte> said(1 + sizeof mine);
+                  std::memcpy(said.data() + 1, &mine, sizeof mine);
+                  (void)all.all_gather(said);
+                  (void)all.all_gather(std::vector<std::byte>(1)); // rank 0 has sent what it sends
+                  std::array<std::byte, 64> bytes{};
+                  descriptor const first(::accept(listener.get(), nullptr, nullptr));
+                  auto const got = receive_packet(first.get(), bytes);
+                  require(first.get() >= 0 && got.bytes == 0 && got.descriptors == 0,
+                          "closed, without a word");
+              }
+              shared_mapping const made(all, 4096); // the world goes on
+              require(made.bytes().size() == 4096, "shared");
+          }) == 0);
 }

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 namespace HERRING_NAMESPACE::detail {
 
@@ -23,6 +24,14 @@ namespace HERRING_NAMESPACE::detail {
     int const refused = ::pthread_create(&started, nullptr, body, self);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return refused;
+}
+
+/// What to do where start_thread was refused, for an error's text: EAGAIN is the kernel's answer to several limits.
+HERRING_SETUP inline char const* thread_advice() noexcept {
+    rlimit space{};
+    return ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY
+               ? "; its stack takes address space, which is limited here: raise ulimit -v, else ulimit -u"
+               : "; raise ulimit -u, or the limit of tasks of its control group (pids.max)";
 }
 
 } // namespace HERRING_NAMESPACE::detail

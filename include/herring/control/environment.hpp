@@ -7,6 +7,7 @@
 #include "herring/base/text.hpp"
 #include "herring/control/failure/failure_handler.hpp"
 #include "herring/control/launcher.hpp"
+#include "herring/control/secret_variable.hpp"
 #include "herring/control/timeouts.hpp"
 #include "herring/control/variables.hpp"
 #include "herring/crypto/seal_provider.hpp"
@@ -82,7 +83,7 @@ HERRING_SETUP inline host_and_port split_address(std::string_view text, std::str
 /// The secrets of options or variables; nothing where none is given. `owner`: the name of the struct of options, for errors.
 ///
 /// Errors: `bad_argument` naming the option or variable, and never showing what it has.
-HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string> const& secret_text,
+HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::string_view> secret_text,
                                                         std::string const& secret_file,
                                                         std::string_view owner, variables const& from) {
     std::optional<secrets> found;
@@ -91,12 +92,18 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
     std::string const file_name = by_option ? detail::text({owner, "::secret_file"}) : "HERRING_SECRET_FILE";
     bool const has_text = by_option ? secret_text.has_value() : from.is_set("HERRING_SECRET");
     std::string_view const text = !has_text   ? std::string_view()
-                                  : by_option ? std::string_view(*secret_text)
-                                              : from.text("HERRING_SECRET");
+                                  : by_option ? *secret_text
+                                              : secret_variable(from);
     std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
     if (has_text && !file.empty())
         bad_setting({text_name, " and ", file_name, " are both given; give one of them"});
     if (has_text) {
+        if (text.empty() && !by_option)
+            bad_setting(
+                {text_name,
+                 " is empty. A process that has read it overwrites it, and what that starts by exec "
+                 "inherits an empty one: give it HERRING_SECRET_FILE. Or it was set so: make a secret by: "
+                 "openssl rand -hex 32"});
         if (std::string_view const fault = secret_fault(text); !fault.empty())
             bad_setting({text_name, " ", fault});
         found.emplace(secrets{secret(text), {}, {}});

@@ -116,7 +116,7 @@ HERRING_SETUP inline world join_as(join_target who, std::chrono::milliseconds ti
         membership alone;
         if (!who.interface.empty()) alone.local_address = interface_address_of(who.interface, 0);
         alone.job = random_bits();
-        alone.key = secret_key(random_nonce());
+        alone.key = random_key();
         alone.has_secret = true;
         alone.map = topology({0}, {who.role}, {who.rate});
         alone.times = resolve(who.times);

@@ -4,9 +4,10 @@
 #define HERRING_CRYPTO_HMAC_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/key_place.hpp"
 #include "herring/crypto/sha256.hpp"
 
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -22,10 +23,6 @@ class hmac_sha256 {
   public:
     /// A key of up to 64 bytes is taken as if zeroes followed it, a longer one is hashed first.
     HERRING_SEPARABLE explicit hmac_sha256(std::span<std::byte const> key) noexcept;
-    ~hmac_sha256() {
-        erase(&inner_, sizeof inner_);
-        erase(&outer_, sizeof outer_);
-    }
 
     hmac_sha256& update(std::span<std::byte const> data) noexcept {
         running_.update(data);
@@ -35,12 +32,11 @@ class hmac_sha256 {
     HERRING_SEPARABLE sha256_digest finish() noexcept;
 
     /// The states that the key's two blocks lead to.
-    sha256_state const& inner() const noexcept { return inner_; }
-    sha256_state const& outer() const noexcept { return outer_; }
+    sha256_state const& inner() const noexcept { return (*states_)[0]; }
+    sha256_state const& outer() const noexcept { return (*states_)[1]; }
 
   private:
-    sha256_state inner_ = sha256_start;
-    sha256_state outer_ = sha256_start;
+    key_place<std::array<sha256_state, 2>> states_;
     sha256 running_;
 };
 

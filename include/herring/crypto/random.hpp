@@ -4,6 +4,7 @@
 #define HERRING_CRYPTO_RANDOM_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/crypto/secret_key.hpp"
 #include "herring/error.hpp"
 
 #include <array>
@@ -43,6 +44,13 @@ HERRING_SETUP inline std::array<std::byte, 32> random_nonce() {
     std::array<std::byte, 32> bytes{};
     random_bytes(bytes, ::getrandom);
     return bytes;
+}
+
+/// As many, as a key.
+HERRING_SETUP inline secret_key random_key() {
+    secret_key key;
+    random_bytes(key.bytes(), ::getrandom);
+    return key;
 }
 
 } // namespace HERRING_NAMESPACE::detail

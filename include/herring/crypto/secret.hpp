@@ -4,6 +4,7 @@
 #define HERRING_CRYPTO_SECRET_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/crypto/key_place.hpp"
 #include "herring/crypto/secret_key.hpp"
 #include "herring/crypto/sha256.hpp"
 
@@ -26,6 +27,9 @@ inline constexpr std::size_t most_secret_file_bytes = 4096;
 /// but its size.
 HERRING_SEPARABLE std::string_view secret_fault(std::string_view text) noexcept;
 
+/// Erases a copy of a text that is a secret.
+inline void erase(std::string& text) noexcept { erase(text.data(), text.size()); }
+
 /// What a user's text becomes. 64 hexadecimal digits are a key of 32 bytes. Any other text is *weak*: somebody may guess it, so
 /// each guess is made dear, and who has recorded a handshake can go on guessing without asking anybody.
 ///
@@ -34,15 +38,6 @@ class secret {
   public:
     /// `text`: one for which secret_fault() is empty.
     HERRING_SEPARABLE explicit secret(std::string_view text) noexcept;
-    secret(secret&& other) noexcept : block_(other.block_), weak_(other.weak_) { other.erase_block(); }
-    secret& operator=(secret&& other) noexcept {
-        if (this == &other) return *this;
-        block_ = other.block_;
-        weak_ = other.weak_;
-        other.erase_block();
-        return *this;
-    }
-    ~secret() { erase_block(); }
 
     bool weak() const noexcept { return weak_; }
 
@@ -53,10 +48,8 @@ class secret {
                                      std::uint32_t rounds = secret_rounds) const noexcept;
 
   private:
-    void erase_block() noexcept { erase(block_.data(), block_.size()); }
-
     // The text as HMAC takes a key (zeroes behind it, or its digest), or the key of 32 bytes.
-    std::array<std::byte, sha256_block_bytes> block_{};
+    key_place<std::array<std::byte, sha256_block_bytes>> block_;
     bool weak_ = true;
 };
 
@@ -72,8 +65,9 @@ struct secrets {
 ///
 /// `name`: of the setting that named the file, for errors ("HERRING_SECRET_FILE").
 /// Errors:  `bad_argument` naming the setting, the file and what is wrong with it, never its contents: it cannot be read, is no
-///          ordinary file, has more than 4 KiB, a NUL byte, no secret, more than two, or one that secret_fault() refuses. That
-///          others than its owner may read it is a warning.
+///          ordinary file, is everyone's to read, write or execute, has more than 4 KiB, a NUL byte, no secret, more than two, or
+///          one that secret_fault() refuses. Rights of its group are a warning, but that a group reads what root owns; so is an
+///          owner who is neither root nor this user.
 HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view name);
 
 } // namespace HERRING_NAMESPACE::detail

@@ -1,9 +1,10 @@
-// herring: a key of 32 bytes, which is erased when it is not needed any more; and comparison in constant time.
+// herring: a key of 32 bytes, which no core dump has and which is erased when it is not needed any more; and comparison in constant time.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_CRYPTO_SECRET_KEY_HPP
 #define HERRING_CRYPTO_SECRET_KEY_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/crypto/key_place.hpp"
 
 #include <array>
 #include <cstddef>
@@ -12,12 +13,6 @@
 #include <string_view>
 
 namespace HERRING_NAMESPACE::detail {
-
-/// Overwrites memory with zeroes, also where nothing reads it afterwards. Copies in registers are beyond its reach.
-inline void erase(void* from, std::size_t bytes) noexcept {
-    std::memset(from, 0, bytes);
-    asm volatile("" : : "r"(from) : "memory"); // the compiler has to believe that somebody reads it
-}
 
 /// Whether both are equal, in a time that depends on their sizes only.
 inline bool equal_in_constant_time(std::span<std::byte const> a, std::span<std::byte const> b) noexcept {
@@ -35,7 +30,7 @@ inline std::span<std::byte const> bytes_of(std::string_view text) noexcept {
     return std::as_bytes(std::span<char const>(text.data(), text.size()));
 }
 
-/// 32 bytes that nobody else may know.
+/// 32 bytes that nobody else may know, kept out of core dumps.
 ///
 /// Lifetime: moves, and erases what it leaves; there is no copy.
 class secret_key {
@@ -44,24 +39,14 @@ class secret_key {
 
     secret_key() noexcept = default;
     explicit secret_key(std::span<std::byte const, size> bytes) noexcept {
-        std::memcpy(bytes_.data(), bytes.data(), size);
+        std::memcpy(bytes_->data(), bytes.data(), size);
     }
-    secret_key(secret_key&& other) noexcept : bytes_(other.bytes_) { other.erase_bytes(); }
-    secret_key& operator=(secret_key&& other) noexcept {
-        if (this == &other) return *this;
-        bytes_ = other.bytes_;
-        other.erase_bytes();
-        return *this;
-    }
-    ~secret_key() { erase_bytes(); }
 
-    std::span<std::byte const, size> bytes() const noexcept { return bytes_; }
-    std::span<std::byte, size> bytes() noexcept { return bytes_; }
+    std::span<std::byte const, size> bytes() const noexcept { return *bytes_; }
+    std::span<std::byte, size> bytes() noexcept { return *bytes_; }
 
   private:
-    void erase_bytes() noexcept { erase(bytes_.data(), size); }
-
-    std::array<std::byte, size> bytes_{};
+    key_place<std::array<std::byte, size>> bytes_;
 };
 
 } // namespace HERRING_NAMESPACE::detail

@@ -4,7 +4,7 @@
 #define HERRING_CRYPTO_SHA256_HPP
 
 #include "herring/base/config.hpp"
-#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/key_place.hpp"
 
 #include <array>
 #include <cstddef>

@@ -270,8 +270,8 @@ template <class Engine, class Waiting> class thread_driver {
             this);
         if (failed != 0)
             throw error(errc::no_resources, ranks.rank(), -1, "construction",
-                        {"cannot start the progress thread: ", std::strerror(failed),
-                         "; check ulimit -u, or use progress::caller"});
+                        {"cannot start the progress thread: ", std::strerror(failed), thread_advice(),
+                         "; or use progress::caller"});
         if (channel_ != 0) blocked_threads::own(1);
     }
     thread_driver(thread_driver const&) = delete;

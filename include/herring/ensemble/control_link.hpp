@@ -7,11 +7,11 @@
 #include "herring/base/config.hpp"
 #include "herring/base/crc32c.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/local_socket.hpp"
 #include "herring/base/text.hpp"
 #include "herring/control/wire/frame.hpp"
 #include "herring/control/wire/message_keys.hpp"
 #include "herring/crypto/sha256.hpp"
-#include "herring/ensemble/local_socket.hpp"
 #include "herring/ensemble/messages.hpp"
 
 #include <algorithm>

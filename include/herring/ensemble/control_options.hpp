@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace HERRING_NAMESPACE::detail::ensembles {
@@ -20,8 +21,8 @@ namespace HERRING_NAMESPACE::detail::ensembles {
 struct door_options {
     std::string
         address{}; ///< "host:port" or "[ipv6]:port" to listen on; port 0: any free one, see door::address()
-    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`.
-    std::optional<std::string> secret{};
+    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`. Read by the constructor, and not kept.
+    std::optional<std::string_view> secret{};
     std::string secret_file{};
     bool require_secret = false;
     herring::lane lanes = herring::lane::any;
@@ -40,8 +41,8 @@ struct dialler_options {
     std::vector<std::string> frontends{}; ///< "host:port" each
     std::string name{};                   ///< of this member, in the rosters of its frontends
     std::uint32_t replica = 0;
-    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`.
-    std::optional<std::string> secret{};
+    /// Instead of HERRING_SECRET and HERRING_SECRET_FILE, as in `join_options`. Read by the constructor, and not kept.
+    std::optional<std::string_view> secret{};
     std::string secret_file{};
     bool require_secret = false;
     herring::lane lanes = herring::lane::any;

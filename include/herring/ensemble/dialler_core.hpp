@@ -127,7 +127,7 @@ class dialler_core {
 
     HERRING_SEPARABLE void on_lane(dial_target& t);
 
-    dialler_options const options_;
+    dialler_options options_;
     shape const shape_;
     std::string const boot_ = boot_id();
     std::uint64_t const incarnation_ = new_incarnation();

@@ -166,7 +166,7 @@ class door_core {
 
     HERRING_SEPARABLE void on_lane_proof(guest& g, incoming& got);
 
-    door_options const options_;
+    door_options options_;
     shape const shape_;
     std::string const boot_ = boot_id();
     std::uint64_t const incarnation_ = new_incarnation();

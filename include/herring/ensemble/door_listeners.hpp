@@ -6,6 +6,7 @@
 #include "herring/base/address.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/local_socket.hpp"
 #include "herring/base/name_lookup.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/control.hpp"
@@ -13,7 +14,6 @@
 #include "herring/control/rendezvous/event_thread.hpp"
 #include "herring/crypto/random.hpp"
 #include "herring/ensemble/door_roster.hpp"
-#include "herring/ensemble/local_socket.hpp"
 #include "herring/error.hpp"
 
 #include <cerrno>

@@ -5,6 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/forks.hpp"
+#include "herring/crypto/secret.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/ask_check.hpp"
 #include "herring/ensemble/control_options.hpp"
@@ -100,6 +101,7 @@ template <class Format, class Waiting, template <class> class Door, class Lanes>
         guard const held(engine_.lock); // the door's thread finds the door
         door_ = std::make_unique<Door<door_calls>>(d, s.agreed, options_.members, calls_);
         engine_.control = door_.get();
+        if (options_.secret) detail::erase(*options_.secret);
     }
     frontend_core(frontend_core const&) = delete;
     frontend_core& operator=(frontend_core const&) = delete;

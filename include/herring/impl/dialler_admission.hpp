@@ -6,6 +6,7 @@
 #include "herring/base/byte_buffer.hpp"
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
+#include "herring/base/local_socket.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/time.hpp"
 #include "herring/control/wire/messages.hpp"
@@ -14,7 +15,6 @@
 #include "herring/ensemble/admission.hpp"
 #include "herring/ensemble/dialler_core.hpp"
 #include "herring/ensemble/lane_ends.hpp"
-#include "herring/ensemble/local_socket.hpp"
 #include "herring/ensemble/messages.hpp"
 
 #include <array>

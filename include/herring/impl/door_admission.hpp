@@ -81,7 +81,7 @@ HERRING_SEPARABLE void door_core::on_hello(guest& g, std::span<std::byte const> 
 
 HERRING_SEPARABLE void door_core::admit_it(guest& g, std::optional<admission_handshake> const& proven,
                                            bool by_memory) {
-    g.lane_key = secret_key(random_nonce());
+    g.lane_key = random_key();
     g.ticket = random_bits();
     admit told;
     std::memcpy(told.wrapped.data(), g.lane_key.bytes().data(), told.wrapped.size());

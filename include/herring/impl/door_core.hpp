@@ -7,6 +7,7 @@
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
 #include "herring/base/forks.hpp"
+#include "herring/base/local_socket.hpp"
 #include "herring/base/monitor.hpp"
 #include "herring/base/text.hpp"
 #include "herring/base/time.hpp"
@@ -16,7 +17,6 @@
 #include "herring/crypto/secret.hpp"
 #include "herring/ensemble/admission_refusal.hpp"
 #include "herring/ensemble/door_core.hpp"
-#include "herring/ensemble/local_socket.hpp"
 #include "herring/ensemble/messages.hpp"
 #include "herring/error.hpp"
 
@@ -43,6 +43,7 @@ HERRING_SEPARABLE door_core::door_core(door_options const& options, shape const&
     check_options();
     variables const from = variables::of_process();
     secrets_ = read_secret(options.secret, options.secret_file, "frontend_options", from);
+    options_.secret.reset(); // its text may go
     check_strength(secrets_, options.require_secret, "frontend_options");
     std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
     if (secrets_) keys_.push_back(secrets_->proves.key(salt_));

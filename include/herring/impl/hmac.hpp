@@ -5,7 +5,7 @@
 
 #include "herring/base/config.hpp"
 #include "herring/crypto/hmac.hpp"
-#include "herring/crypto/secret_key.hpp"
+#include "herring/crypto/key_place.hpp"
 #include "herring/crypto/sha256.hpp"
 
 #include <algorithm>
@@ -24,18 +24,22 @@ HERRING_SEPARABLE hmac_sha256::hmac_sha256(std::span<std::byte const> key) noexc
     }
     std::copy(key.begin(), key.end(), block.begin());
     for (std::byte& b : block) b ^= std::byte{0x36};
-    sha256_blocks(inner_, block.data(), 1);
+    auto& [inner, outer] = *states_;
+    inner = outer = sha256_start;
+    sha256_blocks(inner, block.data(), 1);
     for (std::byte& b : block) b ^= std::byte{0x36 ^ 0x5c};
-    sha256_blocks(outer_, block.data(), 1);
-    running_ = sha256(inner_, sha256_block_bytes);
+    sha256_blocks(outer, block.data(), 1);
+    running_ = sha256(inner, sha256_block_bytes);
     erase(&block, sizeof block);
     erase(&digest, sizeof digest);
 }
 
 HERRING_SEPARABLE sha256_digest hmac_sha256::finish() noexcept {
-    sha256_digest const inside = running_.finish();
-    running_ = sha256(inner_, sha256_block_bytes);
-    return sha256(outer_, sha256_block_bytes).update(inside).finish();
+    sha256_digest inside = running_.finish();
+    running_ = sha256(inner(), sha256_block_bytes);
+    sha256_digest const all = sha256(outer(), sha256_block_bytes).update(inside).finish();
+    erase(&inside, sizeof inside);
+    return all;
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -305,7 +305,7 @@ HERRING_SETUP inline int watch(std::vector<child>& children, shared_region* regi
 HERRING_SEPARABLE int launch_processes(int ranks, rank_function function, launch_options const& options) {
     topology const map = launch_map(ranks, options);
     world_times const times = launch_times(options);
-    secret_key const key(random_nonce()); // which the children have in their copies of this memory
+    secret_key const key = random_key(); // which the children have in their copies of this memory
     shared_region* const region = shared_region::make(ranks, true, times.detector);
     std::fflush(nullptr); // or every child would print what is buffered now
     pid_t const parent = ::getpid();
@@ -414,7 +414,7 @@ HERRING_SEPARABLE int run_in_threads(int ranks, rank_function function, launch_o
 HERRING_SEPARABLE std::vector<world> thread_worlds(int ranks, launch_options const& options) {
     topology const map = detail::launch_map(ranks, options);
     detail::world_times const times = detail::launch_times(options);
-    detail::secret_key const key(detail::random_nonce());
+    detail::secret_key const key = detail::random_key();
     detail::shared_region* const region = detail::shared_region::make(ranks, false, times.detector);
     std::vector<world> worlds;
     worlds.reserve(static_cast<std::size_t>(ranks));

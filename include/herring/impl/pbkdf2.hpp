@@ -25,6 +25,7 @@ HERRING_SEPARABLE void pbkdf2_sha256(std::span<std::byte const> password, std::s
     block[32] = std::byte{0x80};
     block[62] = std::byte{0x03}; // 768 bits
     sha256_digest last{}, total{};
+    sha256_state state{};
     for (std::uint32_t number = 1; !to.empty(); ++number) {
         std::array<std::byte, 4> place;
         for (std::size_t i = 0; i < 4; ++i) place[i] = static_cast<std::byte>(number >> (24 - 8 * i));
@@ -32,7 +33,7 @@ HERRING_SEPARABLE void pbkdf2_sha256(std::span<std::byte const> password, std::s
         for (std::uint32_t round = 1; round < rounds; ++round) {
             for (sha256_state const* const key : {&mac.inner(), &mac.outer()}) {
                 std::copy(last.begin(), last.end(), block.begin());
-                sha256_state state = *key;
+                state = *key;
                 sha256_blocks(state, block.data(), 1);
                 last = sha256_bytes_of(state);
             }
@@ -43,6 +44,7 @@ HERRING_SEPARABLE void pbkdf2_sha256(std::span<std::byte const> password, std::s
         to = to.subspan(now);
     }
     for (auto* const left : {block.data(), last.data(), total.data()}) erase(left, 32);
+    erase(&state, sizeof state);
 }
 
 } // namespace HERRING_NAMESPACE::detail

@@ -14,6 +14,7 @@
 #include "herring/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -50,27 +51,28 @@ HERRING_SEPARABLE std::string_view secret_fault(std::string_view text) noexcept 
 }
 
 HERRING_SEPARABLE secret::secret(std::string_view text) noexcept {
+    std::array<std::byte, sha256_block_bytes>& block = *block_;
     weak_ = text.size() != 2 * secret_key::size ||
             !std::all_of(text.begin(), text.end(), [](char c) { return hexadecimal_digit(c) >= 0; });
     if (!weak_) {
         for (std::size_t i = 0; i < secret_key::size; ++i)
-            block_[i] = static_cast<std::byte>(hexadecimal_digit(text[2 * i]) * 16 +
-                                               hexadecimal_digit(text[2 * i + 1]));
-    } else if (text.size() <= block_.size()) {
+            block[i] = static_cast<std::byte>(hexadecimal_digit(text[2 * i]) * 16 +
+                                              hexadecimal_digit(text[2 * i + 1]));
+    } else if (text.size() <= block.size()) {
         std::span<std::byte const> const bytes = bytes_of(text);
-        std::copy(bytes.begin(), bytes.end(), block_.begin());
+        std::copy(bytes.begin(), bytes.end(), block.begin());
     } else {
         sha256_digest digest = sha256().update(bytes_of(text)).finish();
-        std::copy(digest.begin(), digest.end(), block_.begin());
+        std::copy(digest.begin(), digest.end(), block.begin());
         erase(&digest, sizeof digest);
     }
 }
 
 HERRING_SEPARABLE secret_key secret::key(std::span<std::byte const> salt,
                                          std::uint32_t rounds) const noexcept {
-    if (!weak_) return hkdf_extract(salt, std::span(block_).first(secret_key::size));
+    if (!weak_) return hkdf_extract(salt, std::span(*block_).first(secret_key::size));
     secret_key made;
-    pbkdf2_sha256(block_, salt, rounds, made.bytes());
+    pbkdf2_sha256(*block_, salt, rounds, made.bytes());
     return made;
 }
 
@@ -85,6 +87,16 @@ HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view
     if (::fstat(file.get(), &about) != 0) refuse({"cannot be read: ", std::strerror(errno)});
     if (S_ISDIR(about.st_mode)) refuse({"is a directory; name the file in it"});
     if (!S_ISREG(about.st_mode)) refuse({"is not an ordinary file"});
+    auto const mode_of = [](mode_t mode) {
+        char words[] = " (mode 0000)";
+        for (std::size_t i = 0; i < 3; ++i) words[8 + i] = static_cast<char>('0' + (mode >> (6 - 3 * i) & 7));
+        return std::string(words);
+    };
+    if ((about.st_mode & 0007) != 0)
+        refuse({"every user of the machine has rights to", mode_of(about.st_mode),
+                "; take them away by: chmod 600 ", path,
+                " (a Secret of Kubernetes: defaultMode: 0400), and make a new secret if somebody may have "
+                "read it"});
 
     struct contents {
         char bytes[most_secret_file_bytes + 1];
@@ -120,13 +132,14 @@ HERRING_SEPARABLE secrets read_secrets(std::string const& path, std::string_view
     if (count == 0) refuse({"has no secret in it; make one by: openssl rand -hex 32"});
 
     secrets result{std::move(*found[0]), std::move(found[1]), {}};
-    if ((about.st_mode & 0077) != 0) {
-        char mode[] = "0000";
-        for (std::size_t i = 1; i < 4; ++i)
-            mode[i] = static_cast<char>('0' + (about.st_mode >> (9 - 3 * i) & 7));
-        result.warning = text({name, " is '", path, "', which not only its owner has rights to (mode ", mode,
-                               "); take them away by: chmod 600 ", path});
-    }
+    bool const own = about.st_uid == ::geteuid();
+    // As PostgreSQL has it for keys: what root owns, a group may read (a Secret of Kubernetes with fsGroup).
+    if ((about.st_mode & 0070) != 0 && (own || (about.st_mode & 0020) != 0))
+        result.warning = text({name, " is '", path, "', which its group has rights to",
+                               mode_of(about.st_mode), "; take them away by: chmod 600 ", path});
+    else if (!own && about.st_uid != 0)
+        result.warning = text({name, " is '", path, "', which belongs to user ", about.st_uid,
+                               ", who may read and change it; let it belong to the user of this process"});
     return result;
 }
 

@@ -46,8 +46,9 @@ HERRING_ALWAYS_INLINE void sha256_round(std::uint32_t a, std::uint32_t b, std::u
     h += (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) | (c & (a | b)));
 }
 
-[[gnu::hot]] inline void sha256_rounds(sha256_state& state, std::byte const* block) noexcept {
-    std::uint32_t w[16];
+/// `w`: room for the words of the message.
+[[gnu::hot]] inline void sha256_rounds(sha256_state& state, std::byte const* block,
+                                       std::uint32_t (&w)[16]) noexcept {
     for (std::size_t i = 0; i < 16; ++i) w[i] = sha256_word(block + 4 * i);
     auto [a, b, c, d, e, f, g, h] = state;
     auto const next = [&](std::size_t i)
@@ -154,7 +155,9 @@ sha256_blocks_by_instruction(sha256_state& state, std::byte const* block, std::s
 
 HERRING_SEPARABLE void sha256_blocks_plain(sha256_state& state, std::byte const* blocks,
                                            std::size_t count) noexcept {
-    for (; count != 0; --count, blocks += sha256_block_bytes) sha256_rounds(state, blocks);
+    std::uint32_t w[16];
+    for (; count != 0; --count, blocks += sha256_block_bytes) sha256_rounds(state, blocks, w);
+    erase(w, sizeof w);
 }
 
 HERRING_SEPARABLE void sha256_blocks(sha256_state& state, std::byte const* blocks,

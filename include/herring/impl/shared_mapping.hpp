@@ -9,6 +9,7 @@
 #include "herring/base/fixed_array.hpp"
 #include "herring/base/free_memory.hpp"
 #include "herring/base/identity.hpp"
+#include "herring/base/local_socket.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/control/memory_check.hpp"
 #include "herring/control/wire/codec.hpp"
@@ -16,6 +17,7 @@
 #include "herring/intra_node/shared_mapping.hpp"
 #include "herring/world.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -31,7 +33,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace HERRING_NAMESPACE::detail {
@@ -64,7 +65,7 @@ struct shared_mapping::building {
         if (wanted >= least_to_ask_for) me.memory.free = free_memory();
         given_by_all const answers = tell(failure_of(all.rank(), "shared_mapping",
                                                      [&] {
-                                                         if (all.local_size() > 1) open_socket(me.random);
+                                                         if (all.local_rank() != 0) listen(me.random);
                                                      }),
                                           std::as_bytes(std::span(&me, 1)));
         fixed_array<memory_need> needs(answers.size());
@@ -113,40 +114,22 @@ struct shared_mapping::building {
     int first_rank() const { return all.topology().members(all.node())[0]; }
 
     // An abstract name: it has no file, and ends with the socket.
-    HERRING_SETUP socklen_t name(sockaddr_un& to, int local_rank, std::uint64_t random) const noexcept {
-        to = {};
-        to.sun_family = AF_UNIX;
-        int const length = std::snprintf(
-            to.sun_path + 1, sizeof to.sun_path - 1, "herring.%016llx.%d.%016llx",
-            static_cast<unsigned long long>(all.job()), local_rank, static_cast<unsigned long long>(random));
-        return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+    HERRING_SETUP std::string name_of(int local_rank, std::uint64_t random) const {
+        char name[64];
+        std::snprintf(name, sizeof name, "herring.%016llx.%d.%016llx",
+                      static_cast<unsigned long long>(all.job()), local_rank,
+                      static_cast<unsigned long long>(random));
+        return name;
     }
 
-    HERRING_SETUP void open_socket(std::uint64_t random) {
-        socket = descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        if (socket.get() < 0) give_up_errno("socket", {"raise the limit of open files (ulimit -n)"});
-        int const on = 1;
-        ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-        sockaddr_un mine;
-        socklen_t const length = name(mine, all.local_rank(), random);
-        if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&mine), length) != 0)
-            give_up_errno("bind of an abstract socket", {"check that AF_UNIX sockets are allowed here"});
-    }
+    // Connections that a socket keeps until its rank looks at them, those of strangers too; net.core.somaxconn may be less.
+    static constexpr int most_waiting = 4096;
 
-    // A connected datagram socket receives from its peer only; datagrams that came before are dropped.
-    HERRING_SETUP void accept_first_rank_only() {
-        if (all.local_rank() == 0 || bytes == 0) return;
-        sockaddr_un first;
-        socklen_t const length = name(first, 0, randoms[0]);
-        if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&first), length) != 0)
-            give_up(errc::unreachable, first_rank(),
-                    {"the socket of the node's first rank: ", std::strerror(errno),
-                     "; ranks of one node must share a network namespace: give ranks that do not "
-                     "different "
-                     "values of HERRING_NODE"});
-        std::byte junk[64];
-        while (::recv(socket.get(), junk, sizeof junk, MSG_DONTWAIT) >= 0 || errno == EINTR) {
-        }
+    HERRING_SETUP void listen(std::uint64_t random) {
+        socket = listen_locally(name_of(all.local_rank(), random), most_waiting);
+        if (socket.get() < 0)
+            give_up_errno("an abstract unix socket", {"raise the limit of open files (ulimit -n), or check "
+                                                      "that AF_UNIX sockets are allowed here"});
     }
 
     static constexpr std::size_t least_to_ask_for = std::size_t{1} << 20;
@@ -170,69 +153,47 @@ struct shared_mapping::building {
         for (int local = 1; local < all.local_size(); ++local) send_to(local);
     }
 
+    // The other end's queue takes the connection and the packet before it accepts them, so this does not wait.
     HERRING_SETUP void send_to(int local_rank) {
-        std::uint64_t token[2] = {all.job(), randoms[0]};
-        iovec part{token, sizeof token};
-        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-        sockaddr_un to;
-        msghdr message{};
-        message.msg_name = &to;
-        message.msg_namelen = name(to, local_rank, randoms[static_cast<std::size_t>(local_rank)]);
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        cmsghdr* const header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        int const passed = file.get();
-        std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
-        ssize_t sent = 0;
-        do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
-        while (sent < 0 && errno == EINTR);
-        if (sent < 0 && errno == ECONNREFUSED) // the socket that the rank announced is closed
-            give_up(errc::peer_lost, all.topology().rank_of(all.node(), local_rank),
-                    {"it died, or left, before the shared memory could be handed to it"});
-        if (sent != static_cast<ssize_t>(sizeof token))
-            give_up(errc::unreachable, all.topology().rank_of(all.node(), local_rank),
+        int const peer = all.topology().rank_of(all.node(), local_rank);
+        descriptor const to =
+            dial_locally(name_of(local_rank, randoms[static_cast<std::size_t>(local_rank)]));
+        if (to.get() < 0 && errno == ECONNREFUSED) // where it died, the all_gather that follows says so
+            give_up(errc::unreachable, peer,
+                    {"nobody listens on the socket that it announced; ranks of one node must share a network "
+                     "namespace: give ranks that do not different values of HERRING_NODE"});
+        if (to.get() < 0 && errno == EAGAIN)
+            give_up(errc::unreachable, peer,
+                    {"could not hand it the shared memory: other processes have filled the queue of its "
+                     "socket; look for one that connects to names like @herring. of /proc/net/unix"});
+        if (to.get() >= 0 && !same_user(to.get()))
+            give_up(errc::refused, peer,
+                    {"a process of another user listens in its place, and gets no shared memory; ranks of a "
+                     "node must run as one user"});
+        std::array<std::uint64_t, 2> const known = token();
+        if (to.get() < 0 || !send_packet(to.get(), std::as_bytes(std::span(known)), file.get()))
+            give_up(errc::unreachable, peer,
                     {"could not hand it the shared memory: ", std::strerror(errno),
-                     "; the limit of descriptors in flight may be reached (ulimit -n)"});
+                     "; the limit of open files, or of descriptors in flight, may be reached (ulimit -n)"});
     }
 
-    // The first rank has sent to all ranks by now, so this does not wait.
+    // What only ranks of this node have been told.
+    std::array<std::uint64_t, 2> token() const noexcept { return {all.job(), randoms[0]}; }
+
+    // The first rank has sent to all ranks by now, so this does not wait. Others may have connected before it.
     HERRING_SETUP void receive() {
-        std::uint64_t token[2] = {};
-        iovec part{token, sizeof token};
-        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
-        msghdr message{};
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        ssize_t got = 0;
-        do got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        while (got < 0 && errno == EINTR);
-        ucred sender{};
-        sender.uid = static_cast<uid_t>(-1);
-        for (cmsghdr* header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message); header != nullptr;
-             header = CMSG_NXTHDR(&message, header)) {
-            if (header->cmsg_level != SOL_SOCKET) continue;
-            if (header->cmsg_type == SCM_CREDENTIALS) std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
-            if (header->cmsg_type == SCM_RIGHTS) {
-                int passed = -1;
-                std::memcpy(&passed, CMSG_DATA(header), sizeof passed);
-                file = descriptor(passed);
-            }
+        for (int i = 0; i <= most_waiting && file.get() < 0; ++i) {
+            descriptor const from(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            if (from.get() < 0 && errno != EINTR) break;
+            if (from.get() < 0 || !same_user(from.get())) continue;
+            std::array<std::uint64_t, 2> said{};
+            packet got = receive_packet(from.get(), std::as_writable_bytes(std::span(said)));
+            if (got.bytes == sizeof said && said == token()) file = std::move(got.passed);
         }
-        if (file.get() < 0 || got != static_cast<ssize_t>(sizeof token))
-            give_up(errc::no_resources, -1, // it was sent, but this process could not receive it
+        if (file.get() < 0) // it was sent, but this process could not receive it
+            give_up(errc::no_resources, -1,
                     {"the descriptor of the shared memory did not arrive; raise the limit of open files "
                      "(ulimit -n)"});
-        if (sender.uid != ::geteuid() || token[0] != all.job() || token[1] != randoms[0])
-            give_up(errc::refused, first_rank(),
-                    {"a process of another user or job sent shared memory; ranks of a node "
-                     "must run as one user"});
     }
 
     static constexpr std::size_t allocation = std::size_t{16} << 20;
@@ -279,7 +240,6 @@ HERRING_SEPARABLE shared_mapping::shared_mapping(world& all, std::size_t bytes,
                                                  std::chrono::milliseconds timeout) {
     building steps{all, timeout};
     steps.exchange_names(bytes);
-    steps.agree([&] { steps.accept_first_rank_only(); });
     steps.agree([&] {
         if (all.local_rank() == 0) steps.create_and_send();
     });

@@ -113,7 +113,7 @@ HERRING_SEPARABLE detail::membership world::alone() {
     detail::membership one;
     one.control = detail::control_alone::make();
     one.job = detail::random_bits();
-    one.key = detail::secret_key(detail::random_nonce());
+    one.key = detail::random_key();
     one.has_secret = true;
     return one;
 }

@@ -17,13 +17,13 @@ namespace HERRING_NAMESPACE::detail {
 
 /// One mapping for all ranks of a node, zeroed at first; the node's largest request decides its size.
 ///
-/// The node's first rank creates an unnamed file (memfd) and sends its descriptor to the others over datagram sockets
-/// in the abstract namespace. No file system holds any of it: when the last rank that maps it ends, by SIGKILL too,
-/// the kernel frees it. Every rank allocates its share of the pages itself, so that they lie near its core, and a
-/// lack of memory is an error here instead of a SIGBUS later. The file cannot be shrunk. A socket accepts datagrams
-/// of the node's first rank only, and of this user only.
+/// The node's first rank creates an unnamed file (memfd) and connects to an abstract socket of each other rank, to send its
+/// descriptor. Both ends compare users (SO_PEERCRED) before anything is sent or taken, and connections of others are closed. No
+/// file system holds any of it: when the last rank that maps it ends, by SIGKILL too, the kernel frees it. Every rank allocates
+/// its share of the pages itself, so that they lie near its core, and a lack of memory is an error here instead of a SIGBUS
+/// later. The file cannot be shrunk.
 ///
-/// Blocks:   collective over all ranks of the world, four all_gathers; no other waits.
+/// Blocks:   collective over all ranks of the world, three all_gathers; no other waits.
 /// Errors:   `no_resources` with the size and the remedy. A failure on any rank becomes an error on every rank that
 ///           names it; nothing is left behind, and the world stays usable.
 /// Lifetime: independent of the world after construction. Addresses differ between ranks: share offsets.

@@ -343,7 +343,10 @@ class mpi_groups {
         char name[MPI_MAX_OBJECT_NAME] = {};
         int length = 0;
         MPI_Comm_get_name(comm, name, &length);
-        return name[0] == 0 ? std::string("without a name") : name;
+        if (name[0] != 0) return name;
+        int like = MPI_UNEQUAL; // a duplicate has no name, and the same ranks
+        MPI_Comm_compare(comm, MPI_COMM_WORLD, &like);
+        return like == MPI_CONGRUENT ? "MPI_COMM_WORLD" : "without a name";
     }
 
     void end(void* group) noexcept {

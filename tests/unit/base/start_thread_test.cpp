@@ -5,6 +5,7 @@
 #include "doctest/doctest.h"
 
 #include <initializer_list>
+#include <string>
 
 namespace {
 struct seen {
@@ -41,4 +42,21 @@ TEST_CASE("start_thread: all signals are blocked in the thread, and none more in
     ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
     for (int number = 1; number < SIGRTMAX; ++number)
         CHECK(::sigismember(&before, number) == ::sigismember(&after, number));
+}
+
+TEST_CASE("start_thread: where it is refused the limit that may be the cause is named") {
+    rlimit old{};
+    REQUIRE(::getrlimit(RLIMIT_AS, &old) == 0);
+    rlimit bounded = old;
+    bounded.rlim_cur = rlim_t{1} << 47; // which refuses nothing
+    if (bounded.rlim_cur > old.rlim_max) bounded.rlim_cur = old.rlim_max;
+    REQUIRE(::setrlimit(RLIMIT_AS, &bounded) == 0);
+    std::string const with_limit = herring::detail::thread_advice();
+    REQUIRE(::setrlimit(RLIMIT_AS, &old) == 0);
+    CHECK(with_limit.find("ulimit -v") != std::string::npos);
+    CHECK(with_limit.find("ulimit -u") != std::string::npos);
+    if (old.rlim_cur != RLIM_INFINITY) return;
+    std::string const without = herring::detail::thread_advice();
+    CHECK(without.find("ulimit -v") == std::string::npos);
+    CHECK(without.find("ulimit -u") != std::string::npos);
 }

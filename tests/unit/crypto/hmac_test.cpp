@@ -3,7 +3,9 @@
 #include "herring/crypto/hmac.hpp"
 
 #include "doctest/doctest.h"
+#include "herring/crypto/secret_key.hpp"
 #include "unit/crypto/hex.hpp"
+#include "unit/crypto/memory_of_process.hpp"
 
 #include <cstddef>
 #include <string>
@@ -63,4 +65,23 @@ TEST_CASE("hmac: a key of a block is taken as it is, one byte more is hashed, ze
     CHECK(mac_of(repeated(1, 20), message) == mac_of(padded, message));
     padded.resize(65);
     CHECK(mac_of(repeated(1, 20), message) != mac_of(padded, message));
+}
+
+TEST_CASE("hmac: the digest of the inner hash is not left on the stack") {
+    std::vector<std::byte> const key = counted(1, 32), message = counted(50, 32);
+    // As RFC 2104 has it, masked: SHA-256 of the key, xor 0x36, and the message.
+    std::vector<std::byte> inner(64, std::byte{0x36});
+    for (std::size_t i = 0; i < key.size(); ++i) inner[i] ^= key[i];
+    herring::detail::sha256_digest masked = herring::detail::sha256().update(inner).update(message).finish();
+    for (std::byte& b : masked) b ^= mask_of_needle;
+    hmac_sha256 mac(key);
+    herring::detail::sha256_digest all{};
+    bool left = true;
+    for (int i = 0; i < 2; ++i) { // the loader has bound all calls when the second begins
+        clear_stack();
+        far_below([&] { all = mac.update(message).finish(); });
+        left = are_left_on_stack(masked);
+    }
+    CHECK_FALSE(left);
+    CHECK(hex(all) == mac_of(key, message));
 }

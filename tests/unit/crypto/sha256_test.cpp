@@ -3,6 +3,7 @@
 #include "herring/crypto/sha256.hpp"
 
 #include "doctest/doctest.h"
+#include "herring/crypto/secret_key.hpp"
 #include "unit/crypto/hex.hpp"
 
 #include <algorithm>

@@ -145,7 +145,7 @@ TEST_CASE("control_link: packets are whole messages, with at most one descriptor
     {
         ends e(SOCK_SEQPACKET);
         byte_buffer const sent = whole(message::lane_proof, 32);
-        REQUIRE(ensembles::send_packet(e.member.get(), sent, 0));
+        REQUIRE(herring::detail::send_packet(e.member.get(), sent, 0));
         incoming const got = e.frontend.receive();
         CHECK(got.found == what::whole);
         CHECK(got.passed.get() >= 0);

@@ -186,7 +186,8 @@ TEST_CASE("dialler: a wrong secret ends it after three times in two seconds; one
           "goes on") {
     std::optional<frontend> f(std::in_place);
     ensembles::dialler_options own = dialler_options({f->address()});
-    own.secret = std::string(64, 'b');
+    std::string const another(64, 'b');
+    own.secret = another;
     member wrong(own);
     CHECK(says(wrong.sink.heard.next("disconnected").text,
                "says, unverified: member 'a': the member's secret is not"));

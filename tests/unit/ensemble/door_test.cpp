@@ -412,7 +412,7 @@ TEST_CASE("door: a member of this machine gets memory over a unix socket; every 
     peer.join();
     REQUIRE_FALSE(peer.told.local.empty());
     auto const dial = [&] {
-        return ensembles::control_link(ensembles::dial_locally(peer.told.local), false, true);
+        return ensembles::control_link(detail::dial_locally(peer.told.local), false, true);
     };
     {
         ensembles::control_link made = dial(); // says that it is a lane by tcp
@@ -451,7 +451,7 @@ TEST_CASE("door: a process of another user gets no memory, whatever it knows") {
         MESSAGE("SKIPPED: only root can be another user");
         return;
     }
-    ensembles::control_link made(ensembles::dial_locally(peer.told.local), false, true);
+    ensembles::control_link made(detail::dial_locally(peer.told.local), false, true);
     REQUIRE(made.socket() >= 0);
     CHECK_THROWS_AS(peer.greet(made, herring::lane::shared), std::runtime_error);
     CHECK(f.comes_true([](auto const& c) { return c.unidentified == 1; }));

@@ -55,7 +55,7 @@ class door : public control_endpoint<coordinator> {
 
     HERRING_SETUP void on_start() {
         local_address_ = local_end(settings_.listeners.at(0)).address();
-        world_key_ = secret_key(random_nonce());
+        world_key_ = random_key();
         std::memcpy(salt_.data(), random_nonce().data(), salt_.size());
         if (secrets_.any()) { // before anyone waits for it
             secrets_.proves(salt_);

@@ -52,7 +52,7 @@ class event_thread {
         int const refused = start_thread(thread_, body, self);
         if (refused != 0)
             throw error(errc::no_resources, rank, -1, operation,
-                        {"no control thread: ", std::strerror(refused), "; raise ulimit -u"});
+                        {"no control thread: ", std::strerror(refused), thread_advice()});
         running_ = true;
         blocked_threads::own(1);
 #if defined(__GLIBC__)

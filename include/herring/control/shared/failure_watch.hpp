@@ -54,7 +54,7 @@ class failure_watch {
             this);
         if (refused != 0)
             throw error(errc::no_resources, rank_, -1, "launch",
-                        {"no thread for on_failure: ", std::strerror(refused), "; raise ulimit -u"});
+                        {"no thread for on_failure: ", std::strerror(refused), thread_advice()});
     }
     failure_watch(failure_watch const&) = delete;
     failure_watch& operator=(failure_watch const&) = delete;

@@ -84,7 +84,7 @@ class escapable_calls {
         if (refused != 0)
             throw error(errc::no_resources, ranks_.rank(), -1, "connect",
                         {"no thread to look after calls that may not return: ", std::strerror(refused),
-                         "; raise ulimit -u"});
+                         thread_advice()});
         watched_ = true;
     }
     /// Prepares a thread that calls for the first time: some, like that of progress::thread, block all signals.

@@ -1,7 +1,7 @@
 // herring: unix sockets (seqpacket, abstract names) between processes of one user, and packets with one descriptor.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef HERRING_ENSEMBLE_LOCAL_SOCKET_HPP
-#define HERRING_ENSEMBLE_LOCAL_SOCKET_HPP
+#ifndef HERRING_BASE_LOCAL_SOCKET_HPP
+#define HERRING_BASE_LOCAL_SOCKET_HPP
 
 #include "herring/base/config.hpp"
 #include "herring/base/descriptor.hpp"
@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace HERRING_NAMESPACE::detail::ensembles {
+namespace HERRING_NAMESPACE::detail {
 
 /// The address of an abstract name, which no file has and which goes with its last socket.
 struct local_address {
@@ -35,11 +35,11 @@ struct local_address {
     sockaddr const* get() const noexcept { return reinterpret_cast<sockaddr const*>(&raw); }
 };
 
-/// −1 and errno where that fails. Never blocks.
-HERRING_SETUP inline descriptor listen_locally(std::string_view name) noexcept {
+/// −1 and errno where that fails. Never blocks. `waiting`: how many may have dialled before they are accepted; the kernel may lower it.
+HERRING_SETUP inline descriptor listen_locally(std::string_view name, int waiting = 64) noexcept {
     local_address const at(name);
     descriptor made(forks::own(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (made.get() < 0 || ::bind(made.get(), at.get(), at.size) != 0 || ::listen(made.get(), 64) != 0)
+    if (made.get() < 0 || ::bind(made.get(), at.get(), at.size) != 0 || ::listen(made.get(), waiting) != 0)
         return descriptor();
     return made;
 }
@@ -120,6 +120,6 @@ HERRING_SETUP inline packet receive_packet(int socket, std::span<std::byte> into
     return found;
 }
 
-} // namespace HERRING_NAMESPACE::detail::ensembles
+} // namespace HERRING_NAMESPACE::detail
 
-#endif // HERRING_ENSEMBLE_LOCAL_SOCKET_HPP
+#endif // HERRING_BASE_LOCAL_SOCKET_HPP

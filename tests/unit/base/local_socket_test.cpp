@@ -1,6 +1,6 @@
-// herring: tests of ensemble/local_socket.hpp: packets with no descriptor, one and more.
+// herring: tests of base/local_socket.hpp: packets with no descriptor, one and more.
 // SPDX-License-Identifier: Apache-2.0
-#include "herring/ensemble/local_socket.hpp"
+#include "herring/base/local_socket.hpp"
 
 #include "herring/base/identity.hpp"
 #include "herring/base/text.hpp"
@@ -16,10 +16,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace ensemble_local_socket_test {
+namespace local_socket_test {
 
-using namespace herring::detail::ensembles;
 using herring::detail::descriptor;
+using herring::detail::dial_locally;
+using herring::detail::listen_locally;
+using herring::detail::packet;
+using herring::detail::receive_packet;
+using herring::detail::same_user;
+using herring::detail::send_packet;
 
 struct pair {
     std::string name = herring::detail::text({"herring-test-", herring::detail::random_bits()});
@@ -98,4 +103,4 @@ TEST_CASE("local_socket: a name that nobody listens on") {
     CHECK(listen_locally(ends.name).get() == -1); // taken
 }
 
-} // namespace ensemble_local_socket_test
+} // namespace local_socket_test
