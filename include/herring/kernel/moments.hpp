@@ -115,6 +115,11 @@ struct if_beyond {
         return excess >= Value{} ? value : Value{} + update::lane<Value>(__builtin_nanf(""));
     }
 };
+struct zero_or {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value told) noexcept {
+        return squares == Value{} ? squares : told;
+    }
+};
 struct if_nan {
     template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value other) noexcept {
         return value == value ? value : other;
@@ -180,6 +185,7 @@ template <class Element> struct single {
     template <class Finish> HERRING_ALWAYS_INLINE single finished(Finish const& finish) const noexcept {
         return {finish(value)};
     }
+    HERRING_ALWAYS_INLINE bool any_nan() const noexcept { return value != value; }
 };
 
 // Elements from one index on: as many as `Numbers` has.
@@ -341,6 +347,11 @@ template <class Element> struct moments_call {
     // it is the mean of, to the nearest: so where all are equal the deviation is 0.
     template <class At, class Numbers>
     [[gnu::noinline]] void look_again(At at, Numbers mean, Numbers squares) const noexcept {
+        auto const told = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
+        if (!squares.combined(told, zero_or{}).any_nan()) {
+            at.store(means, mean);
+            return at.store(deviations, squares.finished(rooted));
+        }
         Numbers least{}, most{}, total{};
         bool any = false;
         each_mean(at, [&](Numbers const& one, Numbers const&, int) {
@@ -356,8 +367,7 @@ template <class Element> struct moments_call {
             times<number> const by{static_cast<number>(ranks)};
             add(total, any, ranks == 1 ? off : given.combined(off.finished(by), update::sum{}));
         });
-        auto const told = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
-        at.store(means, mean);
+        at.store(means, mean); // which may lie where contributions were
         at.store(deviations, told.combined(total, if_nan{}).finished(rooted));
     }
     // call(mean, squares about it, ranks): contributions, and of nodes of several ranks what they give.

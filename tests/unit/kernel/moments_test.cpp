@@ -232,6 +232,11 @@ TEST_CASE("kernel::moments: results may lie on contributions") {
     kernel::moments<float>({}, group, {}, means, deviations, 77, 3, 3);
     CHECK(same(of.given[1], due.mean));
     CHECK(same(of.given[2], due.deviation));
+    for (std::vector<float>& given : of.given)
+        std::ranges::fill(given, 1.1e30f); // whose deviations are looked at twice
+    kernel::moments<float>({}, group, {}, means, deviations, 77, 3, 3);
+    CHECK(of.given[1] == std::vector<float>(77, (1.1e30f + 1.1e30f + 1.1e30f) / 3));
+    CHECK(of.given[2] == std::vector<float>(77, 0.0f));
 }
 
 TEST_CASE_TEMPLATE(
