@@ -41,7 +41,7 @@ template <class Value> struct indexed {
 //           Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0. For minloc and maxloc a NaN wins
 //           too, and of values that compare equal, as −0 and +0 do, and of several NaNs the one of the lowest index.
 // Cost:     the first call on a communicator connects its ranks: some milliseconds. The first call of each kind of
-//           reduction (sums of float, of double, of integers; min and max; minloc and maxloc) takes 1 ms more. Each
+//           reduction (sums of float, of double, of integers; min and max; minloc and maxloc) takes 1 to 3 ms more. Each
 //           call: one MPI_Comm_get_attr, and the reduction. Sums of int, min and max are copied to 64-bit words and
 //           back, minloc and maxloc to pairs of them.
 // Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's pending messages.
