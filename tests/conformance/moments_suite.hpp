@@ -38,6 +38,7 @@ template <class Reducer> class moments_case {
         is_the_same_everywhere(deviation, "deviation");
         in_place(mean, deviation);
         if (n > 0) with_nan(deviation);
+        agreed();
     }
 
   private:
@@ -95,6 +96,19 @@ template <class Reducer> class moments_case {
             expect_same(first, mean, "the mean, in place,");
             expect_same(second, deviation, "the deviation, in place,");
         }
+    }
+    /// Ranks that have the same bits, of numbers whose last digits have squares that overflow.
+    void agreed() {
+        std::vector<T> in(n_), mean(n_), deviation(n_, T(7));
+        double const most = std::numeric_limits<number>::max_exponent > 128 ? 1e300
+                            : std::is_same_v<T, float16>                    ? 6e4
+                                                                            : 1e35;
+        for (std::size_t i = 0; i < n_; ++i)
+            in[i] = static_cast<T>(static_cast<number>(most / (1 + 0.3 * static_cast<double>(i % 1000))));
+        auto const told = all_moments(reduce_, std::span<T const>(in), std::span(mean), std::span(deviation));
+        on_.expect(!told.exceeds(0) && told.index == 0,
+                   "all_moments of " + std::to_string(n_) + ": ranks that agree are told to differ");
+        expect_same(deviation, std::vector<T>(n_, T(0)), "the deviation of ranks that agree");
     }
     /// What one rank has is told on all, and is in no other element.
     void with_nan(std::vector<T> const& sound) {

@@ -128,9 +128,10 @@ by_pkg_config() {
         fi
     fi
 }
-# MPI programs of C++11 with -ffast-math: what is C++20 is compiled apart.
+# MPI programs of C++11 with -ffast-math, and of C99: what is C++20 is compiled apart.
 mpi() {
     mpi_expected="the sum of 0.5 and 1.5 is 2.0"
+    c_expected="the largest is 1.5, of rank 1; other than MPI's are 0"
     two_ranks() { OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 "$1"; }
     if ! command -v mpirun >/dev/null || ! command -v mpicxx >/dev/null; then
         echo "SKIPPED: consumer: herring::mpi_reduce: no MPI"
@@ -138,12 +139,18 @@ mpi() {
         if quietly cmake -S "$here/mpi" -B "$work/mpi-sources" -DHERRING_SOURCE="$root"; then echo "consumer: herring::mpi_reduce, not installed: found"; else failed "herring::mpi_reduce, not installed"; fi
         if quietly cmake -S "$here/mpi" -B "$work/mpi" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" && quietly cmake --build "$work/mpi"; then
             prints "herring::mpi_reduce, installed" "$mpi_expected" two_ranks "$work/mpi/consumer"
+            prints "herring::mpi_reduce, in C" "$c_expected" two_ranks "$work/mpi/consumer_in_c"
         else
             failed "herring::mpi_reduce, installed"
         fi
         if command -v make >/dev/null && command -v pkg-config >/dev/null; then
             cp -r "$here/mpi" "$work/make"
-            if quietly make -C "$work/make"; then prints "make and pkg-config, MPI" "$mpi_expected" two_ranks "$work/make/consumer"; else failed "make and pkg-config, MPI"; fi
+            if quietly make -C "$work/make"; then
+                prints "make and pkg-config, MPI" "$mpi_expected" two_ranks "$work/make/consumer"
+                prints "make and pkg-config, MPI in C" "$c_expected" two_ranks "$work/make/consumer_in_c"
+            else
+                failed "make and pkg-config, MPI"
+            fi
         fi
     fi
 }

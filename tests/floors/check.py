@@ -55,7 +55,7 @@ def check(root):
                 if not claim.endswith("/") and not (headers / claim).is_file():
                     wrong.append(f"floor {name} claims {claim}, which does not exist")
 
-    files = sorted(str(f.relative_to(headers)) for f in headers.rglob("*") if f.suffix in (".hpp", ".cuh"))
+    files = sorted(str(f.relative_to(headers)) for f in headers.rglob("*") if f.suffix in (".hpp", ".h", ".cuh"))
     includes = {f: [] for f in files}
     for f in files:
         for number, line in enumerate((headers / f).read_text().splitlines(), 1):

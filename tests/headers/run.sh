@@ -144,6 +144,13 @@ builds() {
                     { printf 'FAILED: %s %s: herring/mpi/reduce.hpp:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
             done
         done
+        for compiler in "${compilers[@]}"; do
+            for others in "-x c -std=c99" "-x c -std=c17" "-x c++ -std=c++98" "-x c++ -std=c++20"; do
+                # shellcheck disable=SC2086
+                out=$(printf '#include "herring/mpi/reduce.h"\n%.0s' 1 2 | "$compiler" -fsyntax-only -Wall -Wextra -Wpedantic -Wno-long-long -Werror $others $mpi_flags -Iinclude - 2>&1) ||
+                    { printf 'FAILED: %s %s: herring/mpi/reduce.h:\n%s\n' "$compiler" "$others" "$(head -n 6 <<<"$out")"; result=1; }
+            done
+        done
         # A loop whose sum is reduced is compiled as it is for MPI_Allreduce, by whose address it is no candidate for vectors.
         vectors() {
             printf '#include "herring/mpi/reduce.hpp"\nstruct v { int n; double* x; };\ndouble f(v const& a) { double s = 0, t = 0; for (int i = 0; i < a.n; ++i) s += a.x[i] * a.x[i]; %s; return t; }\n' "$1" |
@@ -184,7 +191,7 @@ done
 
 # What every header looks like.
 labels='Shape|Units|Cost|Blocks|Threads|Stream|Order|Facts|Memory|Lifetime|Errors|Source|Example'
-for header in "${all[@]}" $(cd include && find . -name '*.cuh' | cut -c3-); do
+for header in "${all[@]}" $(cd include && find . -name '*.cuh' -o -name '*.h' | cut -c3-); do
     guard=$(tr 'a-z/.' 'A-Z__' <<<"$header")
     head -n 1 "include/$header" | grep -q '^// herring: ' || { echo "FAILED: $header: its first line is not '// herring: <what it is for>'"; result=1; }
     sed -n 2p "include/$header" | grep -qx "// SPDX-License-Identifier: Apache-2.0" || { echo "FAILED: $header: its second line is not the licence"; result=1; }

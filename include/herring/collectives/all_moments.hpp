@@ -120,8 +120,11 @@ template <class Pack> using largest_deviation = moments_result<accumulator<eleme
 ///
 /// Shape:    `in`, `mean`, `deviation`: n elements. Returns the largest deviation and where it is.
 /// Result:   the same bits on every rank. The mean is what all_reduce by update::average has, rounded to the element type once;
-///           distances are taken from it before that, and never Σx². A NaN or an infinity that a rank contributes makes the
-///           deviation of its element NaN; distances whose squares overflow make it infinite. `exceeds` holds for both.
+///           distances are taken from it before that, and never Σx². Where all ranks have one number the deviation is 0,
+///           whatever the number, and however the mean is rounded. A NaN or an infinity that a rank contributes makes the
+///           deviation of its element NaN; distances whose squares overflow, beyond 10¹⁹ of float and 10¹⁵⁴ of double, and a
+///           sum that overflows make it infinite, or NaN. `exceeds` holds for both. Where several nodes have several ranks
+///           which differ, numbers beyond 10²⁵ and 10¹⁶⁸ may: rounding of their mean has such distances.
 /// Cost:     over N nodes by one hop (N−1) times the buffer, as all_reduce's; by two hops 3(N−1)/N of it, where two all_reduce
 ///           have 4(N−1)/N and twice the time of a message. Where ranks share a node, a node's part is a sum and its squares:
 ///           one (N−1)/N more by two hops, twice as much by one. On one node each rank copies its buffer in; two ranks read

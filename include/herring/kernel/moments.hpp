@@ -4,6 +4,7 @@
 #define HERRING_KERNEL_MOMENTS_HPP
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -16,7 +17,8 @@
 namespace HERRING_NAMESPACE::kernel {
 
 /// What one node gives: a contribution; or, of several ranks, the sum of theirs and the sum of their squared distances from
-/// their own mean, both in accumulators.
+/// their own mean, both in accumulators. Where all of them have x, and the sum divided by the ranks is another number, −|x|
+/// takes the place of the squares.
 struct moments_term {
     source first;                  ///< the contribution, or the sum
     void const* squares = nullptr; ///< accumulators; nullptr: it is one contribution
@@ -33,6 +35,18 @@ template <class Value> HERRING_ALWAYS_INLINE Value unfused(Value product) noexce
     asm("" : "+m"(product));
 #endif
     return product;
+}
+
+// Whether a lane has its sign bit set; where there are no instructions for it, this is not known.
+template <class Vector> HERRING_ALWAYS_INLINE bool may_have_sign(Vector of) noexcept {
+#if defined(__AVX__)
+    if constexpr (std::is_same_v<update::lane<Vector>, float>) return _mm256_movemask_ps(__m256(of)) != 0;
+    if constexpr (std::is_same_v<update::lane<Vector>, double>) return _mm256_movemask_pd(__m256d(of)) != 0;
+#elif defined(__SSE2__)
+    if constexpr (std::is_same_v<update::lane<Vector>, float>) return _mm_movemask_ps(__m128(of)) != 0;
+    if constexpr (std::is_same_v<update::lane<Vector>, double>) return _mm_movemask_pd(__m128d(of)) != 0;
+#endif
+    return true;
 }
 
 template <class Value> HERRING_ALWAYS_INLINE Value root(Value of) noexcept {
@@ -90,6 +104,67 @@ template <class Number> struct times {
         return unfused(value * factor);
     }
 };
+struct difference {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value other) noexcept {
+        return value - other;
+    }
+};
+// NaN where the squares exceed what rounding can make by less than 0, or by no number: these are looked at again.
+struct if_beyond {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value excess) noexcept {
+        return excess >= Value{} ? value : Value{} + update::lane<Value>(__builtin_nanf(""));
+    }
+};
+struct zero_or {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value told) noexcept {
+        return squares == Value{} ? squares : told;
+    }
+};
+struct if_nan {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value other) noexcept {
+        return value == value ? value : other;
+    }
+};
+// Between two others; a NaN that comes first stays.
+struct at_most {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value most) noexcept {
+        return most < value ? most : value;
+    }
+};
+struct at_least {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value least) noexcept {
+        return value < least ? least : value;
+    }
+};
+struct if_finite {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value other) noexcept {
+        return other - other == other - other ? value : other;
+    }
+};
+// −|x| where all contributions are x, else 0.
+struct code_of_equal {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value least, Value most) noexcept {
+        Value const code = least < Value{} ? least : -least;
+        return least == most ? code : Value{};
+    }
+};
+struct code_or_squares {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value squares, Value code) noexcept {
+        return code < Value{} ? code : squares;
+    }
+};
+struct squares_of_code {
+    template <class Value> HERRING_ALWAYS_INLINE Value operator()(Value code) const noexcept {
+        return code < Value{} ? Value{} : code;
+    }
+};
+// The mean of ranks that all have x has the sign of x.
+struct mean_or_equal {
+    template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value mean, Value code) noexcept {
+        Value const equal = mean < Value{} ? code : -code;
+        return code < Value{} ? equal : mean;
+    }
+};
 struct squared_distance {
     template <class Value> HERRING_ALWAYS_INLINE static Value combine(Value value, Value mean) noexcept {
         Value const distance = value - mean;
@@ -110,6 +185,7 @@ template <class Element> struct single {
     template <class Finish> HERRING_ALWAYS_INLINE single finished(Finish const& finish) const noexcept {
         return {finish(value)};
     }
+    HERRING_ALWAYS_INLINE bool any_nan() const noexcept { return value != value; }
 };
 
 // Elements from one index on: as many as `Numbers` has.
@@ -144,13 +220,50 @@ template <class Element, class Numbers> struct moments_at {
     HERRING_ALWAYS_INLINE static Numbers moved(Numbers const& squares, Numbers const& sum, int ranks,
                                                Numbers const& mean) noexcept {
         Numbers const off = sum.finished(quotient<number>(ranks)).combined(mean, squared_distance{});
-        return squares.combined(off.finished(times<number>{static_cast<number>(ranks)}), update::sum{});
+        return squares.finished(squares_of_code{})
+            .combined(off.finished(times<number>{static_cast<number>(ranks)}), update::sum{});
     }
     HERRING_ALWAYS_INLINE Numbers squares_of(moments_term const& one, Numbers const& mean) const noexcept {
         if (one.squares == nullptr) return load(one.first).combined(mean, squared_distance{});
         return moved(load_squares(one), load(one.first), one.ranks, mean);
     }
+    // Squares that a node gives, of its sum: in doubt whether they are rounding alone it is seen whether all ranks have one number.
+    HERRING_ALWAYS_INLINE Numbers squares_given(Numbers const& sum, std::span<source const> group,
+                                                quotient<number> const& by) const noexcept {
+        Numbers const mean = sum.finished(by);
+        Numbers const squares = squares_about(mean, group);
+        if (may_be_rounding(squares, mean, rounding(static_cast<int>(group.size())))) [[unlikely]]
+            return squares_or_equal(squares, group);
+        return squares;
+    }
+    [[gnu::noinline]] Numbers squares_or_equal(Numbers squares,
+                                               std::span<source const> group) const noexcept {
+        Numbers least = load(group[0]), most = least;
+        for (source const& one : group.subspan(1)) {
+            least = least.combined(load(one), at_most{});
+            most = most.combined(load(one), at_least{});
+        }
+        return squares.combined(least.combined(most, code_of_equal{}), code_or_squares{});
+    }
 
+    // What rounding of means can make of the root of squares, as a multiple of the mean; and by how much squares are more.
+    static times<number> rounding(int ranks) noexcept {
+        auto const all = static_cast<number>(ranks);
+        return {2 * (all + 4) * root(all) * std::numeric_limits<number>::epsilon()};
+    }
+    HERRING_ALWAYS_INLINE static Numbers excess(Numbers const& squares, Numbers const& mean,
+                                                times<number> const& by) noexcept {
+        return squares.combined(mean.finished(by).combined(Numbers{}, squared_distance{}), difference{});
+    }
+    HERRING_ALWAYS_INLINE static bool may_be_rounding(Numbers const& squares, Numbers const& mean,
+                                                      times<number> const& by) noexcept {
+        Numbers const more = excess(squares, mean, by);
+        if constexpr (Numbers::size == 1)
+            return !(more.value >= number(0));
+        else
+            return may_have_sign(more.a) || may_have_sign(more.b) || may_have_sign(more.c) ||
+                   may_have_sign(more.d);
+    }
     HERRING_ALWAYS_INLINE void store(std::span<Element* const> targets, Numbers what) const noexcept {
         if constexpr (Numbers::size == 1) {
             Element const rounded = round_one<Element>(what.value);
@@ -180,45 +293,25 @@ HERRING_ALWAYS_INLINE void for_each_numbers(std::size_t count, DoAt const& do_at
     for (; i < count; ++i) do_at(moments_at<Element, single<Element>>{i});
 }
 
-} // namespace detail
-
-/// The mean of all contributions and their standard deviation, of each element, into every target.
-///
-/// Shape:    mean[i] = total / ranks, where total is what `fold` with update::sum has: the bits of update::average.
-///           deviation[i] = root((q₀ + q₁ + ...) / divisor), i < count, a term a node, in the order of the lists. Of one
-///           contribution x q is (x − m)²; of a node of L ranks Q + L·(S/L − m)², where S is the sum of its ranks, in their
-///           order, and Q the sum of their squared distances from S/L; m is the mean before it is rounded to Element.
-///           The group is this node; it need not be alone. Divisor ≥ 1.
-///           All in accumulator<Element>; both results are rounded to Element once. Every NaN is the canonical one.
-/// Error:    squares of distances are added alone, never of values. With u the unit roundoff of the accumulator, M the greatest
-///           magnitude of a contribution, R ranks and d = (R + 2)·u·M a deviation s is off by at most (R + 6)·u·s and
-///           min(d, d²/s) where each node has one rank, and by (R + 6)·u·s and 2·d where ranks share nodes; and by its
-///           rounding to Element. Distances beyond the root of the greatest number overflow.
-/// Cost:     reads each source twice, from memory once; writes each target once.
-/// Lifetime: a target may be a source of the same type, in place; not shifted against one, nor the memory of a wider one.
-/// Source:   Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983 (two passes, and (2.1) for groups).
-template <element_type Element>
-void moments(std::span<moments_term const> before, std::span<source const> group,
-             std::span<moments_term const> after, std::span<Element* const> means,
-             std::span<Element* const> deviations, std::size_t count, int ranks, int divisor) noexcept {
+// One call of `moments`.
+template <class Element> struct moments_call {
     using number = accumulator<Element>;
-    detail::quotient<number> const by_ranks(ranks);
-    detail::root_of_quotient<number> const rooted{detail::quotient<number>(divisor)};
-    detail::quotient<number> const by_group(static_cast<int>(group.empty() ? 1 : group.size()));
-    bool const alone = before.empty() && after.empty();
-    detail::for_each_numbers<Element>(count, [&](auto const at) {
-        auto const add = [](auto& total, bool& any, auto const& one) {
-            total = any ? total.combined(one, update::sum{}) : one;
-            any = true;
-        };
+    std::span<moments_term const> before;
+    std::span<source const> group;
+    std::span<moments_term const> after;
+    std::span<Element*const> means, deviations;
+    quotient<number> by_ranks, by_group;
+    root_of_quotient<number> rooted;
+    times<number> rounding;
+    bool alone;
+
+    // Does the element, or the register, at `at`.
+    template <class At> HERRING_ALWAYS_INLINE void run(At const& at) const noexcept {
         if (alone) {
             auto const mean = at.sum_of(group).finished(by_ranks);
-            auto const squares = at.squares_about(mean, group);
-            at.store(means, mean);
-            at.store(deviations, squares.finished(rooted));
-            return;
+            return store(at, mean, at.squares_about(mean, group));
         }
-        typename decltype(at)::numbers sum{}, total{}, own{};
+        typename At::numbers sum{}, total{}, own{};
         bool any = false;
         for (moments_term const& one : before) add(sum, any, at.load(one.first));
         if (!group.empty()) add(sum, any, own = at.sum_of(group));
@@ -227,18 +320,123 @@ void moments(std::span<moments_term const> before, std::span<source const> group
         any = false;
         for (moments_term const& one : before) add(total, any, at.squares_of(one, mean));
         if (group.size() == 1)
-            add(total, any, own.combined(mean, detail::squared_distance{}));
+            add(total, any, own.combined(mean, squared_distance{}));
         else if (group.size() > 1)
             add(total, any,
-                at.moved(at.squares_about(own.finished(by_group), group), own, static_cast<int>(group.size()),
-                         mean));
+                at.moved(at.squares_given(own, group, by_group), own, static_cast<int>(group.size()), mean));
         for (moments_term const& one : after) add(total, any, at.squares_of(one, mean));
+        store(at, mean, total);
+    }
+
+  private:
+    template <class Numbers>
+    HERRING_ALWAYS_INLINE static void add(Numbers& total, bool& any, Numbers const& one) noexcept {
+        total = any ? total.combined(one, update::sum{}) : one;
+        any = true;
+    }
+    template <class At, class Numbers>
+    HERRING_ALWAYS_INLINE void store(At const& at, Numbers const& mean,
+                                     Numbers const& squares) const noexcept {
+        if (at.may_be_rounding(squares, mean, rounding)) [[unlikely]]
+            return look_again(at, mean, squares);
         at.store(means, mean);
-        at.store(deviations, total.finished(rooted));
-    });
+        at.store(deviations, squares.finished(rooted));
+    }
+
+    // Squares that may be rounding alone are taken about a mean which is moved, where rounding has put it beyond all numbers that
+    // it is the mean of, to the nearest: so where all are equal the deviation is 0.
+    template <class At, class Numbers>
+    [[gnu::noinline]] void look_again(At at, Numbers mean, Numbers squares) const noexcept {
+        auto const told = squares.combined(at.excess(squares, mean, rounding), if_beyond{});
+        if (!squares.combined(told, zero_or{}).any_nan()) {
+            at.store(means, mean);
+            return at.store(deviations, squares.finished(rooted));
+        }
+        Numbers least{}, most{}, total{};
+        bool any = false;
+        each_mean(at, [&](Numbers const& one, Numbers const&, int) {
+            least = any ? least.combined(one, at_most{}) : one;
+            most = any ? most.combined(one, at_least{}) : one;
+            any = true;
+        });
+        auto const within =
+            mean.combined(least, at_least{}).combined(most, at_most{}).combined(mean, if_finite{});
+        any = false;
+        each_mean(at, [&](Numbers const& one, Numbers const& given, int ranks) {
+            Numbers const off = one.combined(within, squared_distance{});
+            times<number> const by{static_cast<number>(ranks)};
+            add(total, any, ranks == 1 ? off : given.combined(off.finished(by), update::sum{}));
+        });
+        at.store(means, mean); // which may lie where contributions were
+        at.store(deviations, told.combined(total, if_nan{}).finished(rooted));
+    }
+    // call(mean, squares about it, ranks): contributions, and of nodes of several ranks what they give.
+    template <class At, class Call> void each_mean(At const& at, Call const& call) const noexcept {
+        auto const node = [&](auto const& sum, auto const& squares, int ranks) {
+            call(sum.finished(quotient<number>(ranks)).combined(squares, mean_or_equal{}),
+                 squares.finished(squares_of_code{}), ranks);
+        };
+        auto const terms = [&](std::span<moments_term const> of) {
+            for (moments_term const& one : of)
+                if (auto const first = at.load(one.first); one.squares == nullptr)
+                    call(first, first, 1);
+                else
+                    node(first, at.load_squares(one), one.ranks);
+        };
+        terms(before);
+        if (alone || group.size() == 1) {
+            for (source const& one : group) call(at.load(one), at.load(one), 1);
+        } else if (!group.empty()) {
+            auto const sum = at.sum_of(group);
+            node(sum, at.squares_given(sum, group, by_group), static_cast<int>(group.size()));
+        }
+        terms(after);
+    }
+};
+
+} // namespace detail
+
+/// The mean of all contributions and their standard deviation, of each element, into every target.
+///
+/// Shape:    mean[i] = total / ranks, where total is what `fold` with update::sum has: the bits of update::average.
+///           deviation[i] = root((q₀ + q₁ + ...) / divisor), i < count, a term a node, in the order of the lists. Of one
+///           contribution x q is (x − m)²; of a node of L ranks Q + L·(S/L − m)², where S is the sum of its ranks, in their
+///           order, and Q the sum of their squared distances from S/L; m is the mean before it is rounded to Element. Where
+///           that may be rounding of means alone, m is moved, if it is beyond all contributions (of a node of several ranks:
+///           beyond S/L; x where all of its ranks have x), to the nearest. So equal contributions deviate by 0.
+///           The group is this node; it need not be alone. Divisor ≥ 1.
+///           All in accumulator<Element>; both results are rounded to Element once. Every NaN is the canonical one.
+/// Error:    squares of distances are added alone, never of values. With u the unit roundoff of the accumulator, M the greatest
+///           magnitude of a contribution, R ranks and d = (R + 2)·u·M a deviation s is off by at most (R + 6)·u·s and
+///           min(d, d²/s) where each node has one rank, and by (R + 6)·u·s and 2·d where ranks share nodes; and by its
+///           rounding to Element. Distances beyond the root of the greatest number overflow; so may d, where ranks share one
+///           of several nodes and have different numbers.
+/// Cost:     reads each source twice, from memory once; writes each target once. Where deviations may be rounding alone, some
+///           four times.
+/// Lifetime: a target may be a source of the same type, in place; not shifted against one, nor the memory of a wider one.
+/// Source:   Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983 (two passes, and (2.1) for groups).
+template <element_type Element>
+void moments(std::span<moments_term const> before, std::span<source const> group,
+             std::span<moments_term const> after, std::span<Element* const> means,
+             std::span<Element* const> deviations, std::size_t count, int ranks, int divisor) noexcept {
+    using number = accumulator<Element>;
+    using one = detail::moments_at<Element, detail::single<Element>>;
+    detail::moments_call<Element> const call{
+        before,
+        group,
+        after,
+        means,
+        deviations,
+        detail::quotient<number>(ranks),
+        detail::quotient<number>(static_cast<int>(group.empty() ? 1 : group.size())),
+        {detail::quotient<number>(divisor)},
+        one::rounding(ranks),
+        before.empty() && after.empty()};
+    detail::for_each_numbers<Element>(count, [&](auto const at) { call.run(at); });
 }
 
-/// What a node of several ranks gives: the sum of theirs, and the sum of their squared distances from their own mean.
+/// What a node of several ranks gives: the sum of theirs, and the sum of their squared distances from their own mean, or what
+/// moments_term has in its place.
 ///
 /// Cost: as `moments`.
 template <element_type Element>
@@ -248,7 +446,7 @@ void moments_partial(std::span<source const> group, accumulator<Element>* sums, 
     detail::for_each_numbers<Element>(count, [&](auto const at) {
         auto const sum = at.sum_of(group);
         at.store_wide(sums, sum);
-        at.store_wide(squares, at.squares_about(sum.finished(by), group));
+        at.store_wide(squares, at.squares_given(sum, group, by));
     });
 }
 

@@ -4,6 +4,7 @@
 #define HERRING_MPI_ORDERED_WORDS_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/indexed.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -42,6 +43,30 @@ template <class Element> struct mpi_ordered {
   private:
     static constexpr std::int64_t folded(std::int64_t bits) noexcept {
         return bits < 0 ? bits ^ largest : bits;
+    }
+};
+
+/// Maps minloc and maxloc of every type to max over one type of pairs, in which the lower index wins a tie.
+///
+/// −0 and +0 are a tie, as for MPI. So the word is that of +0, and the lowest bit of the index word is −0's sign.
+template <class Value> struct mpi_ordered_pair {
+    using order = mpi_ordered<Value>;
+
+    static indexed<std::int64_t> word(Value x, int index, bool complemented) noexcept {
+        bool const zero = x == Value(0);
+        return {order::word(zero ? Value(0) : x, complemented),
+                2 * std::int64_t{index} + (zero && negative(x))};
+    }
+    static Value value(indexed<std::int64_t> word, bool complemented) noexcept {
+        Value const x = order::value(word.value, complemented);
+        return (word.index & 1) != 0 ? static_cast<Value>(-x) : x;
+    }
+    static int index(indexed<std::int64_t> word) noexcept { return static_cast<int>(word.index >> 1); }
+
+  private:
+    static constexpr bool negative(Value x) noexcept {
+        if constexpr (std::is_floating_point_v<Value>) return __builtin_signbit(x) != 0;
+        return false;
     }
 };
 

@@ -1,4 +1,4 @@
-// herring: a replacement for MPI_Allreduce: sum, min and max over a communicator.
+// herring: a replacement for MPI_Allreduce: sum, min, max, minloc and maxloc over a communicator.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Declarations only: C++98 or newer, any flags, -ffast-math too. The definitions are compiled in one separate C++20
@@ -20,20 +20,30 @@
 namespace herring {
 namespace mpi {
 
-// `sum`, `min` and `max` of int, long, long long, float and double.
+/// A value and the rank, cell or sample that it is from. Laid out as MPI_2INT, MPI_LONG_INT, MPI_FLOAT_INT and
+/// MPI_DOUBLE_INT are.
+template <class Value> struct indexed {
+    Value value;
+    int index;
+};
+
+// `sum`, `min` and `max` of int, long, long long, float and double; `minloc` and `maxloc` of `indexed` values of these.
 //
-//   sum(in, out, n, comm)    n values; the defaults are n = 1 and comm = MPI_COMM_WORLD
-//   total = sum(x, comm)     one value
+//   sum(in, out, n, comm)           n values; the defaults are n = 1 and comm = MPI_COMM_WORLD
+//   total = sum(x, comm)            one value
+//   worst = maxloc(x, index, comm)  one value: worst.value is the greatest, worst.index whose it is
 //
 // Collective, as MPI_Allreduce: all ranks of the communicator make the same calls on it, in the same order.
 //
 // Shape:    n values in, n out, on every rank. in == out and in == MPI_IN_PLACE reduce `out` in place; other overlaps are
 //           refused. n = 0, on all ranks, does nothing.
 // Result:   the same bits on every rank and in every run, combined in the order of ranks within a node, then of nodes.
-//           Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0.
+//           Sums of integers wrap. For min and max a NaN wins, and −0 is less than +0. For minloc and maxloc a NaN wins
+//           too, and of values that compare equal, as −0 and +0 do, and of several NaNs the one of the lowest index.
 // Cost:     the first call on a communicator connects its ranks: some milliseconds. The first call of each kind of
-//           reduction (sums of float, of double, of integers; min and max) takes 1 ms more. Each call: one
-//           MPI_Comm_get_attr, and the reduction. Sums of int, and min and max, are copied to 64-bit words and back.
+//           reduction (sums of float, of double, of integers; min and max; minloc and maxloc) takes 1 to 3 ms more. Each
+//           call: one MPI_Comm_get_attr, and the reduction. Sums of int, min and max are copied to 64-bit words and
+//           back, minloc and maxloc to pairs of them.
 // Blocks:   until all ranks have called. A waiting rank keeps its core busy, and progresses MPI's pending messages.
 // Threads:  as MPI_Allreduce: threads that may call MPI, one at a time on a communicator. With MPI_THREAD_FUNNELED
 //           the main thread: inside an OpenMP parallel region, call in a master section.
@@ -82,6 +92,30 @@ long      max(long const&      x, MPI_Comm comm = MPI_COMM_WORLD);
 long long max(long long const& x, MPI_Comm comm = MPI_COMM_WORLD);
 float     max(float const&     x, MPI_Comm comm = MPI_COMM_WORLD);
 double    max(double const&    x, MPI_Comm comm = MPI_COMM_WORLD);
+
+void minloc(indexed<int> const*       in, indexed<int>*       out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void minloc(indexed<long> const*      in, indexed<long>*      out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void minloc(indexed<long long> const* in, indexed<long long>* out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void minloc(indexed<float> const*     in, indexed<float>*     out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void minloc(indexed<double> const*    in, indexed<double>*    out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+
+void maxloc(indexed<int> const*       in, indexed<int>*       out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void maxloc(indexed<long> const*      in, indexed<long>*      out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void maxloc(indexed<long long> const* in, indexed<long long>* out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void maxloc(indexed<float> const*     in, indexed<float>*     out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+void maxloc(indexed<double> const*    in, indexed<double>*    out, std::ptrdiff_t n = 1, MPI_Comm comm = MPI_COMM_WORLD);
+
+indexed<int>       minloc(int const&       x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<long>      minloc(long const&      x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<long long> minloc(long long const& x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<float>     minloc(float const&     x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<double>    minloc(double const&    x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+
+indexed<int>       maxloc(int const&       x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<long>      maxloc(long const&      x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<long long> maxloc(long long const& x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<float>     maxloc(float const&     x, int index, MPI_Comm comm = MPI_COMM_WORLD);
+indexed<double>    maxloc(double const&    x, int index, MPI_Comm comm = MPI_COMM_WORLD);
 // clang-format on
 
 // MPI_IN_PLACE is a pointer to void. `type` is there for pointers to void and to the types above.
@@ -112,6 +146,16 @@ template <class Void, class Number>
 typename in_place_of<Void, Number>::type max(Void* in, Number* out, std::ptrdiff_t n = 1,
                                              MPI_Comm comm = MPI_COMM_WORLD) {
     max(static_cast<Number const*>(only_in_place(in, comm)), out, n, comm);
+}
+template <class Void, class Value>
+typename in_place_of<Void, Value>::type minloc(Void* in, indexed<Value>* out, std::ptrdiff_t n = 1,
+                                               MPI_Comm comm = MPI_COMM_WORLD) {
+    minloc(static_cast<indexed<Value> const*>(only_in_place(in, comm)), out, n, comm);
+}
+template <class Void, class Value>
+typename in_place_of<Void, Value>::type maxloc(Void* in, indexed<Value>* out, std::ptrdiff_t n = 1,
+                                               MPI_Comm comm = MPI_COMM_WORLD) {
+    maxloc(static_cast<indexed<Value> const*>(only_in_place(in, comm)), out, n, comm);
 }
 
 /// Called when a reduction fails, with the communicator (MPI_COMM_NULL if the call had none) and one sentence that

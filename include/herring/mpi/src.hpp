@@ -1,4 +1,4 @@
-// herring: the definitions of herring/mpi/reduce.hpp. To be included in one .cpp of a program.
+// herring: the definitions of herring/mpi/reduce.hpp and herring/mpi/reduce.h. To be included in one .cpp of a program.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compile that file as C++20 and without -ffast-math; it takes some seconds. To replace the policies of the reducers,
@@ -7,9 +7,11 @@
 #define HERRING_MPI_SRC_HPP
 
 #include "herring/base/config.hpp"
+#include "herring/mpi/reduce.h"
 #include "herring/mpi/reduce.hpp"
 
 #include "herring/base/manual_lifetime.hpp"
+#include "herring/indexed.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/join/mpi.hpp"
 #include "herring/mpi/calls.hpp"
@@ -64,8 +66,8 @@ HERRING_SETUP inline std::string mpi_told_ranks(std::string const& name) {
 /// needed.
 class mpi_group {
   public:
-    mpi_group(MPI_Comm of, std::string name)
-        : name_(std::move(name)), ranks_(join(of, options_for(of, name_))) {}
+    mpi_group(MPI_Comm of, std::string name, bool returns_errors)
+        : name_(std::move(name)), ranks_(join(of, options_for(of, name_, returns_errors))) {}
 
     template <class Element>
     void sum(MPI_Comm of, Element const* in, Element* out, std::size_t n, std::chrono::milliseconds timeout) {
@@ -74,7 +76,8 @@ class mpi_group {
             auto const narrow = [](std::int64_t x) {
                 return static_cast<Element>(static_cast<std::uint64_t>(x));
             };
-            by_words(reducer_in(of, integer_sums_, timeout), in, out, n, timeout, wide, narrow, nullptr);
+            by_words(reducer_in(of, integer_sums_, timeout), words_, in, out, n, timeout, wide, narrow,
+                     nullptr);
         } else {
             if constexpr (std::is_same_v<Element, float>)
                 reduce(reducer_in(of, float_sums_, timeout), in, out, n, timeout);
@@ -91,7 +94,19 @@ class mpi_group {
         using order = mpi_ordered<Element>;
         auto const wide = [least](Element x) { return order::word(x, least); };
         auto const narrow = [least](std::int64_t x) { return order::value(x, least); };
-        by_words(reducer_in(of, greatest_, timeout), in, out, n, timeout, wide, narrow, &number);
+        by_words(reducer_in(of, greatest_, timeout), words_, in, out, n, timeout, wide, narrow, &number);
+    }
+
+    template <class Value>
+    void least_or_greatest(MPI_Comm of, mpi::indexed<Value> const* in, mpi::indexed<Value>* out,
+                           std::size_t n, std::chrono::milliseconds timeout, bool least, int number) {
+        using order = mpi_ordered_pair<Value>;
+        auto const wide = [least](mpi::indexed<Value> x) { return order::word(x.value, x.index, least); };
+        auto const narrow = [least](pair const& x) {
+            return mpi::indexed<Value>{order::value(x, least), order::index(x)};
+        };
+        by_words(reducer_in(of, greatest_pairs_, timeout), pairs_, in, out, n, timeout, wide, narrow,
+                 &number);
     }
 
     /// The calls of a communicator are made one after the other: so ranks in calls of two kinds are found without a deadline.
@@ -103,17 +118,19 @@ class mpi_group {
     std::chrono::milliseconds default_timeout() const noexcept { return ranks_.default_timeout(); }
 
   private:
-    static constexpr std::size_t most_words = 128 * 1024; // 1 MiB
+    static constexpr std::size_t most_words = 128 * 1024; // 1 MiB; of pairs 2 MiB
+    using pair = indexed<std::int64_t>;
 
     // A day, because MPI programs may compute for long between two reductions. `on_failure`, because a rank may be
-    // waiting in MPI for a rank that has died. Workers, whatever HERRING_ROLE says: ranks reduce here, also those that serve another
-    // world.
-    HERRING_SETUP static join_options options_for(MPI_Comm of, std::string const& name) {
+    // waiting in MPI for a rank that has died; not where errors are returned. Workers, whatever HERRING_ROLE says: ranks
+    // reduce here, also those that serve another world.
+    HERRING_SETUP static join_options options_for(MPI_Comm of, std::string const& name, bool returns_errors) {
         join_options options;
         options.role = role::worker;
-        options.on_failure = [of, name](failure const& why) {
-            mpi_end_job(of, why.message() + mpi_told_ranks(name));
-        };
+        if (!returns_errors)
+            options.on_failure = [of, name](failure const& why) {
+                mpi_end_job(of, why.message() + mpi_told_ranks(name));
+            };
         if (std::getenv("HERRING_DEFAULT_TIMEOUT") == nullptr)
             options.default_timeout = std::chrono::hours(24);
         return options;
@@ -126,6 +143,7 @@ class mpi_group {
         compare_calls(std::is_same_v<Reducer, mpi_reducer<float, update::sum>>          ? 'f'
                       : std::is_same_v<Reducer, mpi_reducer<double, update::sum>>       ? 'd'
                       : std::is_same_v<Reducer, mpi_reducer<std::int64_t, update::sum>> ? 'i'
+                      : std::is_same_v<Reducer, mpi_reducer<pair, update::max>>         ? 'p'
                                                                                         : 'm');
         return slot.emplace(ranks_);
     }
@@ -188,35 +206,34 @@ class mpi_group {
         asm volatile("" : : : "memory");
     }
 
-    // Reduces through 64-bit words, piece by piece. `number` identifies rule and type, which must be the same on
-    // every rank.
-    template <class Reducer, class Element, class Wide, class Narrow>
-    void by_words(Reducer& by, Element const* in, Element* out, std::size_t n,
+    // Reduces through words, or pairs of them, piece by piece. `number` identifies rule and type, which must be the same
+    // on every rank.
+    template <class Reducer, class Word, class Element, class Wide, class Narrow>
+    void by_words(Reducer& by, std::vector<Word>& words, Element const* in, Element* out, std::size_t n,
                   std::chrono::milliseconds timeout, Wide const& wide, Narrow const& narrow,
                   int const* number) {
         for (std::size_t done = 0; done < n;) {
             std::size_t const count = std::min(n - done, most_words);
             std::size_t const all = count + (number != nullptr ? 2 : 0);
-            if (words_.size() < all) words_.resize(all);
-            for (std::size_t i = 0; i < count; ++i) words_[i] = wide(in[done + i]);
+            if (words.size() < all) words.resize(all);
+            for (std::size_t i = 0; i < count; ++i) words[i] = wide(in[done + i]);
             if (number != nullptr) {
-                words_[count] = *number;
-                words_[count + 1] = ~std::int64_t{*number};
+                word_in(words[count]) = *number;
+                word_in(words[count + 1]) = ~std::int64_t{*number};
             }
-            reduce(by, words_.data(), words_.data(), all, timeout);
-            if (number != nullptr && words_[count] != ~words_[count + 1])
-                differ(static_cast<int>(~words_[count + 1]), static_cast<int>(words_[count]));
-            for (std::size_t i = 0; i < count; ++i) out[done + i] = narrow(words_[i]);
+            reduce(by, words.data(), words.data(), all, timeout);
+            if (number != nullptr && word_in(words[count]) != ~word_in(words[count + 1]))
+                differ(static_cast<int>(~word_in(words[count + 1])), static_cast<int>(word_in(words[count])));
+            for (std::size_t i = 0; i < count; ++i) out[done + i] = narrow(words[i]);
             done += count;
         }
     }
+    static std::int64_t& word_in(std::int64_t& word) noexcept { return word; }
+    static std::int64_t& word_in(pair& word) noexcept { return word.value; }
 
     [[noreturn]] HERRING_SETUP void differ(int own, int other) const {
-        auto const called = [](int number) {
-            return mpi_call_name(number % 2 == 0 ? mpi_rule::min : mpi_rule::max, number / 2);
-        };
         throw error(errc::mismatch, ranks_.rank(), -1, "all_reduce",
-                    {"ranks differ: some called ", called(own), ", others ", called(other),
+                    {"ranks differ: some called ", mpi_call_name(own), ", others ", mpi_call_name(other),
                      "; let all ranks make the same calls on a communicator, in the same order"});
     }
 
@@ -224,10 +241,12 @@ class mpi_group {
     char const* call_ = "";
     world ranks_;
     std::vector<std::int64_t> words_;
+    std::vector<pair> pairs_;
     manual_lifetime<mpi_reducer<float, update::sum>> float_sums_;
     manual_lifetime<mpi_reducer<double, update::sum>> double_sums_;
     manual_lifetime<mpi_reducer<std::int64_t, update::sum>> integer_sums_;
     manual_lifetime<mpi_reducer<std::int64_t, update::max>> greatest_;
+    manual_lifetime<mpi_reducer<pair, update::max>> greatest_pairs_;
 };
 
 /// The groups of a process, each an attribute of its communicator.
@@ -239,16 +258,17 @@ class mpi_groups {
         return *groups;
     }
 
-    /// The communicator's group; the first call is collective. Throws.
-    mpi_group& of(MPI_Comm comm) {
+    /// The communicator's group; the first call is collective. `in_c`: MPI's error handler says what an error does.
+    /// Throws.
+    mpi_group& of(MPI_Comm comm, bool in_c) {
         int const key = key_.load(std::memory_order_acquire);
-        if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return open(comm);
+        if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return open(comm, in_c);
         if (main_only_) check_thread();
         void* found = nullptr;
         int is_there = 0;
         mpi_check(MPI_Comm_get_attr(comm, key, static_cast<void*>(&found), &is_there), -1,
                   "MPI_Comm_get_attr");
-        return is_there != 0 ? *static_cast<mpi_group*>(found) : open(comm);
+        return is_there != 0 ? *static_cast<mpi_group*>(found) : open(comm, in_c);
     }
 
     std::chrono::milliseconds timeout(mpi_group const& of) const noexcept {
@@ -260,6 +280,16 @@ class mpi_groups {
         return handler_.exchange(handler);
     }
     bool errors_are_handled() const noexcept { return handler_.load() != nullptr; }
+
+    /// Whether MPI's error handler of this communicator is another than the default, which ends the job.
+    HERRING_SETUP static bool returns_errors(MPI_Comm comm) {
+        MPI_Errhandler set = MPI_ERRHANDLER_NULL;
+        if (!usable() || comm == MPI_COMM_NULL || MPI_Comm_get_errhandler(comm, &set) != MPI_SUCCESS)
+            return false;
+        bool const returns = set != MPI_ERRORS_ARE_FATAL;
+        MPI_Errhandler_free(&set);
+        return returns;
+    }
 
     /// Calls the handler, then ends the job. Leaves only by an exception of the handler.
     [[noreturn]] HERRING_SETUP void report(MPI_Comm comm, std::string const& sentence) {
@@ -294,7 +324,7 @@ class mpi_groups {
                    "main thread (OpenMP: in a master section), or ask for MPI_THREAD_SERIALIZED or more");
     }
 
-    HERRING_SETUP mpi_group& open(MPI_Comm comm) {
+    HERRING_SETUP mpi_group& open(MPI_Comm comm, bool in_c) {
         int begun = 0, over = 0, inter = 0, rank = 0;
         MPI_Initialized(&begun);
         if (begun == 0) refuse(errc::bad_state, "called before MPI_Init; call MPI_Init first");
@@ -313,7 +343,7 @@ class mpi_groups {
         if (main_only_) check_thread();
         mpi_check(MPI_Comm_rank(comm, &rank), -1, "MPI_Comm_rank");
         mpi_check(MPI_Barrier(comm), rank, "MPI_Barrier"); // see wait_for_all
-        auto group = std::make_unique<mpi_group>(comm, name_of(comm));
+        auto group = std::make_unique<mpi_group>(comm, name_of(comm), in_c && returns_errors(comm));
         std::lock_guard const lock(mutex_);
         live_.push_back(group.get());
         mpi_check(MPI_Comm_set_attr(comm, key, group.get()), rank, "MPI_Comm_set_attr");
@@ -418,26 +448,30 @@ template <class Element> void mpi_check_memory(Element const* in, Element const*
                      "reduce in place"});
 }
 
+/// Reduces; returns the sentence of the error, empty if there is none. `number` is that of the rule and the type.
 template <class Element>
-void mpi_reduce(mpi_rule rule, Element const* in, Element* out, std::ptrdiff_t n, MPI_Comm comm) {
+std::string mpi_try(int number, Element const* in, Element* out, std::ptrdiff_t n, MPI_Comm comm, bool in_c) {
     mpi_groups& groups = mpi_groups::all();
     mpi_group const* group = nullptr;
     std::string sentence;
-    char const* const call = mpi_call_name(rule, mpi_number_of<Element>());
+    char const* const call = mpi_call_name(number);
+    mpi_rule const rule = mpi_rule_of(number);
     try {
         if (static_cast<void const*>(in) == static_cast<void const*>(MPI_IN_PLACE)) in = out;
-        if (n == 0) return;
+        if (n == 0) return sentence;
         mpi_check_memory(in, out, n);
-        mpi_group& by = groups.of(comm);
+        mpi_group& by = groups.of(comm, in_c);
         group = &by;
         by.begin_call(call);
         auto const count = static_cast<std::size_t>(n);
-        if (rule == mpi_rule::sum)
-            by.sum(comm, in, out, count, groups.timeout(by));
-        else
-            by.least_or_greatest(comm, in, out, count, groups.timeout(by), rule == mpi_rule::min,
-                                 2 * mpi_number_of<Element>() + (rule == mpi_rule::max ? 1 : 0));
-        return;
+        if constexpr (std::is_arithmetic_v<Element>)
+            if (rule == mpi_rule::sum) {
+                by.sum(comm, in, out, count, groups.timeout(by));
+                return sentence;
+            }
+        by.least_or_greatest(comm, in, out, count, groups.timeout(by),
+                             rule == mpi_rule::min || rule == mpi_rule::minloc, number);
+        return sentence;
     } catch (error const& why) {
         bool const misuse = std::strcmp(why.operation(), mpi_operation) == 0;
         sentence = misuse ? mpi_misuse(call, comm, why.why()) : why.what();
@@ -445,7 +479,71 @@ void mpi_reduce(mpi_rule rule, Element const* in, Element* out, std::ptrdiff_t n
         sentence = text({"herring: mpi::", call, ": ", why.what()});
     }
     if (group != nullptr) sentence += mpi_told_ranks(group->name());
-    groups.report(comm, sentence);
+    return sentence;
+}
+
+template <class Element>
+void mpi_reduce(int number, Element const* in, Element* out, std::ptrdiff_t n, MPI_Comm comm) {
+    std::string const sentence = mpi_try(number, in, out, n, comm, false);
+    if (!sentence.empty()) mpi_groups::all().report(comm, sentence);
+}
+
+/// The arguments of MPI_Allreduce.
+struct mpi_allreduce_call {
+    void const* in;
+    void* out;
+    int count;
+    MPI_Comm comm;
+
+    template <class Element> std::string as(int number) const {
+        return mpi_try(number, static_cast<Element const*>(in), static_cast<Element*>(out), count, comm,
+                       true);
+    }
+    template <class Number> std::string of(mpi_rule rule) const {
+        return as<Number>(mpi_call_number<Number>(rule));
+    }
+    template <class Value> std::string of_pairs(mpi_rule rule) const {
+        return as<mpi::indexed<Value>>(mpi_call_number<Value>(rule));
+    }
+};
+
+/// Reduces; returns the sentence of the error, empty if there is none, and its code.
+inline std::pair<std::string, int> mpi_allreduce(mpi_allreduce_call const& call, MPI_Datatype type,
+                                                 MPI_Op op) {
+    bool known = true, locates = false;
+    mpi_rule rule = mpi_rule::sum;
+    if (op == MPI_MIN)
+        rule = mpi_rule::min;
+    else if (op == MPI_MAX)
+        rule = mpi_rule::max;
+    else if ((locates = op == MPI_MINLOC || op == MPI_MAXLOC))
+        rule = op == MPI_MINLOC ? mpi_rule::minloc : mpi_rule::maxloc;
+    else
+        known = op == MPI_SUM;
+    if (locates) {
+        if (type == MPI_2INT) return {call.of_pairs<int>(rule), MPI_ERR_OTHER};
+        if (type == MPI_LONG_INT) return {call.of_pairs<long>(rule), MPI_ERR_OTHER};
+        if (type == MPI_FLOAT_INT) return {call.of_pairs<float>(rule), MPI_ERR_OTHER};
+        if (type == MPI_DOUBLE_INT) return {call.of_pairs<double>(rule), MPI_ERR_OTHER};
+    } else if (known) {
+        if (type == MPI_DOUBLE) return {call.of<double>(rule), MPI_ERR_OTHER};
+        if (type == MPI_FLOAT) return {call.of<float>(rule), MPI_ERR_OTHER};
+        if (type == MPI_INT || type == MPI_INT32_T) return {call.of<int>(rule), MPI_ERR_OTHER};
+        if (type == MPI_LONG) return {call.of<long>(rule), MPI_ERR_OTHER};
+        if (type == MPI_LONG_LONG || type == MPI_INT64_T) return {call.of<long long>(rule), MPI_ERR_OTHER};
+    }
+    failure const why = failure::make(
+        errc::unsupported, mpi_rank_in(call.comm), -1, "herring_mpi_allreduce",
+        {known ? "the type is none of this operation's" : "the operation is none of those",
+         " that it has: MPI_SUM, MPI_MIN and MPI_MAX of MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT32_T, "
+         "MPI_INT64_T, MPI_FLOAT and MPI_DOUBLE; MPI_MINLOC and MPI_MAXLOC of MPI_2INT, MPI_LONG_INT, "
+         "MPI_FLOAT_INT and MPI_DOUBLE_INT; leave others to MPI_Allreduce"});
+    return {why.message(), known ? MPI_ERR_TYPE : MPI_ERR_OP};
+}
+
+inline std::string& mpi_last_error() noexcept {
+    thread_local std::string sentence;
+    return sentence;
 }
 
 } // namespace HERRING_NAMESPACE::detail
@@ -455,17 +553,28 @@ namespace herring::mpi {
 // clang-format off
 #define HERRING_MPI_REDUCTION(rule, type)                                                                    \
     void rule(type const* in, type* out, std::ptrdiff_t n, MPI_Comm comm) {                                  \
-        detail::mpi_reduce(detail::mpi_rule::rule, in, out, n, comm);                                        \
+        detail::mpi_reduce(detail::mpi_call_number<type>(detail::mpi_rule::rule), in, out, n, comm);         \
     }                                                                                                        \
     type rule(type const& x, MPI_Comm comm) {                                                                \
         type out;                                                                                            \
-        detail::mpi_reduce(detail::mpi_rule::rule, &x, &out, 1, comm);                                       \
+        rule(&x, &out, 1, comm);                                                                             \
+        return out;                                                                                          \
+    }
+#define HERRING_MPI_LOCATION(rule, type)                                                                     \
+    void rule(indexed<type> const* in, indexed<type>* out, std::ptrdiff_t n, MPI_Comm comm) {                \
+        detail::mpi_reduce(detail::mpi_call_number<type>(detail::mpi_rule::rule), in, out, n, comm);         \
+    }                                                                                                        \
+    indexed<type> rule(type const& x, int index, MPI_Comm comm) {                                            \
+        indexed<type> out = {x, index};                                                                      \
+        rule(&out, &out, 1, comm);                                                                           \
         return out;                                                                                          \
     }
 #define HERRING_MPI_REDUCTIONS(type)                                                                         \
     HERRING_MPI_REDUCTION(sum, type)                                                                         \
     HERRING_MPI_REDUCTION(min, type)                                                                         \
-    HERRING_MPI_REDUCTION(max, type)
+    HERRING_MPI_REDUCTION(max, type)                                                                         \
+    HERRING_MPI_LOCATION(minloc, type)                                                                       \
+    HERRING_MPI_LOCATION(maxloc, type)
 
 HERRING_MPI_REDUCTIONS(int)
 HERRING_MPI_REDUCTIONS(long)
@@ -474,6 +583,7 @@ HERRING_MPI_REDUCTIONS(float)
 HERRING_MPI_REDUCTIONS(double)
 
 #undef HERRING_MPI_REDUCTIONS
+#undef HERRING_MPI_LOCATION
 #undef HERRING_MPI_REDUCTION
 // clang-format on
 
@@ -503,5 +613,27 @@ void set_timeout(double seconds) {
 }
 
 } // namespace herring::mpi
+
+extern "C" {
+
+int herring_mpi_allreduce(void const* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    using namespace herring::detail;
+    auto [sentence, code] = mpi_allreduce({in, out, count, comm}, type, op);
+    if (sentence.empty()) return MPI_SUCCESS;
+    mpi_last_error() = std::move(sentence);
+    if (mpi_groups::returns_errors(comm)) {
+        MPI_Comm_call_errhandler(comm, code);
+        return code;
+    }
+    try {
+        mpi_groups::all().report(comm, mpi_last_error());
+    } catch (...) {
+        return code; // a handler of mpi::handle_errors has thrown
+    }
+}
+
+char const* herring_mpi_error(void) { return herring::detail::mpi_last_error().c_str(); }
+
+} // extern "C"
 
 #endif // HERRING_MPI_SRC_HPP

@@ -232,6 +232,64 @@ TEST_CASE("kernel::moments: results may lie on contributions") {
     kernel::moments<float>({}, group, {}, means, deviations, 77, 3, 3);
     CHECK(same(of.given[1], due.mean));
     CHECK(same(of.given[2], due.deviation));
+    for (std::vector<float>& given : of.given)
+        std::ranges::fill(given, 1.1e30f); // whose deviations are looked at twice
+    kernel::moments<float>({}, group, {}, means, deviations, 77, 3, 3);
+    CHECK(of.given[1] == std::vector<float>(77, (1.1e30f + 1.1e30f + 1.1e30f) / 3));
+    CHECK(of.given[2] == std::vector<float>(77, 0.0f));
+}
+
+TEST_CASE_TEMPLATE(
+    "kernel::moments: ranks that agree to the bit deviate by nothing, however large the number", T, float,
+    double, bfloat16, float16) {
+    using number = accumulator<T>;
+    constexpr std::size_t count = 45; // in registers, and behind the last one
+    for (auto const& shape : shapes) {
+        committee<T> of(shape, count, 0, 0, 1);
+        for (std::size_t i = 0; i < count; ++i) {
+            double const most = std::is_same_v<T, float16> ? 6e4 : std::is_same_v<T, double> ? 1e306 : 1e36;
+            T const x = static_cast<T>(
+                static_cast<number>((i % 2 == 0 ? 1 : -1.37) * most / (1 + 0.7 * static_cast<double>(i))));
+            for (auto& given : of.given) given[i] = x;
+        }
+        for (std::size_t here = 0; here < shape.size(); ++here) {
+            auto const got = of.made_by(here, std::max(1, of.ranks() - 1));
+            for (std::size_t i = 0; i < count; ++i) {
+                CAPTURE(shape.size());
+                CAPTURE(shape[0]);
+                CAPTURE(i);
+                REQUIRE(static_cast<number>(got.deviation[i]) == 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("kernel::moments: no deviation is larger than the range of what deviates") {
+    dice random{19};
+    for (auto const& shape : shapes) {
+        if (shape.size() > 1 && *std::max_element(shape.begin(), shape.end()) > 1) continue;
+        committee<float> of(shape, 1000, 0, 0, 1);
+        for (std::size_t i = 0; i < of.count; ++i) {
+            float const x = 2e25f * static_cast<float>(1 + random.next());
+            for (auto& given : of.given) given[i] = x;
+            of.given[i % of.given.size()][i] = std::nextafter(x, 1e38f);
+        }
+        auto const got = of.made_by(0, of.ranks());
+        for (std::size_t i = 0; i < of.count; ++i) {
+            auto const& other = of.given[i % of.given.size()][i];
+            float const range = of.ranks() == 1 ? 0 : other - std::nextafter(other, 0.0f);
+            CAPTURE(shape.size());
+            CAPTURE(i);
+            REQUIRE(got.deviation[i] <= range);
+        }
+    }
+    // Nodes whose ranks agree, and that differ from each other.
+    committee<float> of({3, 5}, 1, 0, 0, 1);
+    float const x = 2.3e25f, y = std::nextafter(x, 1e38f);
+    for (std::size_t r = 0; r < 8; ++r) of.given[r][0] = r < 3 ? x : y;
+    CHECK(of.made_by(0, 8).deviation[0] <= y - x);
+    CHECK(of.made_by(0, 8).deviation[0] > 0);
+    CHECK(same(of.made_by(0, 8).deviation, of.made_by(1, 8).deviation));
 }
 
 TEST_CASE(

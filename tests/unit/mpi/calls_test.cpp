@@ -9,9 +9,11 @@
 using namespace herring::detail;
 
 TEST_CASE("calls: each has a name, by rule and type") {
-    CHECK(std::string(mpi_call_name(mpi_rule::sum, mpi_number_of<int>())) == "sum of int");
-    CHECK(std::string(mpi_call_name(mpi_rule::min, mpi_number_of<long>())) == "min of long");
-    CHECK(std::string(mpi_call_name(mpi_rule::max, mpi_number_of<long long>())) == "max of long long");
-    CHECK(std::string(mpi_call_name(mpi_rule::sum, mpi_number_of<float>())) == "sum of float");
-    CHECK(std::string(mpi_call_name(mpi_rule::min, mpi_number_of<double>())) == "min of double");
+    CHECK(std::string(mpi_call_name(mpi_call_number<int>(mpi_rule::sum))) == "sum of int");
+    CHECK(std::string(mpi_call_name(mpi_call_number<long>(mpi_rule::min))) == "min of long");
+    CHECK(std::string(mpi_call_name(mpi_call_number<long long>(mpi_rule::max))) == "max of long long");
+    CHECK(std::string(mpi_call_name(mpi_call_number<float>(mpi_rule::sum))) == "sum of float");
+    CHECK(std::string(mpi_call_name(mpi_call_number<double>(mpi_rule::min))) == "min of double");
+    CHECK(std::string(mpi_call_name(mpi_call_number<int>(mpi_rule::minloc))) == "minloc of int");
+    CHECK(std::string(mpi_call_name(mpi_call_number<double>(mpi_rule::maxloc))) == "maxloc of double");
 }

@@ -52,3 +52,28 @@ TEST_CASE("ordered_words: no number has the word of what is no number, which is 
         for (double const x : floating<double>()) CHECK(order::word(x, complemented) < order::largest);
     }
 }
+
+TEST_CASE("ordered_words: of pairs the better value wins, then the lower index, and the pair comes back") {
+    using pairs = herring::detail::mpi_ordered_pair<double>;
+    double const nan = std::numeric_limits<double>::quiet_NaN();
+    int const least = std::numeric_limits<int>::min(), most = std::numeric_limits<int>::max();
+    for (bool const complemented : {false, true}) {
+        auto const word = [&](double x, int index) { return pairs::word(x, index, complemented); };
+        auto const first = [&](double x, int i, double y, int j) {
+            auto const best = greatest(word(x, i), word(y, j));
+            CHECK(best == greatest(word(y, j), word(x, i)));
+            return best == word(x, i);
+        };
+        CHECK(first(complemented ? 1 : 2, 9, complemented ? 2 : 1, 0));
+        CHECK(first(1, least, 1, most));
+        CHECK(first(nan, 4, 1, 0));
+        CHECK(first(nan, 3, nan, 4));
+        CHECK(first(-0.0, 3, 0.0, 4));
+        CHECK(first(0.0, 3, -0.0, 4));
+        for (int const index : {least, -1, 0, 1, most})
+            for (double const x : {-0.0, 0.0, -1.5, std::numeric_limits<double>::infinity()}) {
+                CHECK(pairs::index(word(x, index)) == index);
+                CHECK(1 / pairs::value(word(x, index), complemented) == 1 / x);
+            }
+    }
+}

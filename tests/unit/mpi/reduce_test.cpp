@@ -1,7 +1,9 @@
-// herring: MPI_Allreduce as MPI codes call it: all forms and types, communicators, errors, and the end.
+// herring: MPI_Allreduce as MPI codes call it: all forms and types, in C++ and C, communicators, errors, and the end.
 // SPDX-License-Identifier: Apache-2.0
 // Runs as a single process and under `mpirun -n 2|3|4`.
 #include "herring/mpi/reduce.hpp"
+
+#include "herring/mpi/reduce.h"
 
 // The definitions: of a program's own files, one has this line.
 #include "herring/mpi/src.hpp"
@@ -27,8 +29,11 @@
 
 namespace {
 
+using herring::mpi::indexed;
 using herring::mpi::max;
+using herring::mpi::maxloc;
 using herring::mpi::min;
+using herring::mpi::minloc;
 using herring::mpi::sum;
 
 /// What an error handler of a test's throws.
@@ -37,6 +42,10 @@ struct told : std::runtime_error {
     MPI_Comm comm;
 };
 void throws(MPI_Comm comm, char const* sentence) { throw told(comm, sentence); }
+
+/// An error handler of MPI's.
+int remembered = MPI_SUCCESS;
+void remembers_code(MPI_Comm*, int* code, ...) { remembered = *code; }
 
 /// The sentence of the error that a call ends with. The handler stays: ranks hear of a failure in their own time.
 template <class Call> std::string error_of(Call const& call) {
@@ -100,6 +109,14 @@ template <> MPI_Datatype type_of<long long>() { return MPI_LONG_LONG; }
 template <> MPI_Datatype type_of<float>() { return MPI_FLOAT; }
 template <> MPI_Datatype type_of<double>() { return MPI_DOUBLE; }
 
+/// Of pairs of a value of this type and an int; MPI has none for long long.
+template <class T> MPI_Datatype pair_type_of();
+template <> MPI_Datatype pair_type_of<int>() { return MPI_2INT; }
+template <> MPI_Datatype pair_type_of<long>() { return MPI_LONG_INT; }
+template <> MPI_Datatype pair_type_of<long long>() { return MPI_LONG_INT; }
+template <> MPI_Datatype pair_type_of<float>() { return MPI_FLOAT_INT; }
+template <> MPI_Datatype pair_type_of<double>() { return MPI_DOUBLE_INT; }
+
 template <class T> bool same_bits(T const* a, T const* b, std::size_t n) {
     return std::memcmp(a, b, n * sizeof(T)) == 0;
 }
@@ -109,6 +126,22 @@ template <class T> std::vector<T> values(std::size_t n, int rank) {
     std::vector<T> made(n);
     for (std::size_t i = 0; i < n; ++i)
         made[i] = static_cast<T>(static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 13) % 101) - 50);
+    return made;
+}
+
+template <class T> bool same_pairs(std::vector<indexed<T>> const& a, std::vector<indexed<T>> const& b) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].value != b[i].value || a[i].index != b[i].index) return false;
+    return a.size() == b.size();
+}
+/// Many of the values are those of several ranks, and so are some of the indices.
+template <class T> std::vector<indexed<T>> pairs(std::size_t n, int rank) {
+    std::vector<indexed<T>> made(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        int const k = static_cast<int>(i);
+        made[i].value = static_cast<T>((k * 7 + rank * (k % 3)) % 11 - 5);
+        made[i].index = (k % 5 - 2) * rank + k % 7;
+    }
     return made;
 }
 
@@ -160,7 +193,13 @@ void end_jobs() {
     CHECK(has(early.printed, "peer lost (rank 1)"));
     job const in_mpi(3, "'killed others in MPI'", "--enable-recovery");
     CHECK(has(in_mpi.printed, "peer lost (rank 1)"));
-    for (job const* const one : {&before, &misuse, &handled, &killed, &early, &in_mpi}) {
+    job const in_c(2, "'in C'");
+    CHECK(in_c.failed);
+    CHECK(has(in_c.printed, "herring: rank 1: herring_mpi_allreduce: unsupported: the type is none"));
+    job const returned(3, "'returned to C'", "--enable-recovery");
+    CHECK(has(returned.printed, "rank 0 was told, and goes on"));
+    CHECK(has(returned.printed, "rank 2 was told, and goes on"));
+    for (job const* const one : {&before, &misuse, &handled, &killed, &early, &in_mpi, &in_c, &returned}) {
         INFO(one->printed);
         CHECK(!has(one->printed, "it went on"));
         CHECK(!one->stuck);
@@ -176,8 +215,20 @@ TEST_CASE("role: ends its process" * doctest::skip()) {
     }
     place const at;
     herring::mpi::handle_errors(nullptr);
-    CHECK(sum(1) == at.size);
     double x = 1;
+    if (role_is("returned to C")) { // no other communicator is reduced over, which would end the job
+        MPI_Comm returning;
+        MPI_Comm_dup(MPI_COMM_WORLD, &returning);
+        MPI_Comm_set_errhandler(returning, MPI_ERRORS_RETURN);
+        herring_mpi_allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_SUM, returning);
+        if (at.rank == 1) ::raise(SIGKILL);
+        int const code = herring_mpi_allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_SUM, returning);
+        bool const told = code == MPI_ERR_OTHER && has(herring_mpi_error(), "peer lost (rank 1)");
+        MPI_Comm_free(&returning); // ends threads of Herring, which might end the job
+        if (told) std::fprintf(stderr, "rank %d was told, and goes on\n", at.rank);
+        std::_Exit(0);
+    }
+    CHECK(sum(1) == at.size);
     if (role_is("misuse")) {
         if (at.rank == 1) sum(&x, static_cast<double*>(nullptr));
         MPI_Recv(&x, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE); // nobody sends
@@ -195,6 +246,10 @@ TEST_CASE("role: ends its process" * doctest::skip()) {
     } else if (role_is("killed others in MPI")) {
         MPI_Barrier(MPI_COMM_WORLD); // nobody is in the reduction any more, and hears of it there
         if (at.rank == 1) ::raise(SIGKILL);
+        MPI_Recv(&x, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE); // nobody sends
+    } else if (role_is("in C")) {
+        char c = 0;
+        if (at.rank == 1) herring_mpi_allreduce(MPI_IN_PLACE, &c, 1, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
         MPI_Recv(&x, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE); // nobody sends
     }
     std::fprintf(stderr, "it went on\n");
@@ -268,6 +323,126 @@ TEST_CASE_TEMPLATE("herring::mpi: min and max of floats that are no ordinary num
     CHECK(max(last ? -limits::denorm_min() : -limits::min()) == -limits::denorm_min());
     CHECK(std::signbit(min(last ? -T(0) : T(0))));
     CHECK(std::signbit(max(last ? T(0) : -T(0))) == false);
+}
+
+TEST_CASE_TEMPLATE("herring::mpi: minloc and maxloc are MPI's", T, int, long, long long, float, double) {
+    place const world;
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, world.rank % 2, -world.rank, &half);
+    for (MPI_Comm const comm : {MPI_COMM_WORLD, half}) {
+        place const at(comm);
+        for (std::size_t const n : {1u, 7u, 1000u, 150'000u}) {
+            std::vector<indexed<T>> const mine = pairs<T>(n, at.rank);
+            int const count = static_cast<int>(n);
+            auto const check = [&](MPI_Op op, auto const& reduce) {
+                std::vector<indexed<T>> wanted(n), apart(n), in_place = mine, by_constant = mine, in_c(n);
+                MPI_Allreduce(mine.data(), wanted.data(), count, pair_type_of<T>(), op, comm);
+                reduce(mine.data(), apart.data(), count);
+                CHECK(same_pairs(wanted, apart));
+                CHECK(same_pairs(mine, pairs<T>(n, at.rank)));
+                reduce(static_cast<indexed<T> const*>(in_place.data()), in_place.data(), count);
+                CHECK(same_pairs(wanted, in_place));
+                reduce(MPI_IN_PLACE, by_constant.data(), count);
+                CHECK(same_pairs(wanted, by_constant));
+                CHECK(herring_mpi_allreduce(mine.data(), in_c.data(), count, pair_type_of<T>(), op, comm) ==
+                      MPI_SUCCESS);
+                CHECK(same_pairs(wanted, in_c));
+            };
+            check(MPI_MINLOC, [&](auto const* in, indexed<T>* out, int k) { minloc(in, out, k, comm); });
+            check(MPI_MAXLOC, [&](auto* in, indexed<T>* out, int k) { maxloc(in, out, k, comm); });
+        }
+    }
+    MPI_Comm_free(&half);
+    // one value
+    T const mine = static_cast<T>(-world.rank), same = static_cast<T>(3);
+    indexed<T> const least = minloc(mine, world.rank);
+    CHECK(least.value == static_cast<T>(1 - world.size));
+    CHECK(least.index == world.size - 1);
+    indexed<T> const greatest = maxloc(mine, world.rank, MPI_COMM_WORLD);
+    CHECK(greatest.value == static_cast<T>(0));
+    CHECK(greatest.index == 0);
+    CHECK(minloc(same, 7 - world.rank).index == 8 - world.size);
+    CHECK(maxloc(same, 7 - world.rank).index == 8 - world.size);
+}
+
+TEST_CASE_TEMPLATE("herring::mpi: minloc and maxloc of NaNs and zeros", T, float, double) {
+    place const at;
+    T const nan = std::numeric_limits<T>::quiet_NaN(), infinite = std::numeric_limits<T>::infinity();
+    bool const last = at.rank == at.size - 1;
+    indexed<T> const one = minloc(last ? nan : -infinite, at.rank), all = maxloc(nan, 7 - at.rank);
+    CHECK(std::isnan(one.value));
+    CHECK(one.index == at.size - 1);
+    CHECK(std::isnan(all.value));
+    CHECK(all.index == 8 - at.size);
+    // The zero is that of the rank whose index is the result.
+    for (bool const negative : {false, true}) {
+        T const zero = last == negative ? -T(0) : T(0);
+        indexed<T> const least = minloc(zero, -at.rank), greatest = maxloc(zero, -at.rank);
+        CHECK(least.index == 1 - at.size);
+        CHECK(greatest.index == 1 - at.size);
+        CHECK(std::signbit(least.value) == negative);
+        CHECK(std::signbit(greatest.value) == negative);
+    }
+}
+
+TEST_CASE_TEMPLATE("herring_mpi_allreduce: sums, minima and maxima are MPI's", T, int, long, long long, float,
+                   double) {
+    place const world;
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, world.rank % 2, world.rank, &half);
+    for (MPI_Comm const comm : {MPI_COMM_WORLD, half})
+        for (MPI_Op const op : {MPI_SUM, MPI_MIN, MPI_MAX}) {
+            place const at(comm);
+            std::vector<T> const mine = values<T>(1000, at.rank);
+            std::vector<T> wanted(mine.size()), apart(mine.size()), in_place = mine;
+            MPI_Allreduce(mine.data(), wanted.data(), 1000, type_of<T>(), op, comm);
+            CHECK(herring_mpi_allreduce(mine.data(), apart.data(), 1000, type_of<T>(), op, comm) ==
+                  MPI_SUCCESS);
+            CHECK(wanted == apart);
+            CHECK(herring_mpi_allreduce(MPI_IN_PLACE, in_place.data(), 1000, type_of<T>(), op, comm) ==
+                  MPI_SUCCESS);
+            CHECK(wanted == in_place);
+        }
+    MPI_Comm_free(&half);
+}
+
+TEST_CASE("herring_mpi_allreduce: errors are returned where MPI returns them, and the next call is right") {
+    place const at;
+    MPI_Comm other;
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    MPI_Comm_set_errhandler(other, MPI_ERRORS_RETURN);
+    std::int64_t two[2] = {at.rank, -at.rank};
+    std::int32_t one = at.rank;
+    CHECK(std::strcmp(herring_mpi_error(), "") == 0);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_CHAR, MPI_SUM, other) == MPI_ERR_TYPE);
+    CHECK(has(herring_mpi_error(), ("herring: rank " + std::to_string(at.rank)).c_str()));
+    CHECK(has(herring_mpi_error(), "the type is none of this operation's that it has: MPI_SUM, MPI_MIN"));
+    CHECK(has(herring_mpi_error(), "and MPI_DOUBLE_INT; leave others to MPI_Allreduce"));
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_INT64_T, MPI_MINLOC, other) == MPI_ERR_TYPE);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_2INT, MPI_MAX, other) == MPI_ERR_TYPE);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_INT, MPI_PROD, other) == MPI_ERR_OP);
+    CHECK(has(herring_mpi_error(), "the operation is none of those"));
+    CHECK(herring_mpi_allreduce(two, nullptr, 2, MPI_INT64_T, MPI_SUM, other) == MPI_ERR_OTHER);
+    CHECK(has(herring_mpi_error(), "mpi::sum of long long: bad argument: the address of the result is null"));
+    CHECK(herring_mpi_allreduce(nullptr, nullptr, 0, MPI_INT64_T, MPI_SUM, other) == MPI_SUCCESS);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_INT64_T, MPI_MIN, other) == MPI_SUCCESS);
+    CHECK(two[0] == 0);
+    CHECK(two[1] == 1 - at.size);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, &one, 1, MPI_INT32_T, MPI_MAX, other) == MPI_SUCCESS);
+    CHECK(one == at.size - 1);
+    MPI_Comm_free(&other);
+    // A handler of the program's is called; an exception of C++'s handler stays in C++.
+    MPI_Errhandler own;
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    MPI_Comm_create_errhandler(remembers_code, &own);
+    MPI_Comm_set_errhandler(other, own);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_CHAR, MPI_SUM, other) == MPI_ERR_TYPE);
+    CHECK(remembered == MPI_ERR_TYPE);
+    MPI_Errhandler_free(&own);
+    MPI_Comm_free(&other);
+    herring::mpi::handle_errors(throws);
+    CHECK(herring_mpi_allreduce(MPI_IN_PLACE, two, 2, MPI_INT, MPI_PROD, MPI_COMM_WORLD) == MPI_ERR_OP);
+    CHECK(sum(1) == at.size);
 }
 
 TEST_CASE("herring::mpi: memory that cannot be is refused, and the next call is right") {
@@ -378,6 +553,13 @@ TEST_CASE("herring::mpi: ranks that ask for different things are told") {
             max(1, other);
     });
     CHECK(has(type, "some called max of int, others max of double"));
+    std::string const pair = error_of([&] {
+        if (at.rank == 0)
+            maxloc(1.0f, 0, other);
+        else
+            minloc(1.0f, 0, other);
+    });
+    CHECK(has(pair, "some called minloc of float, others maxloc of float"));
     std::string const size = error_of([&] {
         double two[2] = {};
         sum(two, two, at.rank == 0 ? 2 : 1, other);
