@@ -162,7 +162,8 @@ template <class Core, class Waiting> class wait_loop {
 
 /// Where an engine of a world's rank announces failures: the world, which has to stay.
 inline failure_sink sink_of(world& ranks) noexcept {
-    return {&ranks, [](void* to, failure const& why) noexcept { static_cast<world*>(to)->fail(why); }};
+    return {&ranks, [](void* to, failure const& why) noexcept { static_cast<world*>(to)->fail(why); },
+            [](void* to) noexcept { return static_cast<world*>(to)->failed(); }};
 }
 
 /// What of an engine is the same for all types of elements.

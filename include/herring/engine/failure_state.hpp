@@ -10,10 +10,11 @@
 
 namespace HERRING_NAMESPACE {
 
-/// Where an engine announces a failure to all ranks. A plain function: it is called once, when all is over.
+/// Where an engine announces a failure to all ranks. Plain functions: they are called once, when all is over.
 struct failure_sink {
     void* to = nullptr;
     void (*announce)(void* to, failure const& why) noexcept = nullptr;
+    failure const* (*first)(void* to) noexcept = nullptr; ///< that this rank has heard of
 };
 
 namespace detail {
@@ -34,6 +35,11 @@ class failure_state {
         why_ = why;
         failing_ = true;
         if (announce) sink_.announce(sink_.to, why);
+    }
+    /// Announces, and returns which failure this rank has heard of first: this one, or another rank's. nullptr: it is not known.
+    HERRING_SETUP failure const* announce(failure const& why) const noexcept {
+        sink_.announce(sink_.to, why);
+        return sink_.first != nullptr ? sink_.first(sink_.to) : nullptr;
     }
     bool is_published() const noexcept { return published_.load(std::memory_order_relaxed); }
     void publish() noexcept { published_.store(true, std::memory_order_release); }

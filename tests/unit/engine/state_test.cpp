@@ -21,13 +21,17 @@ namespace {
 struct place {
     explicit place(int rank) : peers{1 - rank}, state(sink(), rank, map, of, peers, 4) {}
     failure_sink sink() noexcept {
-        return {&announced, [](void* to, failure const& why) noexcept { *static_cast<failure*>(to) = why; }};
+        return {this, [](void* to, failure const& why) noexcept { static_cast<place*>(to)->announced = why; },
+                [](void* to) noexcept -> failure const* {
+                    place const& here = *static_cast<place*>(to);
+                    return here.heard.what != errc::ok ? &here.heard : &here.announced;
+                }};
     }
     topology map{{0, 1}};
     plan of = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
         std::vector<std::size_t>{}, map, 4, 4, {.chunk_bytes = 4096, .window_bytes = 8192});
     std::vector<int> peers;
-    failure announced{};
+    failure announced{}, heard{};
     detail::engine_state state;
 };
 execution call_of(char const* name, std::size_t elements) {
@@ -89,6 +93,17 @@ TEST_CASE("engine_state: of a step with other hyper values, who is told names th
         std::string(one.state.told(found).text) ==
         "rank 0 found that this rank differs: hyper::rate is 0.5 on rank 0 and 0.25 on rank 1; set the same "
         "hyper values on all ranks before the step");
+    // Who finds it itself, but has heard of the other's failure first, compares, too.
+    place late(1);
+    late.state.values = {values[1], members};
+    late.state.ledger.request(update);
+    late.heard = found;
+    late.state.mismatch(0, update, "of another size");
+    late.state.failures.publish();
+    CHECK(std::string(late.state.failures.seen()->text)
+              .find("hyper::rate is 0.5 on rank 0 and 0.25 on rank 1") != std::string::npos);
+    zero.state.failures.publish();
+    CHECK(std::string(zero.state.failures.seen()->text) == found.text);
     // Where all that are listed are equal, it is something else.
     place equal(1);
     equal.state.values = {values[0], members};
