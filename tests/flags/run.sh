@@ -28,10 +28,11 @@ avx_without_name() {
         /^[0-9a-f]+ <.*>:$/ { name = $0; sub(/^[0-9a-f]+ </, "", name); sub(/>:$/, "", name) }
         $2 ~ /^v[a-z0-9]+$/ && $2 !~ /^ver[rw]$/ && name ~ /(^|[^a-z_:])herring::/ && name !~ /herring::avx2_fma::/ { print name }' | sort -u
 }
-# Names of Herring's functions that both objects have for the linker to merge, but for those of the types that are one.
+# Names of Herring's functions that both objects have for the linker to merge, but for those of the types that are one, and for what a
+# process has once.
 merged() {
     for object in "$@"; do nm -C --defined-only "$object" | sed -nE 's/^[0-9a-f]+ [WVTu] //p' | grep 'herring::' | sort -u; done |
-        sort | uniq -d | grep -vE 'herring::(error|status|failure|to_string\(herring::errc\))|for herring::error'
+        sort | uniq -d | grep -vE 'herring::(error|status|failure|process_wide::[a-z_]+$|to_string\(herring::errc\))|for herring::error'
 }
 
 for compiler in "${compilers[@]}"; do

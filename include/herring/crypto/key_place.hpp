@@ -43,9 +43,9 @@ class key_page {
     }
     /// `place`: of take(), wiped.
     HERRING_SETUP static void give_back(void* place) noexcept {
-        auto const at = reinterpret_cast<std::uintptr_t>(place);
-        auto* const page = reinterpret_cast<key_page*>(at & ~std::uintptr_t{bytes - 1});
-        page->taken_.fetch_and(~(std::uint64_t{1} << at % bytes / place_bytes), std::memory_order_release);
+        std::size_t const at = reinterpret_cast<std::uintptr_t>(place) % bytes;
+        auto* const page = reinterpret_cast<key_page*>(static_cast<std::byte*>(place) - at);
+        page->taken_.fetch_and(~(std::uint64_t{1} << at / place_bytes), std::memory_order_release);
         recent_.store(page, std::memory_order_release);
     }
 
