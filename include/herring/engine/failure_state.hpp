@@ -30,17 +30,17 @@ class failure_state {
     failure_state& operator=(failure_state const&) = delete;
 
     bool is_failing() const noexcept { return failing_; }
-    HERRING_SETUP void fail(failure const& why, bool announce) noexcept {
-        if (failing_) return;
+    /// Returns the failure that this rank has heard of first, where it is announced: this one, or another rank's. nullptr: not known.
+    HERRING_SETUP failure const* fail(failure const& why, bool announce) noexcept {
+        if (failing_) return nullptr;
         why_ = why;
         failing_ = true;
-        if (announce) sink_.announce(sink_.to, why);
-    }
-    /// Announces, and returns which failure this rank has heard of first: this one, or another rank's. nullptr: it is not known.
-    HERRING_SETUP failure const* announce(failure const& why) const noexcept {
+        if (!announce) return nullptr;
         sink_.announce(sink_.to, why);
         return sink_.first != nullptr ? sink_.first(sink_.to) : nullptr;
     }
+    /// Before it is published: the same in better words.
+    void amend(failure const& why) noexcept { why_ = why; }
     bool is_published() const noexcept { return published_.load(std::memory_order_relaxed); }
     void publish() noexcept { published_.store(true, std::memory_order_release); }
 

@@ -51,7 +51,6 @@ HERRING_SEPARABLE bool engine_state::is_update(execution const& e) const noexcep
 inline constexpr char has_values[] = " has hyper values "; // a list follows
 
 HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char const* how) noexcept {
-    if (failures.is_failing()) return;
     char what[96];
     name_execution(what, e);
     bool const agrees = std::strcmp(e.name, "settle") == 0 || std::strcmp(e.name, "wait") == 0;
@@ -72,12 +71,10 @@ HERRING_SEPARABLE void engine_state::mismatch(int with, execution const& e, char
                                                             "; rank %d%s", who.rank, has_values));
         values.list(text + begin, sizeof text - left - begin);
     }
-    failure const own =
-        failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text);
-    if (!updates) return failures.fail(own, true);
+    failure const* const first = failures.fail(
+        failure::make(errc::mismatch, who.rank, with, e.label != no_bucket ? "reduce" : e.name, text), true);
     // Both ranks may find it at once. Ranks of one machine hear of one failure first: the other rank compares.
-    failure const* const first = failures.announce(own);
-    failures.fail(first != nullptr && first->reporter != who.rank ? told(*first) : own, false);
+    if (updates && first != nullptr && first->reporter != who.rank) failures.amend(told(*first));
 }
 
 HERRING_SEPARABLE failure engine_state::told(failure const& why) const noexcept {

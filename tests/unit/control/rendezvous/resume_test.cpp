@@ -20,6 +20,7 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -220,12 +221,14 @@ protection by_number(std::size_t number) {
     return number % 2 == 0 ? protection::tags : number % 4 == 1 ? protection::seals : protection::none;
 }
 
-/// One conversation for each of `count`, all at once; `silence(relay&, number)` once it has begun.
+/// One conversation for each of `count`, as many at once as two cores can start in time; `silence(relay&, number)` once it has begun.
 template <class Silence>
 void at_every_byte(std::size_t count, int least_connections, Silence const& silence) {
     std::vector<std::string> wrong(count);
     std::vector<std::thread> all;
-    for (std::size_t i = 0; i < count; ++i)
+    std::counting_semaphore<> places(100);
+    for (std::size_t i = 0; i < count; ++i) {
+        places.acquire();
         all.emplace_back([&, i] {
             try {
                 conversation c(by_number(i), milliseconds(3'000));
@@ -243,7 +246,9 @@ void at_every_byte(std::size_t count, int least_connections, Silence const& sile
             } catch (std::exception const& why) {
                 wrong[i] = why.what();
             }
+            places.release();
         });
+    }
     for (std::thread& each : all) each.join();
     for (std::size_t i = 0; i < count; ++i) {
         INFO("conversation " << i << ", protection " << static_cast<int>(by_number(i)));

@@ -340,6 +340,16 @@ TEST_CASE("tcp_connector: a peer that never answers is a timeout, and names it")
     CHECK(failed == "");
 }
 
+void listens_nowhere(world& ranks) {
+    endpoint nobody;
+    {
+        listener const gone;
+        nobody = gone.here;
+    }
+    (void)ranks.all_gather(nobody.bytes());
+    ranks.barrier();
+}
+
 TEST_CASE("tcp_connector: a port where nobody listens is unreachable") {
     std::string const failed = run_pair(
         [](world& ranks) {
@@ -348,15 +358,7 @@ TEST_CASE("tcp_connector: a port where nobody listens is unreachable") {
                     "rank 1 is unreachable");
             ranks.barrier();
         },
-        [](world& ranks) {
-            endpoint nobody;
-            {
-                listener const gone;
-                nobody = gone.here;
-            }
-            (void)ranks.all_gather(nobody.bytes());
-            ranks.barrier();
-        });
+        listens_nowhere);
     CHECK(failed == "");
 }
 
@@ -369,16 +371,7 @@ TEST_CASE("tcp_connector: an address that refuses for peer_timeout is wrong") {
                     "rank 1 is unreachable");
             ranks.barrier();
         },
-        [](world& ranks) {
-            endpoint nobody;
-            {
-                listener const gone;
-                nobody = gone.here;
-            }
-            (void)ranks.all_gather(nobody.bytes());
-            ranks.barrier();
-        },
-        {.failure_detector = {.peer_timeout = 500ms}});
+        listens_nowhere, {.failure_detector = {.peer_timeout = 500ms}});
     CHECK(failed == "");
     CHECK(std::chrono::steady_clock::now() - began < 30s);
 }
