@@ -108,8 +108,9 @@ template <class Pack> class basic_lazy_reducer : public basic_reducer<Pack> {
         if (this->session_.failed() != nullptr) return;
         if (under_way()) {
             this->calls_.announce_abandoned_step();
-            if constexpr (votes_travel)
-                this->session_.stop_driver(); // the votes that travel are this object's
+            if constexpr (votes_travel || facts.outer)
+                this->session_
+                    .stop_driver(); // votes that travel, and the outer optimizer's values, are this object's
         } else
             (void)count_votes(deadline()); // nobody is left to be told
     }

@@ -90,11 +90,14 @@ HERRING_SETUP inline std::optional<secrets> read_secret(std::optional<std::strin
     bool const by_option = secret_text.has_value() || !secret_file.empty();
     std::string const text_name = by_option ? detail::text({owner, "::secret"}) : "HERRING_SECRET";
     std::string const file_name = by_option ? detail::text({owner, "::secret_file"}) : "HERRING_SECRET_FILE";
-    bool const has_text = by_option ? secret_text.has_value() : from.is_set("HERRING_SECRET");
+    std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
+    // One that another process has emptied is none where there is a file.
+    bool const has_text =
+        by_option ? secret_text.has_value()
+                  : from.is_set("HERRING_SECRET") && (file.empty() || !secret_variable(from).empty());
     std::string_view const text = !has_text   ? std::string_view()
                                   : by_option ? *secret_text
                                               : secret_variable(from);
-    std::string const file = by_option ? secret_file : std::string(from.text("HERRING_SECRET_FILE"));
     if (has_text && !file.empty())
         bad_setting({text_name, " and ", file_name, " are both given; give one of them"});
     if (has_text) {

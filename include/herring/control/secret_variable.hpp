@@ -16,13 +16,16 @@
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 // In `herring` itself, not in the namespace of the translation unit's flags (base/target.hpp): a process has one environment.
 // Visible, so that all shared objects of a program have the same.
 namespace herring::process_wide {
-[[gnu::visibility("default")]] inline constinit std::atomic_flag secret_of_start_busy = ATOMIC_FLAG_INIT;
+[[gnu::visibility("default")]] inline constinit std::atomic<::pid_t> secret_of_start_busy{
+    0}; // the process whose thread looks
 [[gnu::visibility("default")]] inline constinit char const* secret_of_start =
-    nullptr; // a copy, in pages that core dumps leave out; under the flag
+    nullptr; // a copy, in pages that core dumps leave out; while busy
 } // namespace herring::process_wide
 
 namespace HERRING_NAMESPACE::detail {
@@ -42,7 +45,14 @@ inline bool is_of_start(char const* variable) noexcept {
 /// Threads:  any.
 /// Lifetime: of the process, or the variable's.
 HERRING_SETUP inline std::string_view secret_variable(variables const& from) noexcept {
-    while (process_wide::secret_of_start_busy.test_and_set(std::memory_order_acquire)) ::sched_yield();
+    // A process that was forked off while another thread looked is not kept waiting by its copy of that.
+    ::pid_t const here = ::getpid();
+    for (::pid_t by = 0;
+         !process_wide::secret_of_start_busy.compare_exchange_weak(by, here, std::memory_order_acquire);)
+        if (by == here) {
+            by = 0;
+            ::sched_yield();
+        }
     std::string_view text = from.text("HERRING_SECRET");
     if (text.data() != nullptr && is_of_start(text.data())) {
         char const*& copy = process_wide::secret_of_start;
@@ -58,7 +68,7 @@ HERRING_SETUP inline std::string_view secret_variable(variables const& from) noe
         }
         if (copy != nullptr) text = copy;
     }
-    process_wide::secret_of_start_busy.clear(std::memory_order_release);
+    process_wide::secret_of_start_busy.store(0, std::memory_order_release);
     return text;
 }
 

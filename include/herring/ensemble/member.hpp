@@ -31,7 +31,7 @@ HERRING_SETUP inline member_options checked(member_options options) {
 /// (10 ms … 2 s). A second process with its name and replica takes its place, and it is refused (`status`).
 ///
 /// Threads:  one at a time; `leave`, `stop` and `status` from any at any time.
-/// Lifetime: longer than its jobs. It stays with its process: in one that is forked off later calls throw `bad_state`, or do nothing
+/// Lifetime: longer than its jobs, and than calls of other threads: `next` returns while `leave` still waits. It stays with its process: in one that is forked off later calls throw `bad_state`, or do nothing
 ///           where they are noexcept, and so does the destructor.
 template <class Element, class Core> class basic_member {
   public:
@@ -76,7 +76,7 @@ template <class Element, class Core> class basic_member {
         return core_->contribute(
             id, [&](std::span<Element> to) { std::copy(row.begin(), row.end(), to.begin()); });
     }
-    /// The same; `fill(std::span<Element>)` writes it where it goes. It does not call the member.
+    /// The same; `fill(std::span<Element>)` writes it where it goes. It calls neither the member nor its jobs.
     template <class Fill>
     requires std::is_invocable_v<Fill&, std::span<Element>> //
         std::size_t contribute(std::uint64_t id, Fill&& fill) {

@@ -47,7 +47,7 @@ namespace detail::ensembles {
 ///
 /// Memory:   (concurrency + 1) · elements · sizeof(Element), and what `Lane` says for each frontend.
 /// Threads:  one at a time; `leave`, `stop` and `status` from any, `stop` from signal handlers too. Every step is under one lock, for `leave`
-///           moves bytes beside whatever the member's thread does; who sleeps, and who encodes a job's row, does not hold it.
+///           moves bytes beside whatever the member's thread does; who sleeps, and who calls `job::encode`, does not hold it.
 /// Lifetime: outlives its jobs.
 template <class Element, class Rows, class Waiting, class Lane, template <class> class Dialler>
 class member_core {
@@ -133,7 +133,7 @@ class member_core {
     }
 
     /// A row that no frontend asked this member for: each that is connected gets it under the id that it expects. `fill` is
-    /// called with the row, where it goes anywhere; it does not call the member.
+    /// called with the row, where it goes anywhere; it calls neither the member nor its jobs.
     ///
     /// Returns: to how many it was sent. A frontend that has not read `spare` earlier ones is left out.
     template <class Fill> std::size_t contribute(std::uint64_t id, Fill&& fill) {

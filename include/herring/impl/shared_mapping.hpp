@@ -7,6 +7,7 @@
 #include "herring/base/descriptor.hpp"
 #include "herring/base/file_size_limit.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/forks.hpp"
 #include "herring/base/free_memory.hpp"
 #include "herring/base/identity.hpp"
 #include "herring/base/local_socket.hpp"
@@ -183,7 +184,8 @@ struct shared_mapping::building {
     // The first rank has sent to all ranks by now, so this does not wait. Others may have connected before it.
     HERRING_SETUP void receive() {
         for (int i = 0; i <= most_waiting && file.get() < 0; ++i) {
-            descriptor const from(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+            descriptor const from(
+                forks::own(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
             if (from.get() < 0 && errno != EINTR) break;
             if (from.get() < 0 || !same_user(from.get())) continue;
             std::array<std::uint64_t, 2> said{};

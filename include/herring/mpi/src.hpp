@@ -286,7 +286,10 @@ class mpi_groups {
         MPI_Errhandler set = MPI_ERRHANDLER_NULL;
         if (!usable() || comm == MPI_COMM_NULL || MPI_Comm_get_errhandler(comm, &set) != MPI_SUCCESS)
             return false;
-        bool const returns = set != MPI_ERRORS_ARE_FATAL;
+        bool returns = set != MPI_ERRORS_ARE_FATAL;
+#ifdef MPI_ERRORS_ABORT
+        returns = returns && set != MPI_ERRORS_ABORT;
+#endif
         MPI_Errhandler_free(&set);
         return returns;
     }

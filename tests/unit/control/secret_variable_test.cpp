@@ -148,6 +148,18 @@ TEST_CASE("secret_variable: an empty one, as the child of a process that has rea
     }
     CHECK(words.find("HERRING_SECRET is empty") != std::string::npos);
     CHECK(words.find("HERRING_SECRET_FILE") != std::string::npos);
+    // What the error asks for: with a file the empty one does not count, and one that is not empty does.
+    auto const with_file = [&](char const* text) -> std::string {
+        char const* const both[] = {text, "HERRING_SECRET_FILE=/nowhere/herring.secret", nullptr};
+        try {
+            (void)herring::detail::read_secret({}, {}, "join_options", variables(both));
+        } catch (herring::error const& why) {
+            return why.what();
+        }
+        return {};
+    };
+    CHECK(with_file("HERRING_SECRET=").find("/nowhere/herring.secret") != std::string::npos);
+    CHECK(with_file("HERRING_SECRET=0123456789abcdef").find("are both given") != std::string::npos);
     // A constant is not written to.
     char const* const constants[] = {"HERRING_SECRET=a constant of the program", nullptr};
     CHECK(secret_variable(variables(constants)) == "a constant of the program");

@@ -380,8 +380,10 @@ class tcp_connector {
             l.refused = time_point{};
         else if (l.refused == time_point{})
             l.refused = now;
-        else if (now - l.refused >= ranks_.peer_timeout())
+        else if (now - l.refused >= ranks_.peer_timeout()) {
+            ranks_.check(); // who has died is named as such
             throw_unreachable(l);
+        }
     }
 
     [[noreturn]] HERRING_SETUP void throw_unreachable(attempt const& absent) const {
