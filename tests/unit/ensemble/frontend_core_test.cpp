@@ -826,13 +826,14 @@ TEST_CASE(
     fixture<> f(std::move(o));
     f.join(0).serve(0);
     f.join(1); // never answers
-    for (int i = 0; i < 3; ++i) {
+    // A row that is less late than a wait for a core is no verdict, and of requests that end meanwhile, or late themselves, several are one.
+    std::chrono::microseconds const late(quorum_tuning{}.late_after_us);
+    int asked = 0;
+    for (; asked < 8 && !f.front.members()[1].slow; ++asked) { // as many as it has credits
         CHECK(f.front.ask(bytes(0), 60s).contributors() == member_set{0});
-        // A row that is less late than a wait for a core is no verdict, and the next request's none beside it.
-        std::chrono::microseconds const late(quorum_tuning{}.late_after_us);
         for (auto const ended = clock::now(); clock::now() - ended <= late;) std::this_thread::yield();
     }
-    CHECK(f.front.ask(bytes(0), 60s).contributors() == member_set{0});
+    CHECK(asked >= 3);
     CHECK(told.size() == 2);
     f.front.core().members().nudged();
     f.front.core().members().nudged();
