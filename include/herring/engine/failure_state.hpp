@@ -39,7 +39,7 @@ class failure_state {
         sink_.announce(sink_.to, why);
         return sink_.first != nullptr ? sink_.first(sink_.to) : nullptr;
     }
-    /// Before it is published: the same in better words.
+    /// Replaces the failure, which is not published yet.
     void amend(failure const& why) noexcept { why_ = why; }
     bool is_published() const noexcept { return published_.load(std::memory_order_relaxed); }
     void publish() noexcept { published_.store(true, std::memory_order_release); }

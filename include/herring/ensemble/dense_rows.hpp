@@ -115,7 +115,8 @@ template <class Number, class Combine, class Wire, class Outputs> class dense_ro
     }
 
   private:
-    // Of logarithms the sum is an addend of the whole row, as large as its member likes anyway; to check it costs an exponential a lane.
+    // Only sums of probabilities are checked. In log space a wrong sum shifts all elements of the row by one constant, which its lanes
+    // can do as well, and a check would cost an exponential for each lane.
     static constexpr bool sums = traits::of_probabilities;
     // Lanes are relative to the largest: what that one holds is known.
     static constexpr bool relative = traits::of_probabilities || traits::shifted;

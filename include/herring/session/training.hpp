@@ -181,21 +181,17 @@ template <class Optimizer, class Memory> class training {
     }
     template <class Session> void prepare(Session& session) noexcept {
         auto& memory = session.updated();
-        digest sum(0x6879'7065'72u);
-        sum.add(steps_);
         for (std::size_t i = 0; i < groups_.size(); ++i) {
             memory.prepare(i, Optimizer::template prepare<number>(groups_[i].values, steps_ + 1),
                            groups_[i].frozen);
-            double each[sizeof(hyper) / sizeof(double)];
-            std::memcpy(each, &groups_[i].values, sizeof each);
-            for (double const value : each) sum.add(__builtin_bit_cast(std::uint64_t, value));
-            sum.add(std::uint64_t{groups_[i].frozen});
+            put_group(i, &values_[i * doubles_of_group]);
         }
         memory.unscale(static_cast<number>(1 / loss_scale_));
-        sum.add(__builtin_bit_cast(std::uint64_t, loss_scale_));
-        session.set_values_digest(sum.value() << 32);
-        for (std::size_t i = 0; i < groups_.size(); ++i) put_group(i, &values_[i * doubles_of_group]);
         values_.back() = loss_scale_;
+        digest sum(0x6879'7065'72u);
+        sum.add(steps_);
+        for (double const value : values_) sum.add(__builtin_bit_cast(std::uint64_t, value));
+        session.set_values_digest(sum.value() << 32);
         if constexpr (has_commands<Session>) session.desk().set_values(std::as_bytes(std::span(values_)));
     }
 
