@@ -1,4 +1,4 @@
-// herring: the tuning of intra_node::pcie_staging and nvlink.
+// herring: the tuning of intra_node::pcie_staging, nvlink and nccl.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_TUNING_HPP
 #define HERRING_GPU_TUNING_HPP
@@ -35,6 +35,16 @@ struct peer_sums_tuning {
     bool graphs = false; ///< capture packing, sums and results, one graph per bucket and slot; replay them
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
+};
+
+/// Tuning of `nccl`.
+struct nccl_tuning {
+    std::size_t slot_count = 4;      ///< with several nodes: buckets of a rank in pinned memory
+    std::size_t split_bytes = 8_MiB; ///< with several nodes: larger buckets are split, as with nvlink
+    bool inspect =
+        false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
+
+    friend constexpr bool operator==(nccl_tuning const&, nccl_tuning const&) = default;
 };
 
 } // namespace HERRING_NAMESPACE::gpu

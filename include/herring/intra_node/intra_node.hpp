@@ -29,6 +29,7 @@ struct intra_node_facts {
     bool host_staging = false;   ///< with device_memory: a transport for host memory is enough
     bool sums_on_device = false; ///< with device_memory: devices sum the node's parts, not the engine
     bool leaves_parts = false;   ///< with sums_on_device: sums stay there if the transport has device_memory
+    bool rank_order = true;      ///< a node's parts are combined in rank order: the same bits in every run
     intra_node_tuning tuning{};
 };
 
@@ -42,6 +43,7 @@ concept states_facts_elsewhere = requires {
 || requires { Policy::host_staging; }
 || requires { Policy::sums_on_device; }
 || requires { Policy::leaves_parts; }
+|| requires { Policy::rank_order; }
 || requires { Policy::tuning; };
 
 template <class Policy>
