@@ -113,9 +113,12 @@ template <class T, class Update> int work(world& ranks) {
 }
 
 int devices = 0;
+// By processes, or by threads of one.
 template <class Work> bool passes(names const& nodes, Work const& work, bool threads = false) {
     int const ranks = static_cast<int>(nodes.size());
-    return (threads ? launch_threads(ranks, work, on(nodes)) : launch(ranks, work, on(nodes))) == 0;
+    if (!threads) return launch(ranks, work, on(nodes)) == 0;
+    return launch(
+               1, [&](world&) { return launch_threads(ranks, work, on(nodes)); }, on({"a"})) == 0;
 }
 
 template <class Function> std::string said(Function&& function) {
@@ -162,8 +165,12 @@ TEST_CASE("nccl: a rank is killed: the others name it in time, and their streams
         2,
         [&](world& ranks) {
             gpu::use_device(ranks);
-            cudaStream_t stream;
-            must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+            struct queue {
+                cudaStream_t handle = nullptr;
+                ~queue() { (void)cudaStreamDestroy(handle); }
+            } own;
+            must(cudaStreamCreateWithFlags(&own.handle, cudaStreamNonBlocking), "cudaStreamCreate");
+            cudaStream_t const stream = own.handle;
             reducer<float, update::sum, transport::inproc, intra_node::nccl> reduce(ranks, {{"a", 100'000}});
             auto const step = [&] {
                 reduce.ready(0, stream);

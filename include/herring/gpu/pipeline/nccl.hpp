@@ -86,9 +86,9 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, false> {
     static_assert(Tuning.slot_count >= 2);
 
     basic_nccl(world& ranks, std::size_t bytes) : basic_nccl(ranks, bytes, device_needs{}) {}
-    basic_nccl(world& ranks, std::size_t bytes, device_needs const& needs)
-        : base(ranks, needs, base::whole_lines(bytes) + sizeof(shared), Tuning.slot_count, false),
-          shared_at_(base::whole_lines(bytes)), rows_(device_, alone_ || size_ == 1 ? 0 : rows_bytes(needs)),
+    basic_nccl(world& ranks, std::size_t bytes, device_needs const& due)
+        : base(ranks, due, base::whole_lines(bytes) + sizeof(shared), Tuning.slot_count, false),
+          shared_at_(base::whole_lines(bytes)), rows_(device_, alone_ || size_ == 1 ? 0 : rows_bytes(due)),
           nccl_(device_), last_(device_, false), work_(std::in_place, device_) {
         if (ranks.topology().largest_node() > 1) meet();
     }
@@ -232,9 +232,9 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, false> {
         }
     }
     // Room for a row of each shard, whose last chunk is a cache line longer than its part at most.
-    std::size_t rows_bytes(device_needs const& needs) const noexcept {
-        return base::whole_lines(needs.bucket_bytes) +
-               std::size_t{128} * static_cast<std::size_t>(size_) * static_cast<std::size_t>(needs.nodes);
+    std::size_t rows_bytes(device_needs const& due) const noexcept {
+        return base::whole_lines(due.bucket_bytes) +
+               std::size_t{128} * static_cast<std::size_t>(size_) * static_cast<std::size_t>(due.nodes);
     }
     static copy_item copied(row_block const& b, std::size_t element_bytes, bool back) noexcept {
         return {back ? b.callers : b.at, back ? b.at : b.callers, b.elements * element_bytes};
