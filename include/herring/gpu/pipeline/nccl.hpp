@@ -60,8 +60,9 @@ namespace HERRING_NAMESPACE::gpu {
 ///           nodes all-gathers follow the network, whose pace differs between ranks: local rank 0 calls as it can, and the
 ///           others repeat its order, which it writes into the node's memory. A rank calls when all local ranks have arrived.
 /// Blocks:   the constructor: until NCCL has connected the node's ranks, at most `default_timeout` of the world, 5 minutes at
-///           the most. The destructor: as of nvlink; where a rank failed it aborts NCCL first, as the end of the engine does,
-///           so that no stream waits for a rank that is gone. No other call waits.
+///           the most. The destructor: up to 30 s for the work in this rank's queues, and as long again where what it waits for
+///           is the caller's, not NCCL's; up to 2 s for the other ranks' ends. It aborts NCCL where these do not come, and at
+///           once where a rank failed, as the end of the engine does. What is still in use is leaked as with nvlink.
 /// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
 /// Errors:   `unsupported` at construction where two ranks of a node have one device. What NCCL reports: `device`, naming this
 ///           rank, the call and NCCL's words; or what the world knows, where a rank is gone.
