@@ -32,8 +32,9 @@ extern "C" int herring_stand_in_complaints() __attribute__((weak));
 namespace {
 
 using names = std::vector<std::string>;
-using cut_small = gpu::basic_nccl<gpu::cuda_runtime, gpu::cuda_nccl,
-                                  gpu::nccl_tuning{.slot_count = 2, .split_bytes = 64_KiB, .inspect = true}>;
+using cut_small =
+    gpu::basic_nccl<gpu::cuda_runtime, gpu::cuda_nccl,
+                    gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 64_KiB, .inspect = true}>;
 
 void must(cudaError_t result, char const* what) {
     if (result != cudaSuccess) throw error(errc::device, -1, -1, what, cudaGetErrorString(result));

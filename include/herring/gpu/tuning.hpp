@@ -25,26 +25,17 @@ struct staging_tuning {
     friend constexpr bool operator==(staging_tuning const&, staging_tuning const&) = default;
 };
 
-/// Tuning of `nvlink`.
+/// Tuning of `nvlink` and `nccl`.
 struct peer_sums_tuning {
     std::size_t slot_count = 4; ///< with several nodes: buckets of a rank in pinned memory
     std::size_t split_bytes =
         8_MiB; ///< with several nodes: larger buckets are split; parts are summed, exchanged and written as a pipeline
     bool inspect =
         false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
-    bool graphs = false; ///< capture packing, sums and results, one graph per bucket and slot; replay them
+    bool graphs =
+        false; ///< capture packing, sums and results, one graph per bucket and slot; replay them. nccl: packing alone
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
-};
-
-/// Tuning of `nccl`.
-struct nccl_tuning {
-    std::size_t slot_count = 4;      ///< with several nodes: buckets of a rank in pinned memory
-    std::size_t split_bytes = 8_MiB; ///< with several nodes: larger buckets are split, as with nvlink
-    bool inspect =
-        false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
-
-    friend constexpr bool operator==(nccl_tuning const&, nccl_tuning const&) = default;
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -58,7 +58,7 @@ class cuda_runtime;
 template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_pcie_staging;
 template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nvlink;
 class cuda_nccl;
-template <class Runtime, class Nccl, nccl_tuning Tuning = nccl_tuning{}> class basic_nccl;
+template <class Runtime, class Nccl, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nccl;
 } // namespace HERRING_NAMESPACE::gpu
 
 namespace HERRING_NAMESPACE::intra_node {
@@ -114,7 +114,7 @@ template <> inline constexpr int declared_name<placement::optimal> = 16;
 template <class Inner> inline constexpr int declared_name<optimizer::clipped<Inner>> = 17;
 template <class Inner, nonfinite What>
 inline constexpr int declared_name<optimizer::on_nonfinite<Inner, What>> = 18;
-template <class Runtime, class Nccl, gpu::nccl_tuning Tuning>
+template <class Runtime, class Nccl, gpu::peer_sums_tuning Tuning>
 inline constexpr int declared_name<gpu::basic_nccl<Runtime, Nccl, Tuning>> = 19;
 } // namespace HERRING_NAMESPACE
 

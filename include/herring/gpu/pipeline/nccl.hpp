@@ -66,9 +66,9 @@ namespace HERRING_NAMESPACE::gpu {
 /// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
 /// Errors:   `unsupported` at construction where two ranks of a node have one device. What NCCL reports: `device`, naming this
 ///           rank, the call and NCCL's words; or what the world knows, where a rank is gone.
-template <class Runtime, class Nccl, nccl_tuning Tuning>
-class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, false> {
-    using base = summing_pipeline<Runtime, Tuning.inspect, false>;
+template <class Runtime, class Nccl, peer_sums_tuning Tuning>
+class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
+    using base = summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
     static_assert(nccl_policy<Nccl, Runtime>);
 
   public:

@@ -20,7 +20,7 @@
 
 using namespace gpu_test;
 using pipeline = gpu::basic_nccl<gpu::host_runtime, gpu::host_nccl,
-                                 gpu::nccl_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
+                                 gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
 static_assert(intra_node_policy<pipeline> && pipeline::facts.device_memory && pipeline::facts.host_staging);
 static_assert(!pipeline::facts.rank_order && intra_node_facts{}.rank_order);
 
