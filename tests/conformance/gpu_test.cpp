@@ -657,8 +657,10 @@ TEST_CASE("gpu: all_reduce of device memory: a ring, not rounds") {
             options);
         return good == 2;
     };
-    CHECK(ended(static_cast<staging_by_graphs*>(nullptr)));
-    CHECK(ended(static_cast<sums_by_graphs*>(nullptr)));
+    using four_slots = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.piece_bytes = 64_KiB}>;
+    using sums_in_four = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB}>;
+    CHECK(ended(static_cast<four_slots*>(nullptr)));
+    CHECK(ended(static_cast<sums_in_four*>(nullptr)));
 }
 
 // One call after another, each in a stream of its own that nothing orders behind the other's: the caller's tensors share the
