@@ -918,6 +918,7 @@ template <class Node> int calls_of_every_memory(world& ranks, bool processes) {
     int const both = processes && reads_others ? 2 : 0; // each opens the other's
     int devices = 0;
     must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+    int const pieces = ranks.topology().nodes() > 1 ? 2 : 1; // of `most`: 256 KiB at least, 4 MiB on one node
     bool const copied = reads_others && (processes || devices > 1); // memory that other ranks do not reach
     for (int round = 0; round < 2; ++round) {
         float* own = nullptr;
@@ -928,7 +929,7 @@ template <class Node> int calls_of_every_memory(world& ranks, bool processes) {
         reduce.forget({own + 10, 5});
         must(cudaFree(own), "cudaFree");
         must(cudaMallocAsync(&own, most * sizeof(float), stream.handle), "cudaMallocAsync");
-        costs("cudaMallocAsync", sum(own, most), copied ? 4 : 0, 0);
+        costs("cudaMallocAsync", sum(own, most), copied ? 4 * pieces : 0, 0);
         must(cudaFreeAsync(own, stream.handle), "cudaFreeAsync");
     }
     return wrong;

@@ -37,6 +37,7 @@ struct range {
     file_head* head = nullptr;
     std::uintptr_t seen = 0; ///< of registered memory: where devices see it
     bool pooled = false;     ///< cudaMallocAsync: other processes cannot open it
+    bool asked = false;      ///< whether they can: it is a caller's, of any size
 
     bool of_host() const noexcept { return kind == memory_kind::host || kind == memory_kind::registered; }
 };
@@ -188,7 +189,7 @@ inline cudaError_t hand_out(cudaIpcMemHandle_t* made, void* at) {
     std::lock_guard const lock(here().guard);
     range const* const held = address_space::of_process().find(at);
     if (held == nullptr || held->kind != memory_kind::device || held->pooled) return cudaErrorInvalidValue;
-    if (held->bytes % address_space::block != 0)
+    if (held->bytes % address_space::block != 0 && !held->asked)
         complain("cudaIpcGetMemHandle of %zu bytes: what else lies in their last block is shared as well",
                  held->bytes);
     memory_handle const handle{here().id, held->file, here().devices[static_cast<std::size_t>(held->device)],
@@ -247,8 +248,9 @@ inline CUresult pointer_facts(unsigned count, CUpointer_attribute* which, void**
                               CUdeviceptr at) noexcept {
     std::lock_guard const lock(here().guard);
     address_space& all = address_space::of_process();
-    range const* const held = all.find(reinterpret_cast<void*>(at));
+    range* const held = all.find(reinterpret_cast<void*>(at));
     if (held == nullptr || held->kind != memory_kind::device) return CUDA_ERROR_INVALID_VALUE;
+    held->asked = true;
     for (unsigned i = 0; i < count; ++i) switch (which[i]) {
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             *static_cast<bool*>(values[i]) = !held->pooled;
