@@ -28,14 +28,17 @@ using namespace herring::conformance;
 namespace {
 
 // Few slots, and buckets that are cut; by graphs, as they come.
-using staging =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
+using staging = gpu::basic_pcie_staging<
+    gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .split_bytes = 4_KiB, .piece_bytes = 64_KiB}>;
 using peer_sums =
-    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
+    gpu::basic_nvlink<gpu::host_runtime,
+                      gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 4_KiB, .piece_bytes = 64_KiB}>;
 using staging_by_graphs =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .graphs = true}>;
+    gpu::basic_pcie_staging<gpu::host_runtime,
+                            gpu::staging_tuning{.slot_count = 2, .piece_bytes = 64_KiB, .graphs = true}>;
 using sums_by_graphs =
-    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .graphs = true}>;
+    gpu::basic_nvlink<gpu::host_runtime,
+                      gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB, .graphs = true}>;
 using fusion_of_little = fusion::balanced_buffer<8_KiB, 1>;
 using names = std::vector<std::string>;
 
@@ -367,10 +370,14 @@ TEST_CASE("gpu: what is out of order gives other bits") {
         }
         return found > 0;
     };
-    using staging_that_forgets = gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slot_count = 2}>;
-    using hasty_staging = gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slot_count = 2}>;
-    using sums_that_forget = gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slot_count = 2}>;
-    using hasty_sums = gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slot_count = 2}>;
+    using staging_that_forgets =
+        gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
+    using hasty_staging =
+        gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
+    using sums_that_forget =
+        gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
+    using hasty_sums =
+        gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
     CHECK(caught(
         [&](auto seed) { return by_turns<staging_that_forgets, float, update::average>(nodes, seed); }));
     CHECK(caught([&](auto seed) { return by_turns<hasty_staging, float, update::average>(nodes, seed); }));
@@ -445,10 +452,15 @@ std::size_t through_before_the_rest(names const& nodes, Staged const& staged) {
 
 TEST_CASE("gpu: one large tensor: the devices, the host and the network are at work on it at the same time") {
     using cut_staging =
-        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.split_bytes = 20_KiB}>;
-    using cut_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 20_KiB}>;
-    using whole_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.split_bytes = 0}>;
-    using whole_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 0}>;
+        gpu::basic_pcie_staging<gpu::host_runtime,
+                                gpu::staging_tuning{.split_bytes = 20_KiB, .piece_bytes = 64_KiB}>;
+    using cut_sums = gpu::basic_nvlink<gpu::host_runtime,
+                                       gpu::peer_sums_tuning{.split_bytes = 20_KiB, .piece_bytes = 64_KiB}>;
+    using whole_staging =
+        gpu::basic_pcie_staging<gpu::host_runtime,
+                                gpu::staging_tuning{.split_bytes = 0, .piece_bytes = 64_KiB}>;
+    using whole_sums =
+        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 0, .piece_bytes = 64_KiB}>;
     auto const received = [](auto& reduce) { return reduce.counters().bytes_received; };
     auto const released = [](auto& reduce) { return reduce.counters().operations; };
     // Sums of the first parts have been exchanged while there are parts that no device has summed.
@@ -468,8 +480,10 @@ TEST_CASE("gpu: one large tensor: the devices, the host and the network are at w
 
 TEST_CASE("gpu: results are inspected where that is asked for: what is no number, and the squared norm") {
     using inspecting_staging =
-        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.inspect = true}>;
-    using inspecting_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.inspect = true}>;
+        gpu::basic_pcie_staging<gpu::host_runtime,
+                                gpu::staging_tuning{.piece_bytes = 64_KiB, .inspect = true}>;
+    using inspecting_sums =
+        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB, .inspect = true}>;
     names const nodes{"a", "a", "b"};
     auto const inspected = [&]<class Node, class T>(Node*, T) {
         std::uint64_t want = 0;
@@ -643,8 +657,10 @@ TEST_CASE("gpu: all_reduce of device memory: a ring, not rounds") {
             options);
         return good == 2;
     };
-    CHECK(ended(static_cast<gpu::basic_pcie_staging<gpu::host_runtime>*>(nullptr)));
-    CHECK(ended(static_cast<gpu::basic_nvlink<gpu::host_runtime>*>(nullptr)));
+    using four_slots = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.piece_bytes = 64_KiB}>;
+    using sums_in_four = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB}>;
+    CHECK(ended(static_cast<four_slots*>(nullptr)));
+    CHECK(ended(static_cast<sums_in_four*>(nullptr)));
 }
 
 // One call after another, each in a stream of its own that nothing orders behind the other's: the caller's tensors share the

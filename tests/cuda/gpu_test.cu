@@ -61,6 +61,8 @@ struct reaches_devices : transport::inproc {
 extern "C" {
 int herring_stand_in_complaints() __attribute__((weak));
 int herring_stand_in_left() __attribute__((weak));
+int herring_stand_in_copies() __attribute__((weak)); // within a device
+int herring_stand_in_opened() __attribute__((weak)); // allocations, by other processes
 }
 
 namespace {
@@ -352,6 +354,7 @@ template <class Node, class T, class Update> int work(world& ranks, load const& 
             wrong = 1;
         }
     }
+    reduce.forget({own, 1}); // other processes have it open
     must(cudaFree(own), "cudaFree");
     must(cudaFreeHost(in), "cudaFreeHost");
     must(cudaFreeHost(out), "cudaFreeHost");
@@ -869,6 +872,69 @@ template <class Node> bool beside_a_capture(unsigned flags) {
     });
 }
 
+// Calls with memory of each kind, of a reducer without tensors: what comes out, and on the stand-in what that takes.
+template <class Node> int calls_of_every_memory(world& ranks, bool processes) {
+    gpu::use_device(ranks);
+    reducer<float, update::sum, transport::inproc, Node> reduce(ranks, {});
+    queue stream;
+    constexpr std::size_t most = 100'000;
+    pinned<float> numbers(most);
+    auto const n = static_cast<std::size_t>(ranks.size());
+    bool wrong = false;
+    // Sums, and how many copies within devices, and openings, that took of all ranks.
+    struct cost {
+        int copies, opened;
+    };
+    auto const sum = [&](float* at, std::size_t count) {
+        auto const counted = [&] {
+            ranks.barrier();
+            cost const now =
+                on_stand_in() ? cost{herring_stand_in_copies(), herring_stand_in_opened()} : cost{0, 0};
+            ranks.barrier();
+            return now;
+        };
+        for (std::size_t i = 0; i < count; ++i)
+            numbers.at[i] = static_cast<float>(i % 251 + static_cast<std::size_t>(ranks.rank()));
+        must(cudaMemcpyAsync(at, numbers.at, count * sizeof(float), cudaMemcpyHostToDevice, stream.handle),
+             "in");
+        must(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
+        cost const before = counted();
+        reduce.all_reduce({at, count}, stream.handle);
+        must(cudaMemcpyAsync(numbers.at, at, count * sizeof(float), cudaMemcpyDeviceToHost, stream.handle),
+             "out");
+        must(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
+        cost const after = counted();
+        for (std::size_t i = 0; i < count; ++i)
+            wrong |= numbers.at[i] != static_cast<float>(i % 251 * n + n * (n - 1) / 2);
+        return cost{after.copies - before.copies, after.opened - before.opened};
+    };
+    auto const costs = [&](char const* what, cost is, int copies, int opened) {
+        if (!on_stand_in() || (is.copies == copies && is.opened == opened)) return;
+        std::fprintf(stderr, "rank %d: %s: %d copies, not %d; %d opened, not %d\n", ranks.rank(), what,
+                     is.copies, copies, is.opened, opened);
+        wrong = true;
+    };
+    bool const reads_others = std::is_same_v<Node, intra_node::nvlink>;
+    int const both = processes && reads_others ? 2 : 0; // each opens the other's
+    int devices = 0;
+    must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+    int const pieces = ranks.topology().nodes() > 1 ? 2 : 1; // of `most`: 256 KiB at least, 4 MiB on one node
+    bool const copied = reads_others && (processes || devices > 1); // memory that other ranks do not reach
+    for (int round = 0; round < 2; ++round) {
+        float* own = nullptr;
+        must(cudaMalloc(&own, std::size_t{2} << 20), "cudaMalloc");
+        costs("cudaMalloc", sum(own, most), 0, both);
+        costs("again", sum(own + 4, 1000), 0, 0);
+        costs("not aligned", sum(own + 1, 1000), reads_others ? 2 * ranks.size() : 0, 0);
+        reduce.forget({own + 10, 5});
+        must(cudaFree(own), "cudaFree");
+        must(cudaMallocAsync(&own, most * sizeof(float), stream.handle), "cudaMallocAsync");
+        costs("cudaMallocAsync", sum(own, most), copied ? 4 * pieces : 0, 0);
+        must(cudaFreeAsync(own, stream.handle), "cudaFreeAsync");
+    }
+    return wrong;
+}
+
 // A stream that is being captured is refused everywhere, and neither the capture nor the reducer suffers.
 template <class Node> bool captured_streams_are_refused() {
     return apart([](world& alone) {
@@ -902,6 +968,19 @@ template <class Node> bool captured_streams_are_refused() {
 }
 
 } // namespace
+
+TEST_CASE("calls: the caller's memory is reduced where it is, opened once, and given back") {
+    auto const all = []<class Node>(Node*) {
+        auto const body = [](world& ranks) { return calls_of_every_memory<Node>(ranks, false); };
+        CHECK(launch(
+                  2, [](world& ranks) { return calls_of_every_memory<Node>(ranks, true); }, on({"a", "a"})) ==
+              0);
+        CHECK(apart([&](world&) { return launch_threads(2, body, on({"a", "a"})) == 0; }));
+        CHECK(apart([&](world&) { return launch_threads(3, body, on({"a", "a", "b"})) == 0; }));
+    };
+    all(static_cast<intra_node::nvlink*>(nullptr));
+    all(static_cast<intra_node::pcie_staging*>(nullptr));
+}
 
 TEST_CASE("sanitizer: other tensors in each step, and elsewhere") {
     CHECK(changing_lists_by_threads<intra_node::nvlink>());

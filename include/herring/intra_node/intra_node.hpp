@@ -19,6 +19,7 @@ struct intra_node_tuning {
     std::size_t local_chunk_bytes = 64 << 10; ///< on one node: the unit in which a rank sums
     std::size_t mailbox_bytes = 0;            ///< buckets up to this size go through mailboxes; 0: none
     std::size_t split_bytes = 0; ///< larger buckets are split into several; 0: no bucket is split
+    std::size_t piece_bytes = 0; ///< with device_memory: a call's buffer is cut into pieces of at most this
 };
 
 /// What an intra-node reducer promises, as `static constexpr intra_node_facts facts{...};`.
@@ -91,6 +92,10 @@ concept stages_tensors =
     { p.tensors() }
     noexcept->std::same_as<std::byte*>;
     { p.load(e, std::uint32_t{}, n, n, true) }
+    noexcept->std::same_as<std::byte*>;
+    { p.lend(n, p.tensors()) }
+    noexcept->std::same_as<bool>;
+    { p.load_piece(e, n, p.tensors(), n, n) }
     noexcept->std::same_as<std::byte*>;
     { p.loaded(e, e) }
     noexcept->std::same_as<bool>;

@@ -90,6 +90,7 @@ template <class Transport, class IntraNode> class session_links : public session
         chosen.local_chunk_bytes = IntraNode::facts.tuning.local_chunk_bytes;
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
         chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;
+        chosen.piece_bytes = IntraNode::facts.tuning.piece_bytes;
         if (traits.keeps_weights) chosen.one_hop_bytes_two_nodes = 0; // both nodes would do all of the update
         return chosen;
     }

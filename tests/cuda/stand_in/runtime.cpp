@@ -40,6 +40,8 @@ extern "C" {
 /// Misuses, and objects that ranks left behind, of all processes of this run.
 int herring_stand_in_complaints() { return counted->complaints; }
 int herring_stand_in_left() { return counted->left; }
+int herring_stand_in_copies() { return counted->copies; }
+int herring_stand_in_opened() { return counted->opened; }
 
 // Ranks end by it. Who ends well has released everything.
 [[noreturn]] void _exit(int status) {
@@ -216,6 +218,17 @@ cudaError_t cudaFree(void* at) {
         return ended == cudaSuccess ? release(at) : ended;
     });
 }
+cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t) {
+    return call([&] { return allocate(made, bytes, true); });
+}
+cudaError_t cudaFreeAsync(void* at, cudaStream_t) { return cudaFree(at); }
+cudaError_t cudaGetDriverEntryPointByVersion(char const* symbol, void** at, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* how) {
+    bool const known = std::strcmp(symbol, "cuPointerGetAttributes") == 0;
+    *at = known ? reinterpret_cast<void*>(pointer_facts) : nullptr;
+    *how = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+}
 cudaError_t cudaHostAlloc(void** made, std::size_t bytes, unsigned) {
     return unsafe_call([&] { return allocate_of_host(made, bytes); });
 }
@@ -278,6 +291,7 @@ cudaError_t cudaIpcCloseMemHandle(void* at) {
 }
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t in) {
+    counted->copies += kind == cudaMemcpyDeviceToDevice;
     return copy(to, from, bytes, kind, in, false);
 }
 cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {

@@ -177,12 +177,15 @@ class cuda_device {
         if (cudaError_t const result = calling(); result != cudaSuccess) keep(result, call);
     }
     HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
+        failure const* const of_world = ranks_.failed(); // a rank that died took its memory with it
+        keep(of_world != nullptr && detail::of_earlier_work(result)
+                 ? *of_world
+                 : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce"));
+    }
+    HERRING_SETUP void keep(failure const& why) noexcept {
         std::lock_guard const lock(guard_);
         if (failed() != nullptr) return;
-        failure const* const of_world = ranks_.failed(); // a rank that died took its memory with it
-        why_ = of_world != nullptr && detail::of_earlier_work(result)
-                   ? *of_world
-                   : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce");
+        why_ = why;
         failing_.store(true, std::memory_order_release);
     }
     /// In constructors: throws an error.

@@ -14,6 +14,7 @@
 
 #include <unistd.h>
 
+#include <cuda.h> // types alone: see pointer_attributes
 #include <cuda_runtime_api.h>
 
 namespace HERRING_NAMESPACE::gpu {
@@ -41,6 +42,8 @@ struct exported_cuda_memory {
     void* data;
     cudaError_t shareable;
     cudaIpcMemHandle_t handle;
+    std::uint64_t id = 0; ///< of an allocation of the program's
+    std::byte* first() const noexcept { return static_cast<std::byte*>(data); }
 };
 struct exported_cuda_event {
     detail::process_mark process;
@@ -60,6 +63,50 @@ HERRING_SETUP inline exported_cuda_event exported(cuda_device const& on, cuda_ev
     exported_cuda_event result{detail::process_mark::mine(), own.handle(), cudaSuccess, {}};
     detail::current_device const current(on.number());
     result.shareable = cudaIpcGetEventHandle(&result.handle, own.handle());
+    if (result.shareable != cudaSuccess) (void)cudaGetLastError();
+    return result;
+}
+
+namespace detail {
+
+/// The driver's question after an address, found at the first call: nothing links the driver. nullptr: it has none.
+using ask_driver = CUresult(CUDAAPI*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
+inline ask_driver pointer_attributes() noexcept {
+    static ask_driver const found = [] {
+        void* at = nullptr;
+        cudaDriverEntryPointQueryResult how{};
+        if (cudaGetDriverEntryPointByVersion("cuPointerGetAttributes", &at, 12000, cudaEnableDefault, &how) !=
+                cudaSuccess ||
+            how != cudaDriverEntryPointSuccess) {
+            (void)cudaGetLastError();
+            return ask_driver{};
+        }
+        return reinterpret_cast<ask_driver>(at);
+    }();
+    return found;
+}
+
+} // namespace detail
+
+/// The allocation of the program's that a place lies in. Not `shareable`: it was not made by cudaMalloc, or the driver is too old to
+/// say so.
+inline exported_cuda_memory lent(cuda_device const& on, std::byte* place) noexcept {
+    exported_cuda_memory result{detail::process_mark::mine(), on.bus(), on.number(), place,
+                                cudaErrorNotSupported,        {}};
+    detail::ask_driver const ask = detail::pointer_attributes();
+    if (ask == nullptr) return result;
+    unsigned openable = 0;
+    CUdeviceptr first = 0;
+    unsigned long long id = 0;
+    CUpointer_attribute facts[] = {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    void* values[] = {&openable, &first, &id};
+    detail::current_device const current(on.number(), on.elsewhere());
+    if (ask(3, facts, values, reinterpret_cast<CUdeviceptr>(place)) != CUDA_SUCCESS || openable == 0)
+        return result;
+    result.data = reinterpret_cast<void*>(first);
+    result.id = id;
+    result.shareable = cudaIpcGetMemHandle(&result.handle, result.data);
     if (result.shareable != cudaSuccess) (void)cudaGetLastError();
     return result;
 }

@@ -11,6 +11,7 @@
 #include "herring/gpu/runtime.hpp"
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -51,6 +52,14 @@ class cuda_runtime : public cuda_device {
     }
     HERRING_SETUP export_of_event exported(event const& own) const noexcept {
         return gpu::exported(*this, own);
+    }
+    export_of_memory lent(std::byte* place) const noexcept { return gpu::lent(*this, place); }
+    static bool openable(export_of_memory const& of) noexcept { return of.shareable == cudaSuccess; }
+    static bool here(export_of_memory const& of) noexcept {
+        return of.process == detail::process_mark::mine();
+    }
+    bool on_same_device(export_of_memory const& of) const noexcept {
+        return here(of) && std::memcmp(of.bus.text, bus().text, sizeof bus().text) == 0;
     }
 
     // ---- stream operations ------------------------------------------------------------------------------------------

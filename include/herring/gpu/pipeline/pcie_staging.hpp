@@ -45,7 +45,8 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
                                             .host_staging = true,
                                             .tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
                                                        .mailbox_bytes = Tuning.mailbox_bytes,
-                                                       .split_bytes = Tuning.split_bytes}};
+                                                       .split_bytes = Tuning.split_bytes,
+                                                       .piece_bytes = Tuning.piece_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
@@ -55,6 +56,10 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
           device_(base::device()), copies_(base::for_slots()), in_(device_), out_(device_) {
         for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
     }
+
+    /// Pieces of calls are copied to the host and back where they lie, in whatever memory the device reaches.
+    static constexpr bool lend(std::size_t, std::byte*) noexcept { return true; }
+    static void forget(std::byte*) noexcept {}
 
     /// Whether execution e has arrived on the host. Called in order of e. Starts the copies in of the executions
     /// below `submitted`.
@@ -70,7 +75,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     /// Copies the result of execution e back, which all local ranks have finished. Called in order of e.
     void store(std::uint64_t e) noexcept {
         auto const& what = base::job_of(e);
-        device_.to_device(out_.handle(), base::tensors() + what.offset, region_.slot(e), what.bytes);
+        device_.to_device(out_.handle(), what.at, region_.slot(e), what.bytes);
         device_.record(base::reduced_event(e), out_.handle());
         stored_count_ = e + 1;
     }
@@ -89,9 +94,8 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         if (base::job_of(e).first) device_.wait(queue, base::packed_event(e));
         if (e >= Tuning.slot_count) device_.wait(queue, base::reduced_event(e - Tuning.slot_count));
         auto const& what = base::job_of(e);
-        base::repeat(copies_, base::place_of(e), queue, true, [&] {
-            device_.to_host(queue, region_.slot(e), base::tensors() + what.offset, what.bytes);
-        });
+        base::repeat(copies_, base::place_of(e), queue, true,
+                     [&] { device_.to_host(queue, region_.slot(e), what.at, what.bytes); });
         device_.record(loaded_[e % Tuning.slot_count], queue);
     }
 

@@ -14,7 +14,7 @@ TEST_CASE("staging: sound steps, also when a rank leaves with its queues full") 
 
 TEST_CASE("staging: any call of the device's may fail") {
     any_call_may_fail<pipeline>();
-    any_call_may_fail<gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.graphs = true}>>();
+    any_call_may_fail<gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.piece_bytes = 64_KiB, .graphs = true}>>();
 }
 
 TEST_CASE("staging: no device memory, no pinned memory, no machine: an error on every rank, and nothing left "
