@@ -931,6 +931,12 @@ template <class Node> int calls_of_every_memory(world& ranks, bool processes) {
         must(cudaMallocAsync(&own, most * sizeof(float), stream.handle), "cudaMallocAsync");
         costs("cudaMallocAsync", sum(own, most), copied ? 4 * pieces : 0, 0);
         must(cudaFreeAsync(own, stream.handle), "cudaFreeAsync");
+        must(cudaMallocManaged(&own, most * sizeof(float)), "cudaMallocManaged");
+        costs("cudaMallocManaged", sum(own, most), copied ? 4 * pieces : 0, 0);
+        must(cudaFree(own), "cudaFree");
+        must(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
+        std::string const freed = said([&] { reduce.all_reduce({own, 100}, stream.handle); });
+        wrong |= freed.find("bad argument") == std::string::npos || cudaGetLastError() != cudaSuccess;
     }
     return wrong;
 }

@@ -18,6 +18,7 @@ enum class memory_kind {
     device,     ///< cudaMalloc
     imported,   ///< cudaIpcOpenMemHandle
     host,       ///< cudaHostAlloc: devices see it at its own address
+    managed,    ///< cudaMallocManaged: the same, and it belongs to a device
     registered, ///< cudaHostRegister, at the program's address
     mapped      ///< the same as devices see it: elsewhere
 };
@@ -174,6 +175,11 @@ inline cudaError_t release(void* at) {
     std::lock_guard const lock(here().guard);
     address_space& all = address_space::of_process();
     range const* const held = all.at(at);
+    if (held != nullptr && held->kind == memory_kind::managed) {
+        ::munmap(at, held->bytes);
+        all.ranges.erase(reinterpret_cast<std::uintptr_t>(at));
+        return cudaSuccess;
+    }
     if (held == nullptr || held->kind != memory_kind::device) {
         complain("cudaFree of %p, which is no device memory of this process's", at);
         return cudaErrorInvalidValue;
@@ -267,14 +273,15 @@ inline CUresult pointer_facts(unsigned count, CUpointer_attribute* which, void**
     return CUDA_SUCCESS;
 }
 
-inline cudaError_t allocate_of_host(void** made, std::size_t bytes) {
+inline cudaError_t allocate_of_host(void** made, std::size_t bytes, memory_kind kind = memory_kind::host) {
     std::size_t const whole = (bytes + address_space::page - 1) / address_space::page * address_space::page;
     void* const at = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return cudaErrorMemoryAllocation;
     std::lock_guard const lock(here().guard);
     range one{};
     one.bytes = bytes;
-    one.kind = memory_kind::host;
+    one.kind = kind;
+    one.device = mine().device;
     one.real = static_cast<std::byte*>(at);
     address_space::of_process().ranges.emplace(reinterpret_cast<std::uintptr_t>(at), one);
     *made = at;

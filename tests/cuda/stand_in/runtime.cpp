@@ -222,6 +222,9 @@ cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t) {
     return call([&] { return allocate(made, bytes, true); });
 }
 cudaError_t cudaFreeAsync(void* at, cudaStream_t) { return cudaFree(at); }
+cudaError_t cudaMallocManaged(void** made, std::size_t bytes, unsigned) {
+    return unsafe_call([&] { return allocate_of_host(made, bytes, memory_kind::managed); });
+}
 cudaError_t cudaGetDriverEntryPointByVersion(char const* symbol, void** at, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* how) {
     bool const known = std::strcmp(symbol, "cuPointerGetAttributes") == 0;
@@ -274,6 +277,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* facts, void const* a
         range const* const held = address_space::of_process().find(at);
         *facts = {};
         facts->type = held == nullptr                                        ? cudaMemoryTypeUnregistered
+                      : held->kind == memory_kind::managed                   ? cudaMemoryTypeManaged
                       : held->of_host() || held->kind == memory_kind::mapped ? cudaMemoryTypeHost
                                                                              : cudaMemoryTypeDevice;
         facts->device = held == nullptr ? -1 : held->device;
