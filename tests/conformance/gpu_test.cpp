@@ -39,10 +39,17 @@ using staging_by_graphs =
 using sums_by_graphs =
     gpu::basic_nvlink<gpu::host_runtime,
                       gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB, .graphs = true}>;
+// Each of the larger tensors, times eight, has chunks for all threads of a node of three.
+using staging_in_threads =
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2,
+                                                                   .local_chunk_bytes = 4_KiB,
+                                                                   .split_bytes = 128_KiB,
+                                                                   .piece_bytes = 64_KiB,
+                                                                   .sum_threads = 2}>;
 using fusion_of_little = fusion::balanced_buffer<8_KiB, 1>;
 using names = std::vector<std::string>;
 
-std::vector<std::size_t> const sizes{700, 0, 3, 5001, 17, 1024, 2333, 1, 900, 33, 6000};
+std::vector<std::size_t> sizes{700, 0, 3, 5001, 17, 1024, 2333, 1, 900, 33, 6000};
 
 // Any bits: most are numbers between -8 and 8, some are zeroes, infinities and NaNs.
 template <class T> T value(int rank, std::size_t tensor, std::size_t i, int step) {
@@ -329,6 +336,19 @@ template <class Node> void every_world_and_type() {
 
 TEST_CASE("gpu: pcie_staging on the model of a device, the same bits as shared_memory") {
     every_world_and_type<staging>();
+}
+
+TEST_CASE("gpu: pcie_staging whose threads sum, the same bits as shared_memory") {
+    std::vector<std::size_t> const before = sizes;
+    for (std::size_t& elements : sizes) elements *= 8;
+    for (names const& nodes : {names{"a"}, names{"a", "a"}, names{"a", "a", "a"}, names{"a", "a", "b", "b"}})
+        same_bits<float, update::average, staging_in_threads>(nodes, 2);
+    same_bits<bfloat16, update::average, staging_in_threads>({"a", "a"}, 1);
+    same_bits<float16, update::average, staging_in_threads>({"a", "a", "a"}, 1);
+    same_bits<double, update::max, staging_in_threads>({"a", "a"}, 1);
+    same_bits<std::int32_t, update::sum, staging_in_threads>({"a", "a", "a"}, 1);
+    same_bits<float, update::average, staging_in_threads, transport::inproc, progress::thread>({"a", "a"}, 2);
+    sizes = before;
 }
 
 TEST_CASE("gpu: nvlink on the model of a device, the same bits as shared_memory") {

@@ -261,9 +261,12 @@ load const ordinary{{70000, 0, 3, 500001, 17, 1024, 2333, 1, 90000, 33, 60000}, 
 load const small{{700, 0, 3, 5001, 17, 1, 2333, 9000, 20001, 33, 600}, 2, {1, 5000}};
 constexpr int steps = 4;
 
-// Large tensors are cut into eight parts.
+// Large tensors are cut into eight parts, whatever the cores summed by threads that each have chunks of them.
 using staging_by_graphs =
-    gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.split_bytes = 256_KiB, .graphs = true}>;
+    gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.local_chunk_bytes = 16_KiB,
+                                                                   .split_bytes = 256_KiB,
+                                                                   .sum_threads = 2,
+                                                                   .graphs = true}>;
 using sums_by_graphs =
     gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.split_bytes = 256_KiB, .graphs = true}>;
 using staging_with_all =

@@ -26,10 +26,11 @@ struct intra_node_tuning {
 struct intra_node_facts {
     bool joins_ranks =
         true; ///< the ranks of a node are one contributor; false: each rank is a node of its own
-    bool device_memory = false;  ///< tensors lie on devices
-    bool host_staging = false;   ///< with device_memory: a transport for host memory is enough
-    bool sums_on_device = false; ///< with device_memory: devices sum the node's parts, not the engine
-    bool leaves_parts = false;   ///< with sums_on_device: sums stay there if the transport has device_memory
+    bool device_memory = false;   ///< tensors lie on devices
+    bool host_staging = false;    ///< with device_memory: a transport for host memory is enough
+    bool sums_on_device = false;  ///< with device_memory: devices sum the node's parts, not the engine
+    bool sums_in_threads = false; ///< with device_memory: on one node, threads of the policy's sum the parts
+    bool leaves_parts = false;    ///< with sums_on_device: sums stay there if the transport has device_memory
     intra_node_tuning tuning{};
 };
 
@@ -42,6 +43,7 @@ concept states_facts_elsewhere = requires {
 || requires { Policy::device_memory; }
 || requires { Policy::host_staging; }
 || requires { Policy::sums_on_device; }
+|| requires { Policy::sums_in_threads; }
 || requires { Policy::leaves_parts; }
 || requires { Policy::tuning; };
 
@@ -111,7 +113,8 @@ concept stages_tensors =
 };
 template <class Policy>
 concept sums_on_device = (Policy::facts.device_memory ||
-                          !(Policy::facts.host_staging || Policy::facts.sums_on_device)) &&
+                          !(Policy::facts.host_staging || Policy::facts.sums_on_device ||
+                            Policy::facts.sums_in_threads)) &&
                          (Policy::facts.sums_on_device || !Policy::facts.leaves_parts) &&
                          (!Policy::facts.sums_on_device ||
                           requires(Policy & p, std::byte* own, std::uint64_t e) {
@@ -192,9 +195,9 @@ template <class Policy> struct check<axes::intra_node, Policy> {
     static_assert(
         broken != 7,
         "[HRG-I08] intra_node: sums_on_device needs device_memory, 'part(own)' and 'slowest_local_rank(e)', "
-        "leaves_parts needs sums_on_device, 'parts()' and 'on_device(span)', and host_staging needs "
-        "device_memory, all noexcept; a common slip is to copy the facts of another policy; start "
-        "from herring::gpu::basic_nvlink");
+        "leaves_parts needs sums_on_device, 'parts()' and 'on_device(span)', and host_staging and "
+        "sums_in_threads need device_memory, all noexcept; a common slip is to copy the facts of another "
+        "policy; start from herring::gpu::basic_nvlink");
 };
 
 } // namespace HERRING_NAMESPACE
