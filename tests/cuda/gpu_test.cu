@@ -1012,7 +1012,7 @@ TEST_CASE("bad input: memory of the host that cannot be locked: how much, and wh
 
 namespace {
 
-// Lines about shared devices, when two ranks with device 0 make several reducers.
+// Lines about shared devices, in the words for processes or for threads, when two ranks with device 0 make several reducers.
 int lines_of_sharing(bool by_threads) {
     std::FILE* const kept = std::tmpfile();
     if (kept == nullptr) return -1;
@@ -1037,7 +1037,8 @@ int lines_of_sharing(bool by_threads) {
     char line[1000];
     while (std::fgets(line, sizeof line, kept) != nullptr) {
         std::fputs(line, stderr);
-        lines += std::strstr(line, "herring: rank 0: 2 ranks of this node share device 0") != nullptr;
+        lines += std::strstr(line, "herring: rank 0: 2 ranks of this node share device 0") != nullptr &&
+                 std::strstr(line, by_threads ? "threads of one process" : "by turns") != nullptr;
     }
     std::fclose(kept);
     return good ? lines : -1;
