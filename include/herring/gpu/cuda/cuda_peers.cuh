@@ -105,7 +105,7 @@ class imported_cuda_memory {
     ~imported_cuda_memory() {
         if (!opened_ || on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaIpcCloseMemHandle(data_);
+        detail::quietly(cudaIpcCloseMemHandle(data_));
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
 
