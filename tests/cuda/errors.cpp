@@ -1,4 +1,4 @@
-// herring: errors of CUDA's that a program has not read, and that Herring's own calls leave: by cuda_device alone.
+// herring: errors of CUDA's that a program has not read, that Herring's own calls leave, and in a process that was forked: by cuda_device alone.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Over the stand-in for CUDA's runtime, in the short run too. gpu_test.cu has the same for calls of reducers.
@@ -85,10 +85,38 @@ int unread(world& alone) {
     return wrong != 0;
 }
 
+int forked(world&) {
+    int count = 0;
+    check(cudaGetDeviceCount(&count) == cudaSuccess, "cudaGetDeviceCount"); // CUDA is used from here on
+    int const inner = launch(1, [](world& alone) {
+        wrong = 0;
+        for (bool const by_use_device : {true, false}) {
+            std::string text = "nothing";
+            try {
+                if (by_use_device)
+                    gpu::use_device(alone);
+                else
+                    gpu::cuda_device const device(alone);
+            } catch (error const& why) {
+                text = why.what();
+                check(why.code() == errc::bad_state, "a process that was forked: the code");
+            }
+            check(has(text, "this process was forked, by herring::launch or the program, after CUDA had been "
+                            "used in its parent") &&
+                      has(text, "call launch before anything of CUDA's, or use launch_threads"),
+                  "a process that was forked: " + text);
+            check(cudaPeekAtLastError() == cudaSuccess, "a process that was forked: no error is left");
+        }
+        return wrong != 0;
+    });
+    return wrong != 0 || inner != 0;
+}
+
 } // namespace
 
 int main() {
-    if (launch(1, unread) != 0) return 1;
-    std::puts("errors: what a program has not read is refused");
+    int const first = launch(1, unread), second = launch(1, forked);
+    if (first != 0 || second != 0) return 1;
+    std::puts("errors: what a program has not read is refused, and a process that was forked is told");
     return 0;
 }

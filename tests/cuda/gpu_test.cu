@@ -1013,6 +1013,22 @@ TEST_CASE("bad input: an error that the program has not read: every call says so
     CHECK(unread_errors_are_refused<intra_node::nvlink>());
 }
 
+TEST_CASE("bad input: a process that is forked after CUDA was used: what happened, and the way out") {
+    CHECK(apart([](world&) {
+        int count = 0;
+        must(cudaGetDeviceCount(&count), "cudaGetDeviceCount"); // CUDA is used from here on
+        return launch(1, [](world& alone) {
+                   std::string const text = said([&] { gpu::use_device(alone); });
+                   std::fprintf(stderr, "%s\n", text.c_str());
+                   bool good = true;
+                   for (char const* const part :
+                        {"bad state", "this process was forked", "call launch before", "launch_threads"})
+                       good = good && text.find(part) != std::string::npos;
+                   return good ? 0 : 1;
+               }) == 0;
+    }));
+}
+
 // ---- devices that do not reach each other ---------------------------------------------------------------------------
 
 TEST_CASE("bad input: devices out of each other's reach: the pair is named, and the way out") {

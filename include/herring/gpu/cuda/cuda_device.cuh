@@ -87,12 +87,19 @@ struct bus_name {
 HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t result, char const* call,
                                           std::size_t bytes = 0, char const* advice = nullptr,
                                           char const* operation = "construction", int peer = -1) noexcept {
-    errc const what = result == cudaErrorMemoryAllocation ? errc::no_resources : errc::device;
+    errc what = result == cudaErrorMemoryAllocation ? errc::no_resources : errc::device;
     if (of_earlier_work(result))
         advice =
             "it came up now, but is of a kernel or copy that ran before, of the program's own most "
             "likely: run the program under compute-sanitizer; or of another device of the node, or the link "
             "to it: look for Xid in dmesg";
+    if (result == cudaErrorInitializationError) {
+        what = errc::bad_state;
+        advice =
+            "this process was forked, by herring::launch or the program, after CUDA had been used in its "
+            "parent, which CUDA does not allow: call launch before anything of CUDA's, or use "
+            "launch_threads";
+    }
     char text[sizeof(failure::text)];
     int used = std::snprintf(text, sizeof text, "device %d: %s", device, call);
     auto const left = [&] { return sizeof text - static_cast<std::size_t>(used); };
@@ -107,7 +114,8 @@ HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t resu
 /// Assigns devices to local ranks round-robin, and makes this rank's current. To be called before any other CUDA call
 /// in the process or thread of the rank. Returns the device's number.
 ///
-/// Errors: `unsupported` if there is no device, with the driver's reason; `device`.
+/// Errors: `unsupported` if there is no device, with the driver's reason; `bad_state` in a process that was forked after
+///         CUDA had been used; `device`.
 HERRING_SETUP inline int use_device(world& ranks) {
     int count = 0;
     cudaError_t const result = cudaGetDeviceCount(&count);
