@@ -24,11 +24,6 @@ inline constexpr char const* stream_is_captured =
     "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
     "begins or after it has ended";
 
-/// The error of a program that has not looked whether its kernel was launched.
-inline constexpr char const* kernel_was_not_launched =
-    "a kernel of the program's in this thread could not be launched, and nobody has read the error: look at "
-    "cudaGetLastError() behind launches";
-
 namespace clauses {
 
 /// Constructor from world&, collective: takes the device that is current in the calling thread. `number()` is the

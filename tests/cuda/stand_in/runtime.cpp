@@ -45,7 +45,7 @@ int herring_stand_in_opened() { return counted->opened; }
 
 // Ranks end by it. Who ends well has released everything.
 [[noreturn]] void _exit(int status) {
-    if (process::used && status == 0 && here().broken == cudaSuccess)
+    if (process::used && status == 0 && here().id == ::getpid() && here().broken == cudaSuccess)
         if (std::string const text = left_over(); !text.empty()) {
             std::fprintf(stderr, "stand-in for CUDA: process %d: not released at its end: %s\n",
                          static_cast<int>(::getpid()), text.c_str());
@@ -105,9 +105,10 @@ char const* cudaGetErrorString(cudaError_t error) {
     return error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : cudaGetErrorName(error);
 }
 
+// In a forked process, too, it answers as it did in the parent.
 cudaError_t cudaGetDeviceCount(int* count) {
     *count = static_cast<int>(here().devices.size());
-    return call([] { return cudaSuccess; });
+    return here().id != ::getpid() ? cudaSuccess : call([] { return cudaSuccess; });
 }
 cudaError_t cudaGetDevice(int* device) {
     *device = mine().device;

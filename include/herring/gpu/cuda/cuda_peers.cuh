@@ -4,35 +4,17 @@
 #define HERRING_GPU_CUDA_CUDA_PEERS_CUH
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
 #include "herring/gpu/cuda/cuda_objects.cuh"
 #include "herring/gpu/peer_access.hpp"
+#include "herring/gpu/shared_device_warning.hpp"
 
-#include <cstdint>
 #include <cstring>
 #include <utility>
-
-#include <unistd.h>
 
 #include <cuda.h> // types alone: see pointer_attributes
 #include <cuda_runtime_api.h>
 
 namespace HERRING_NAMESPACE::gpu {
-
-namespace detail {
-
-/// Identifies a process, also across containers.
-struct process_mark {
-    long id;
-    std::uint64_t token;
-    static process_mark mine() noexcept {
-        static std::uint64_t const token = herring::detail::random_bits();
-        return {static_cast<long>(::getpid()), token};
-    }
-    friend bool operator==(process_mark const&, process_mark const&) = default;
-};
-
-} // namespace detail
 
 /// Handles of device memory and of an event, for other ranks of the node.
 struct exported_cuda_memory {
@@ -170,7 +152,7 @@ class imported_cuda_memory {
     ~imported_cuda_memory() {
         if (!opened_ || on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaIpcCloseMemHandle(data_);
+        detail::quietly(cudaIpcCloseMemHandle(data_));
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
 

@@ -64,10 +64,11 @@ template <class Element, class Node> class device_tensors {
         return node_.device().check_tensor(of);
     }
     char const* check_stream(stream given) const noexcept {
+        if (char const* const wrong = node_.device().check_stream(given)) return wrong;
         if (unrecorded_ && !(given == stream_) && node_.device().check_stream(stream_) != nullptr)
             return "the stream of an earlier tensor cannot be recorded any more: let no capture of it begin "
                    "before `wait`";
-        return node_.device().check_stream(given);
+        return nullptr;
     }
     /// Orders later `gather`s after the present contents of the stream. The node records it once per bucket, and when
     /// the stream changes.
