@@ -180,7 +180,8 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     ///
     /// Cost:     an event a bucket and stream.
     /// Lifetime: the stream, until `wait` is called.
-    /// Errors:   as above; `bad_argument` when the stream is being captured in a graph. So of `wait` and `all_reduce`.
+    /// Errors:   as above; `bad_argument` when the stream is being captured in a graph, or the program has not read an
+    ///           error of CUDA's in this thread. So of `wait` and `all_reduce`.
     void ready(std::size_t i, stream written_in) requires(on_device) { make_ready(i, written_in); }
 
     /// The same for memory of the caller's: it is packed, now or when its turn comes, and the result is copied back into it

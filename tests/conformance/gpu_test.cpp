@@ -28,18 +28,28 @@ using namespace herring::conformance;
 namespace {
 
 // Few slots, and buckets that are cut; by graphs, as they come.
-using staging =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
+using staging = gpu::basic_pcie_staging<
+    gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .split_bytes = 4_KiB, .piece_bytes = 64_KiB}>;
 using peer_sums =
-    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 4_KiB}>;
+    gpu::basic_nvlink<gpu::host_runtime,
+                      gpu::peer_sums_tuning{.slot_count = 2, .split_bytes = 4_KiB, .piece_bytes = 64_KiB}>;
 using staging_by_graphs =
-    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2, .graphs = true}>;
+    gpu::basic_pcie_staging<gpu::host_runtime,
+                            gpu::staging_tuning{.slot_count = 2, .piece_bytes = 64_KiB, .graphs = true}>;
 using sums_by_graphs =
-    gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.slot_count = 2, .graphs = true}>;
+    gpu::basic_nvlink<gpu::host_runtime,
+                      gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB, .graphs = true}>;
+// Each of the larger tensors, times eight, has chunks for all threads of a node of three.
+using staging_in_threads =
+    gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.slot_count = 2,
+                                                                   .local_chunk_bytes = 4_KiB,
+                                                                   .split_bytes = 128_KiB,
+                                                                   .piece_bytes = 64_KiB,
+                                                                   .sum_threads = 2}>;
 using fusion_of_little = fusion::balanced_buffer<8_KiB, 1>;
 using names = std::vector<std::string>;
 
-std::vector<std::size_t> const sizes{700, 0, 3, 5001, 17, 1024, 2333, 1, 900, 33, 6000};
+std::vector<std::size_t> sizes{700, 0, 3, 5001, 17, 1024, 2333, 1, 900, 33, 6000};
 
 // Any bits: most are numbers between -8 and 8, some are zeroes, infinities and NaNs.
 template <class T> T value(int rank, std::size_t tensor, std::size_t i, int step) {
@@ -328,6 +338,19 @@ TEST_CASE("gpu: pcie_staging on the model of a device, the same bits as shared_m
     every_world_and_type<staging>();
 }
 
+TEST_CASE("gpu: pcie_staging whose threads sum, the same bits as shared_memory") {
+    std::vector<std::size_t> const before = sizes;
+    for (std::size_t& elements : sizes) elements *= 8;
+    for (names const& nodes : {names{"a"}, names{"a", "a"}, names{"a", "a", "a"}, names{"a", "a", "b", "b"}})
+        same_bits<float, update::average, staging_in_threads>(nodes, 2);
+    same_bits<bfloat16, update::average, staging_in_threads>({"a", "a"}, 1);
+    same_bits<float16, update::average, staging_in_threads>({"a", "a", "a"}, 1);
+    same_bits<double, update::max, staging_in_threads>({"a", "a"}, 1);
+    same_bits<std::int32_t, update::sum, staging_in_threads>({"a", "a", "a"}, 1);
+    same_bits<float, update::average, staging_in_threads, transport::inproc, progress::thread>({"a", "a"}, 2);
+    sizes = before;
+}
+
 TEST_CASE("gpu: nvlink on the model of a device, the same bits as shared_memory") {
     every_world_and_type<peer_sums>();
 }
@@ -367,10 +390,14 @@ TEST_CASE("gpu: what is out of order gives other bits") {
         }
         return found > 0;
     };
-    using staging_that_forgets = gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slot_count = 2}>;
-    using hasty_staging = gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slot_count = 2}>;
-    using sums_that_forget = gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slot_count = 2}>;
-    using hasty_sums = gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slot_count = 2}>;
+    using staging_that_forgets =
+        gpu::basic_pcie_staging<forgetful, gpu::staging_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
+    using hasty_staging =
+        gpu::basic_pcie_staging<hasty, gpu::staging_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
+    using sums_that_forget =
+        gpu::basic_nvlink<forgetful, gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
+    using hasty_sums =
+        gpu::basic_nvlink<hasty, gpu::peer_sums_tuning{.slot_count = 2, .piece_bytes = 64_KiB}>;
     CHECK(caught(
         [&](auto seed) { return by_turns<staging_that_forgets, float, update::average>(nodes, seed); }));
     CHECK(caught([&](auto seed) { return by_turns<hasty_staging, float, update::average>(nodes, seed); }));
@@ -445,10 +472,15 @@ std::size_t through_before_the_rest(names const& nodes, Staged const& staged) {
 
 TEST_CASE("gpu: one large tensor: the devices, the host and the network are at work on it at the same time") {
     using cut_staging =
-        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.split_bytes = 20_KiB}>;
-    using cut_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 20_KiB}>;
-    using whole_staging = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.split_bytes = 0}>;
-    using whole_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 0}>;
+        gpu::basic_pcie_staging<gpu::host_runtime,
+                                gpu::staging_tuning{.split_bytes = 20_KiB, .piece_bytes = 64_KiB}>;
+    using cut_sums = gpu::basic_nvlink<gpu::host_runtime,
+                                       gpu::peer_sums_tuning{.split_bytes = 20_KiB, .piece_bytes = 64_KiB}>;
+    using whole_staging =
+        gpu::basic_pcie_staging<gpu::host_runtime,
+                                gpu::staging_tuning{.split_bytes = 0, .piece_bytes = 64_KiB}>;
+    using whole_sums =
+        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.split_bytes = 0, .piece_bytes = 64_KiB}>;
     auto const received = [](auto& reduce) { return reduce.counters().bytes_received; };
     auto const released = [](auto& reduce) { return reduce.counters().operations; };
     // Sums of the first parts have been exchanged while there are parts that no device has summed.
@@ -468,8 +500,10 @@ TEST_CASE("gpu: one large tensor: the devices, the host and the network are at w
 
 TEST_CASE("gpu: results are inspected where that is asked for: what is no number, and the squared norm") {
     using inspecting_staging =
-        gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.inspect = true}>;
-    using inspecting_sums = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.inspect = true}>;
+        gpu::basic_pcie_staging<gpu::host_runtime,
+                                gpu::staging_tuning{.piece_bytes = 64_KiB, .inspect = true}>;
+    using inspecting_sums =
+        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB, .inspect = true}>;
     names const nodes{"a", "a", "b"};
     auto const inspected = [&]<class Node, class T>(Node*, T) {
         std::uint64_t want = 0;
@@ -643,8 +677,10 @@ TEST_CASE("gpu: all_reduce of device memory: a ring, not rounds") {
             options);
         return good == 2;
     };
-    CHECK(ended(static_cast<gpu::basic_pcie_staging<gpu::host_runtime>*>(nullptr)));
-    CHECK(ended(static_cast<gpu::basic_nvlink<gpu::host_runtime>*>(nullptr)));
+    using four_slots = gpu::basic_pcie_staging<gpu::host_runtime, gpu::staging_tuning{.piece_bytes = 64_KiB}>;
+    using sums_in_four = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB}>;
+    CHECK(ended(static_cast<four_slots*>(nullptr)));
+    CHECK(ended(static_cast<sums_in_four*>(nullptr)));
 }
 
 // One call after another, each in a stream of its own that nothing orders behind the other's: the caller's tensors share the

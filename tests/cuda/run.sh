@@ -2,13 +2,13 @@
 # herring: what is for GPUs, with nothing but nvcc and doctest's header: compiled, its code looked at, and run on a GPU or a stand-in for one.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tests/cuda/run.sh [--short]    HERRING_DOCTEST_INCLUDE: the folder that has doctest/doctest.h, if it is not a system header
+#   tests/cuda/run.sh [--short | --errors]    HERRING_DOCTEST_INCLUDE: the folder that has doctest/doctest.h, if it is not a system header
 #
 # Code for sm_90, and PTX for what is newer. Programs lie in build/cuda. --short: PTX alone; no bench; and where there is no
 # GPU, no gpu_test, which takes two minutes to compile: all headers in one file in its place, and the example on the stand-in.
 set -u
 short=0
-[ "${1-}" = --short ] && short=1
+[[ "${1-}" = --short || "${1-}" = --errors ]] && short=1
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
 command -v nvcc >/dev/null || { echo "SKIPPED: cuda: no nvcc (CUDA toolkit 13): nothing for GPUs was compiled"; exit 0; }
@@ -40,7 +40,30 @@ compiles() { # source, program
 commands=()
 nvcc_to() { commands+=("rm -f $out/$1; nvcc ${*:2} -o $out/$1 >$out/${1%.*}.log 2>&1 || rm -f $out/$1"); } # file, flags and source
 object() { nvcc_to "$2.o" "${flags[@]@Q}" "${@:3}" -c "$1"; } # source, what its object is called, more flags
+compile() { printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'; }
 ptx() { nvcc_to "$1.ptx" -std=c++20 -O2 -arch=sm_90 -ptx -Werror all-warnings -Iinclude "${@:2}" tests/cuda/kernels.cu; }
+
+object tests/cuda/stand_in/runtime.cpp stand_in -O1
+object tests/cuda/errors.cpp errors
+errors() { # without kernels, and so in a second
+    if [ ! -f "$out/stand_in.o" ] || [ ! -f "$out/errors.o" ]; then
+        fail "tests/cuda/errors.cpp or the stand-in for CUDA's runtime does not compile"
+        errors_of stand_in
+        errors_of errors
+    elif ! link errors errors_on_stand_in "$out/stand_in.o" -cudart none; then
+        fail "errors does not link with the stand-in"
+    elif HERRING_STAND_IN_DEVICES=2 timeout 300 "$out/errors_on_stand_in" >"$out/errors_on_stand_in.log" 2>&1; then
+        echo "cuda: on a stand-in for CUDA's runtime, not on a GPU: $(tail -n 1 "$out/errors_on_stand_in.log")"
+    else
+        fail "errors on the stand-in"
+        head -n 40 "$out/errors_on_stand_in.log"
+    fi
+}
+if [ "${1-}" = --errors ]; then
+    compile
+    errors
+    exit $result
+fi
 
 main=nothing # beside examples: gpu_test, on a GPU or on the stand-in for one, or in the short run all headers
 if [ $short = 1 ] && ! nvidia-smi -L >/dev/null 2>&1; then
@@ -60,14 +83,13 @@ avx=()
 [ "$(uname -m)" != x86_64 ] || avx=(-Xcompiler -march=x86-64-v3)
 object tests/cuda/transports.cu transports "${avx[@]}"
 [ $short = 1 ] || object bench/gpu_bench.cu gpu_bench
-object tests/cuda/stand_in/runtime.cpp stand_in -O1
 if [ $main = gpu_test ]; then
     object tests/cuda/stand_in/nccl.cpp stand_in_nccl -O1
     nvcc_to stand_in_nccl_alone.o "$stand_in_headers" "${flags[@]@Q}" -O1 -c tests/cuda/stand_in/nccl.cpp # with the stand-in's nccl.h, too
 fi
 ptx kernels
 for control in POINTER SINGLE LOADS STORES FEW COPY; do ptx "control_$control" "-DCONTROL_$control"; done
-printf '%s\n' "${commands[@]}" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c '{}'
+compile
 
 # Every kernel of a PTX file that sums reads each of its sources 16 bytes at a time, and writes so; so does the one that
 # copies, four accesses at a time: 4 + 1 loads where source and target are aligned alike, else 4, 4 of a warp's last
@@ -171,11 +193,7 @@ control() { # slip, policy: the tests themselves: without what CUDA does, they f
     fi
 }
 stand_in() { # tests: gpu_test, or nothing
-    if [ ! -f "$out/stand_in.o" ]; then
-        fail "the stand-in for CUDA's runtime does not compile"
-        errors_of stand_in
-        return
-    fi
+    [ -f "$out/stand_in.o" ] || return # `errors` has told why
     local program seed=${HERRING_STAND_IN_SEED:-2} slip
     for program in "$@" "${examples[@]}"; do
         link "$program" "${program}_on_stand_in" "$out/stand_in.o" -cudart none || { fail "$program does not link with the stand-in"; return; }
@@ -223,6 +241,7 @@ for example in examples/*/*.cu; do
     compiles "$example" "$(basename "$example" .cu)" && examples+=("$(basename "$example" .cu)")
 done
 [ $short = 1 ] || compiles bench/gpu_bench.cu gpu_bench
+errors
 # Not run: there is one node here.
 if [ -f "$out/transports.o" ]; then
     echo "cuda: tests/cuda/transports.cu: compiles"

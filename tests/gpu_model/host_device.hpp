@@ -58,6 +58,13 @@ class host_device {
         failing_.store(true, std::memory_order_release);
     }
 
+    void keep(failure const& why) noexcept {
+        std::lock_guard const lock(guard_);
+        if (failed() != nullptr) return;
+        why_ = why;
+        failing_.store(true, std::memory_order_release);
+    }
+
     bool stuck() const noexcept { return false; }
 
   private:

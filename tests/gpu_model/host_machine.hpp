@@ -33,6 +33,7 @@ struct host_machine_options {
     std::uint64_t fail_at = 0; ///< the call with this number fails, and all after it; 0: none does
     int fail_rank = -1;        ///< only calls of this rank count; −1: those of all
     int devices = 0;           ///< of each node, which its ranks take by turns; 0: one a rank
+    bool processes = false;    ///< ranks open what others lend them, as if each were a process
 };
 
 /// A machine with devices, made by a test before its ranks. While it lives, `host_runtime` uses it.
@@ -110,31 +111,38 @@ class host_machine {
     std::atomic<std::size_t> device_used{0}; ///< bytes that are not released yet
     std::atomic<std::size_t> pinned_used{0};
     std::atomic<int> shared_devices{0}; ///< lines that said so
+    std::atomic<int> opened{0};   ///< what ranks have open of others' memory, but their reducers' tensors
+    std::atomic<int> openings{0}; ///< how often they opened some
+    std::atomic<int> copies{0};   ///< copies within a device
+    std::atomic<int> refuses{-1}; ///< this rank cannot open what it is lent
 
+    struct piece {
+        std::byte* from = nullptr;
+        std::size_t bytes = 0;
+        int device = -1;
+        bool openable = true;
+        std::uint64_t id = 0; ///< of this piece alone
+    };
     // Whose device memory is.
-    void enter(std::byte const* from, std::size_t bytes, int device) {
+    void enter(std::byte* from, std::size_t bytes, int device, bool openable) {
         std::lock_guard const lock(guard_);
-        owned_.push_back({from, bytes, device});
+        owned_.push_back({from, bytes, device, openable, ++entered_});
     }
     void erase(std::byte const* from) {
         std::lock_guard const lock(guard_);
         std::erase_if(owned_, [&](piece const& p) { return p.from == from; });
     }
-    /// The device that the memory is of; −1: none.
-    int owner(void const* place) {
+    /// What the place lies in.
+    piece around(void const* place) {
         std::lock_guard const lock(guard_);
         for (piece const& p : owned_)
-            if (static_cast<std::size_t>(static_cast<std::byte const*>(place) - p.from) < p.bytes)
-                return p.device;
-        return -1;
+            if (static_cast<std::size_t>(static_cast<std::byte const*>(place) - p.from) < p.bytes) return p;
+        return {};
     }
+    /// The device that the memory is of; −1: none.
+    int owner(void const* place) { return around(place).device; }
 
   private:
-    struct piece {
-        std::byte const* from;
-        std::size_t bytes;
-        int device;
-    };
     template <class Done> bool until(Done const& so) {
         time_point const patience = clock::now() + std::chrono::seconds(60);
         while (!so()) {
@@ -173,6 +181,7 @@ class host_machine {
     std::mutex guard_;
     std::vector<std::shared_ptr<detail::host_queue>> queues_;
     std::vector<piece> owned_;
+    std::uint64_t entered_ = 0;
     std::atomic<std::uint64_t> random_;
     std::atomic<std::uint64_t> calls_{0};
     std::atomic<bool> stop_{false};

@@ -27,7 +27,9 @@ namespace HERRING_NAMESPACE::gpu {
 class host_memory {
   public:
     host_memory() = default;
-    host_memory(host_device& on, std::size_t bytes) : machine_(&on.machine()), bytes_(bytes) {
+    /// `openable`: by other ranks.
+    host_memory(host_device& on, std::size_t bytes, bool openable = true)
+        : machine_(&on.machine()), bytes_(bytes) {
         if (bytes == 0) return;
         if (machine_->device_used.fetch_add(bytes) + bytes > machine_->options.device_bytes) {
             machine_->device_used -= bytes;
@@ -36,7 +38,7 @@ class host_memory {
         }
         data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
         std::memset(data_, 0, bytes);
-        machine_->enter(data_, bytes, on.number());
+        machine_->enter(data_, bytes, on.number(), openable);
     }
     host_memory(host_memory&& other) noexcept
         : machine_(other.machine_), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}

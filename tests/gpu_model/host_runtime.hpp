@@ -45,6 +45,17 @@ class host_runtime : public host_device {
     using host_device::host_device;
 
     export_of_memory exported(memory const& own) const noexcept { return {own.data(), number()}; }
+    export_of_memory lent(std::byte const* place) const noexcept {
+        host_machine::piece const of = machine().around(place);
+        return {of.from, of.device, of.openable, of.id, rank()};
+    }
+    static bool openable(export_of_memory const& of) noexcept { return of.openable; }
+    bool here(export_of_memory const& of) const noexcept {
+        return !machine().options.processes || of.rank == rank();
+    }
+    bool on_same_device(export_of_memory const& of) const noexcept {
+        return !machine().options.processes && of.device == number();
+    }
     static export_of_event exported(event const& own) noexcept { return {&own.state}; }
 
     // ---- what goes into streams -------------------------------------------------------------------------------------
@@ -89,6 +100,7 @@ class host_runtime : public host_device {
     template <class Update, class Element> static void prepare_fold(fold_args const&) noexcept {}
     static constexpr bool per_thread(stream_handle) noexcept { return false; }
     void copy(stream_handle in, copy_item const& what) noexcept {
+        ++machine().copies;
         copy(in, static_cast<std::byte*>(what.to), static_cast<std::byte const*>(what.from), what.bytes);
     }
     void list(batch& many, std::size_t at, std::span<copy_item const> copies) noexcept {
@@ -99,7 +111,8 @@ class host_runtime : public host_device {
     void copy_many(stream_handle in, batch& many, std::size_t at, std::size_t count) noexcept {
         if (refused()) return;
         if (std::size_t const entries = std::exchange(many.fresh[at], 0); entries != 0)
-            copy(in, {many.on_device.data() + at, many.written.data() + at, entries * sizeof(listed_copy)});
+            copy(in, reinterpret_cast<std::byte*>(many.on_device.data() + at),
+                 reinterpret_cast<std::byte const*>(many.written.data() + at), entries * sizeof(listed_copy));
         detail::host_work work;
         work.what = detail::host_work::kind::copies;
         work.list = std::span<listed_copy const>(many.on_device).subspan(at, count);

@@ -56,12 +56,22 @@ requires(IntraNode::facts.device_memory &&
     using base::base;
 
     void place_sum(execution&) noexcept {}
-    template <class...> bool sum(execution_ledger&, int) noexcept { return true; }
+    template <class...> bool sum([[maybe_unused]] execution_ledger& ledger, int) noexcept {
+        if constexpr (IntraNode::facts.sums_in_threads)
+            return this->node_.summed(
+                ledger.all_arrived(), ledger.arrived(),
+                [&ledger](std::uint64_t number) -> execution& { return ledger.at(number); });
+        return true;
+    }
     template <class...> bool spread(execution_ledger&) noexcept { return true; }
     void store(std::uint64_t number) noexcept { this->node_.store(number); }
     template <class Byte> std::span<Byte> for_transport(std::span<Byte> at) noexcept { return at; }
     template <class Ask> void awaited(execution_ledger const& ledger, int local, Ask const& ask) noexcept {
         this->awaited_here(ledger, local, ask);
+        // Or two ranks that sum would wait for each other.
+        if constexpr (IntraNode::facts.sums_in_threads)
+            if (this->node_.is_summing(ledger.all_arrived()))
+                ask(local, ledger.all_arrived(), "it has not finished its share of the node's sum");
     }
 };
 

@@ -70,7 +70,7 @@ struct execution {
     // Set by the engine.
     lending how = lending::none; ///< swap: `own` and `home` are the other rank's now, and hold `next`
     std::ptrdiff_t* local_offsets = nullptr; ///< local rank → from this rank's part to its part, in bytes
-    std::byte* device_sum = nullptr; ///< where the node's devices leave their sum; nullptr: the host sums
+    std::byte* device_sum = nullptr; ///< where devices or threads leave the node's sum; nullptr: they do not
 };
 
 /// A fingerprint of an operation: which one it is, and of what size.

@@ -24,11 +24,6 @@ inline constexpr char const* stream_is_captured =
     "the stream is being captured in a graph, and what other ranks do cannot be: call it before the capture "
     "begins or after it has ended";
 
-/// The error of a program that has not looked whether its kernel was launched.
-inline constexpr char const* kernel_was_not_launched =
-    "a kernel of the program's in this thread could not be launched, and nobody has read the error: look at "
-    "cudaGetLastError() behind launches";
-
 namespace clauses {
 
 /// Constructor from world&, collective: takes the device that is current in the calling thread. `number()` is the
@@ -160,12 +155,16 @@ concept captures = requires(Runtime& r, typename Runtime::stream_handle s, typen
 
 /// `exported(memory)` and `exported(event)` are plain bytes, from which another rank of the node constructs
 /// `imported_memory` and `imported_event`, in this process or another. These constructors throw `error`.
+/// - `lent(place)`: the export of a caller's allocation, whose `first()` is where it begins and whose `id` no other has.
+///   `openable`: other ranks of the node reach it: by its address, if they are `here`, in this process, else by an import.
+///   `on_same_device`: it is of this process and this device. `keep(failure)`: it is the first error, if there is none.
 template <class Runtime>
 concept shares_with_peers = requires(Runtime& r, typename Runtime::memory const& memory,
                                      typename Runtime::event const& event,
                                      typename Runtime::imported_memory const& imported,
                                      typename Runtime::imported_event& other,
-                                     typename Runtime::stream_handle s) {
+                                     typename Runtime::stream_handle s,
+                                     typename Runtime::export_of_memory const& exported, failure const& why) {
     requires std::is_trivially_copyable_v<typename Runtime::export_of_memory>;
     requires std::is_trivially_copyable_v<typename Runtime::export_of_event>;
     requires std::constructible_from<typename Runtime::imported_memory, Runtime&,
@@ -176,6 +175,17 @@ concept shares_with_peers = requires(Runtime& r, typename Runtime::memory const&
     noexcept->std::same_as<typename Runtime::export_of_memory>;
     { r.exported(event) }
     noexcept->std::same_as<typename Runtime::export_of_event>;
+    { r.lent(memory.data()) }
+    noexcept->std::same_as<typename Runtime::export_of_memory>;
+    { r.openable(exported) }
+    noexcept->std::same_as<bool>;
+    { r.here(exported) }
+    noexcept->std::same_as<bool>;
+    { r.on_same_device(exported) }
+    noexcept->std::same_as<bool>;
+    { exported.first() }
+    noexcept->std::same_as<std::byte*>;
+    r.keep(why);
     { imported.data() }
     noexcept->std::same_as<std::byte*>;
     { r.wait(s, other) }

@@ -64,6 +64,9 @@ HERRING_SEPARABLE std::string to_string(plan const& p) {
             text += " to " + std::to_string(p.most_optimizer_bytes);
         text += " bytes on each rank that combines";
     }
+    if (std::size_t const piece = p.call_piece_elements() * p.element_bytes; piece > 0)
+        text += "; buffers of calls in pieces of at most " + std::to_string(piece) + " bytes, " +
+                std::to_string(plan::bounce_slots) + " at once";
     if (p.nodes > 1) {
         std::size_t const each = p.staging_bytes(2) - p.staging_bytes(1);
         std::size_t const shared = p.staging_bytes(2) - 2 * each;

@@ -19,17 +19,19 @@ struct intra_node_tuning {
     std::size_t local_chunk_bytes = 64 << 10; ///< on one node: the unit in which a rank sums
     std::size_t mailbox_bytes = 0;            ///< buckets up to this size go through mailboxes; 0: none
     std::size_t split_bytes = 0; ///< larger buckets are split into several; 0: no bucket is split
+    std::size_t piece_bytes = 0; ///< with device_memory: a call's buffer is cut into pieces of at most this
 };
 
 /// What an intra-node reducer promises, as `static constexpr intra_node_facts facts{...};`.
 struct intra_node_facts {
     bool joins_ranks =
         true; ///< the ranks of a node are one contributor; false: each rank is a node of its own
-    bool device_memory = false;  ///< tensors lie on devices
-    bool host_staging = false;   ///< with device_memory: a transport for host memory is enough
-    bool sums_on_device = false; ///< with device_memory: devices sum the node's parts, not the engine
-    bool leaves_parts = false;   ///< with sums_on_device: sums stay there if the transport has device_memory
-    bool rank_order = true;      ///< a node's parts are combined in rank order: the same bits in every run
+    bool device_memory = false;   ///< tensors lie on devices
+    bool host_staging = false;    ///< with device_memory: a transport for host memory is enough
+    bool sums_on_device = false;  ///< with device_memory: devices sum the node's parts, not the engine
+    bool sums_in_threads = false; ///< with device_memory: on one node, threads of the policy's sum the parts
+    bool leaves_parts = false;    ///< with sums_on_device: sums stay there if the transport has device_memory
+    bool rank_order = true;       ///< a node's parts are combined in rank order: the same bits in every run
     intra_node_tuning tuning{};
 };
 
@@ -42,6 +44,7 @@ concept states_facts_elsewhere = requires {
 || requires { Policy::device_memory; }
 || requires { Policy::host_staging; }
 || requires { Policy::sums_on_device; }
+|| requires { Policy::sums_in_threads; }
 || requires { Policy::leaves_parts; }
 || requires { Policy::rank_order; }
 || requires { Policy::tuning; };
@@ -94,6 +97,10 @@ concept stages_tensors =
     noexcept->std::same_as<std::byte*>;
     { p.load(e, std::uint32_t{}, n, n, true) }
     noexcept->std::same_as<std::byte*>;
+    { p.lend(n, p.tensors()) }
+    noexcept->std::same_as<bool>;
+    { p.load_piece(e, n, p.tensors(), n, n) }
+    noexcept->std::same_as<std::byte*>;
     { p.loaded(e, e) }
     noexcept->std::same_as<bool>;
     { p.nap(until) }
@@ -108,7 +115,8 @@ concept stages_tensors =
 };
 template <class Policy>
 concept sums_on_device = (Policy::facts.device_memory ||
-                          !(Policy::facts.host_staging || Policy::facts.sums_on_device)) &&
+                          !(Policy::facts.host_staging || Policy::facts.sums_on_device ||
+                            Policy::facts.sums_in_threads)) &&
                          (Policy::facts.sums_on_device || !Policy::facts.leaves_parts) &&
                          (!Policy::facts.sums_on_device ||
                           requires(Policy & p, std::byte* own, std::uint64_t e) {
@@ -189,9 +197,9 @@ template <class Policy> struct check<axes::intra_node, Policy> {
     static_assert(
         broken != 7,
         "[HRG-I08] intra_node: sums_on_device needs device_memory, 'part(own)' and 'slowest_local_rank(e)', "
-        "leaves_parts needs sums_on_device, 'parts()' and 'on_device(span)', and host_staging needs "
-        "device_memory, all noexcept; a common slip is to copy the facts of another policy; start "
-        "from herring::gpu::basic_nvlink");
+        "leaves_parts needs sums_on_device, 'parts()' and 'on_device(span)', and host_staging and "
+        "sums_in_threads need device_memory, all noexcept; a common slip is to copy the facts of another "
+        "policy; start from herring::gpu::basic_nvlink");
 };
 
 } // namespace HERRING_NAMESPACE

@@ -10,7 +10,7 @@
 
 namespace HERRING_NAMESPACE {
 
-/// The sizes from which a plan is computed. `local_chunk_bytes`, `mailbox_bytes` and `split_bytes` are set by the
+/// The sizes from which a plan is computed. `local_chunk_bytes`, `mailbox_bytes`, `split_bytes` and `piece_bytes` are set by the
 /// intra_node policy, `max_message_bytes` by the reducer, all others by the transport.
 ///
 /// The defaults give a plan that works over any transport, with two hops for every bucket.
@@ -40,6 +40,8 @@ struct exchange_tuning {
     std::size_t mailbox_bytes = 0;
     /// Larger buckets are split into several that pass the stages as a pipeline; 0: no bucket is split.
     std::size_t split_bytes = 0;
+    /// On devices: a call's buffer passes in pieces of at most this size.
+    std::size_t piece_bytes = 0;
     /// Buckets up to this size go to one server as a whole, where all ranks share so few cores that it is the number of messages
     /// that counts. At most a chunk.
     std::size_t whole_bytes = 0;

@@ -65,16 +65,14 @@ constexpr bool splits_buckets(memory_traits const& traits, topology const& map) 
 ///        lie in device memory, and the region holds the third.
 /// Units: sizes and offsets in bytes, unless the name says elements.
 struct memory_map {
-    /// Pieces in bounce slots at once: one being copied in, one reduced, one copied out, one in reserve.
-    static constexpr std::size_t bounce_slots = 4;
-    /// Limits of a piece in device memory, which is otherwise as large as the largest bucket.
-    static constexpr std::size_t least_device_piece = 64_KiB, most_device_piece = 4_MiB;
+    static constexpr std::size_t bounce_slots = plan::bounce_slots;
 
     memory_path tensors = memory_path::copied;   ///< of the caller's tensors in a step
     memory_path buffers = memory_path::in_place; ///< of the caller's buffers in a collective call
     std::size_t mailbox_bytes = 0; ///< where larger buffers are bounced, up to this size go through a mailbox
 
     std::size_t piece_elements = 0;  ///< of a buffer, in one bounce slot; 0: buffers are not bounced
+    std::size_t least_piece = 0;     ///< on a device: a smaller buffer is one piece
     std::size_t slot_elements = 0;   ///< stride of bounce slots; a bucket may be larger than a piece
     std::size_t bounce_offset = 0;   ///< from the start of the region, or of device memory
     std::size_t local_offset = 0;    ///< in the region: memory of the engine that local ranks read
@@ -94,6 +92,12 @@ struct memory_map {
     /// The path of a buffer of `bytes` bytes.
     constexpr memory_path path_of_buffer(std::size_t bytes) const noexcept {
         return buffers == memory_path::bounced && bytes <= mailbox_bytes ? memory_path::mailbox : buffers;
+    }
+    /// The pieces of a buffer of so many elements: on a device one a slot, if that makes them neither tiny nor too large.
+    constexpr std::size_t piece_of(std::size_t elements) const noexcept {
+        if (buffers != memory_path::device) return piece_elements;
+        return std::clamp(detail::round_up((elements + bounce_slots - 1) / bounce_slots, 64), least_piece,
+                          piece_elements);
     }
 };
 
@@ -155,14 +159,14 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
     map.mailbox_bytes = p.nodes == 1 ? p.tuning.mailbox_bytes : 0;
     if (traits.on_device) {
         map.tensors = map.buffers = memory_path::device;
-        std::size_t const bytes = largest * p.element_bytes;
-        map.piece_elements = (bytes > 0 ? std::clamp(bytes, map.least_device_piece, map.most_device_piece)
-                                        : map.most_device_piece) /
-                             p.element_bytes;
-        map.slot_elements = map.piece_elements;
+        std::size_t const piece = p.call_piece_elements();
+        map.piece_elements = piece;
+        map.least_piece = std::min(piece, detail::round_up((split ? 256_KiB : 4_MiB) / p.element_bytes, 64));
         map.bounce_offset = detail::round_up(p.tensor_bytes(), 256) / p.element_bytes * p.element_bytes;
+        // Of the caller's memory the host copies any; other devices do not reach all of it.
+        map.slot_elements = traits.sums_on_device ? piece : 0;
         map.device_bytes = map.bounce_offset + map.bounce_slots * map.slot_elements * p.element_bytes;
-        map.device_bucket = std::max(bytes, map.piece_elements * p.element_bytes);
+        map.device_bucket = std::max(largest, piece) * p.element_bytes;
         map.device_loads = std::max(map.device_loads, map.bounce_slots);
     } else {
         map.device_loads = 0;

@@ -36,6 +36,8 @@ namespace HERRING_NAMESPACE {
 ///         `chunk_bytes`, handled on every node by local rank k mod L.
 /// Cost:   O(tensors + shards) in time and memory; chunks are computed, not stored.
 struct plan : route_limits {
+    /// Pieces of a call's buffer at once: one being copied in, one reduced, one copied out, one in reserve.
+    static constexpr std::size_t bounce_slots = 4;
     std::vector<placed_tensor> tensors;
     std::vector<bucket> buckets;
     std::vector<shard> shards;
@@ -50,6 +52,14 @@ struct plan : route_limits {
     /// Bytes of one rank's tensor memory.
     constexpr std::size_t tensor_bytes() const noexcept { return elements * element_bytes; }
 
+    /// Elements of the largest piece of a call's buffer on devices, whole cache lines: what passes the host is not larger than
+    /// a bucket is. 0: tensors do not lie on devices.
+    constexpr std::size_t call_piece_elements() const noexcept {
+        std::size_t const bytes =
+            tuning.split_bytes > 0 ? std::min(tuning.piece_bytes, tuning.split_bytes) : tuning.piece_bytes;
+        std::size_t const lines = bytes / element_bytes / line_elements;
+        return (bytes > 0 && lines == 0 ? 1 : lines) * line_elements;
+    }
     /// Staging memory of one rank that exchanges with `peers` ranks of other nodes, in bytes:
     /// peers · (window · chunk + one-hop window · one-hop chunk); where ranks share a node, the node's sum adds
     /// peers · window · chunk + half a one-hop window · one-hop chunk. Dissemination adds window · nodes · its

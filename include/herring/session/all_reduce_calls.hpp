@@ -95,9 +95,12 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     /// the stream from now on finds the results. The host waits for the other ranks.
     ///
     /// Shape:    as above.
-    /// Cost:     a copy in and one out on the device, through 4 bounce buffers of at most 4 MiB.
+    /// Cost:     none on the device beyond a step's in place, whatever the layout: in pieces, a quarter of the buffer each, within
+    ///           bounds that `to_string(plan())` prints. With `nvlink`, memory that other ranks of the node do not reach
+    ///           (cudaMallocAsync, VMM, managed), or that is not aligned to 16 bytes, is copied to bounce slots and back.
     /// Blocks:   at most `world::default_timeout()`.
-    /// Lifetime: the buffer, until what is put into the stream then is done.
+    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the reducer is destroyed. With
+    ///           `nvlink` other processes of the node open its allocation and keep it open: see `forget`.
     void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
         all_reduce(inout, in, reducer().default_timeout()).value();
     }
@@ -114,6 +117,19 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         if (inout.empty()) return {};
         of.parts_->steps.order_after(inout.data(), in, "all_reduce");
         return run(inout.data(), inout.data(), inout.size(), deadline);
+    }
+
+    /// Collective: when it returns, no other process has the allocation open that this memory lies in, and freeing it
+    /// gives its memory back. Without it that comes when they make room for others, or the reducers end.
+    ///
+    /// Shape:  each rank gives its own; any part of the allocation does. Of memory that never was in a call nothing happens.
+    /// Blocks: until the device is done with the calls before.
+    void forget(device_span<element> memory) requires(on_device) {
+        auto& of = reducer();
+        call const here(of.calls_, "forget");
+        if (failure const* const why = of.session_.failed()) throw error(*why);
+        of.parts_->steps.check_between_steps("forget");
+        of.parts_->steps.forget(memory.data());
     }
 
     /// Any other call is one sentence of the compiler, [HRG-C01].

@@ -90,6 +90,7 @@ template <class Transport, class IntraNode> class session_links : public session
         chosen.local_chunk_bytes = IntraNode::facts.tuning.local_chunk_bytes;
         chosen.mailbox_bytes = IntraNode::facts.tuning.mailbox_bytes;
         chosen.split_bytes = splits_buckets(traits, topology_) ? IntraNode::facts.tuning.split_bytes : 0;
+        chosen.piece_bytes = IntraNode::facts.tuning.piece_bytes;
         if (traits.keeps_weights) chosen.one_hop_bytes_two_nodes = 0; // both nodes would do all of the update
         return chosen;
     }
@@ -204,6 +205,8 @@ class session : public session_links<typename Pack::transport, typename Pack::in
         this->settle(herring::element<element>::name, policy_facts<Pack>::all, needs,
                      engine_type::local_bytes, trace_attaches<trace_type>);
         this->template connect_links<store>(std::forward<TransportArguments>(arguments)...);
+        if constexpr (intra_node_type::facts.sums_in_threads)
+            this->node().template start_sums<combines, element>();
         if constexpr (updates && intra_node_type::facts.joins_ranks)
             if (this->local_rank() != 0) release_unused_weights();
         if constexpr (updates && transport_type::facts.registers_memory && intra_node_type::facts.joins_ranks)

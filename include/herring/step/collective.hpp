@@ -320,7 +320,7 @@ template <class Store, class Sharding> class collective {
         pieces list{*this,
                     program_.has_owners()   ? owned_piece_
                     : program_.is_twofold() ? twofold_piece_
-                                            : piece_,
+                                            : session_.memory().piece_of(elements_),
                     0};
         // Worker 0 owns most; the others own as much, or one element less.
         std::size_t const most =

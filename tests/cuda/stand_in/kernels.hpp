@@ -238,10 +238,11 @@ struct registered_kernels {
 inline cudaError_t launch(CUkern_st const* kernel, dim3 grid, dim3 block, void** arguments,
                           cudaStream_t stream) {
     return in_stream(stream, [&](objects& all, CUstream_st& in) {
+        // Drivers differ in the code: one for blocks and one for grids shows both.
+        if (block.x == 0 || block.x > 1024) return cudaErrorInvalidValue;
+        if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1) return cudaErrorInvalidConfiguration;
         if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
         if (in.device != mine().device) return cudaErrorInvalidResourceHandle;
-        if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1 || block.x == 0 || block.x > 1024)
-            return cudaErrorInvalidConfiguration;
         maker const make = kernel_table::known().find(kernel->name);
         if (make == nullptr) {
             std::fprintf(stderr, "stand-in for CUDA: it does not know the kernel %s\n", kernel->name.c_str());

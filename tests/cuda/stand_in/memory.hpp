@@ -10,12 +10,15 @@
 
 #include <fcntl.h>
 
+#include <cuda.h> // types alone
+
 namespace stand_in {
 
 enum class memory_kind {
     device,     ///< cudaMalloc
     imported,   ///< cudaIpcOpenMemHandle
     host,       ///< cudaHostAlloc: devices see it at its own address
+    managed,    ///< cudaMallocManaged: the same, and it belongs to a device
     registered, ///< cudaHostRegister, at the program's address
     mapped      ///< the same as devices see it: elsewhere
 };
@@ -34,6 +37,8 @@ struct range {
     int file = -1;
     file_head* head = nullptr;
     std::uintptr_t seen = 0; ///< of registered memory: where devices see it
+    bool pooled = false;     ///< cudaMallocAsync: other processes cannot open it
+    bool asked = false;      ///< whether they can: it is a caller's, of any size
 
     bool of_host() const noexcept { return kind == memory_kind::host || kind == memory_kind::registered; }
 };
@@ -139,7 +144,7 @@ inline std::byte* reach(int device, void const* at, std::size_t bytes, char cons
     return nullptr;
 }
 
-inline cudaError_t allocate(void** made, std::size_t bytes) {
+inline cudaError_t allocate(void** made, std::size_t bytes, bool pooled = false) {
     *made = nullptr;
     if (bytes == 0) return cudaSuccess;
     std::lock_guard const lock(here().guard);
@@ -154,6 +159,7 @@ inline cudaError_t allocate(void** made, std::size_t bytes) {
     range one{};
     one.device = device;
     one.file = file;
+    one.pooled = pooled;
     std::uintptr_t const at = all.map(file, bytes, one);
     if (at == 0) return cudaErrorMemoryAllocation;
     range const& held = all.ranges.at(at);
@@ -169,6 +175,11 @@ inline cudaError_t release(void* at) {
     std::lock_guard const lock(here().guard);
     address_space& all = address_space::of_process();
     range const* const held = all.at(at);
+    if (held != nullptr && held->kind == memory_kind::managed) {
+        ::munmap(at, held->bytes);
+        all.ranges.erase(reinterpret_cast<std::uintptr_t>(at));
+        return cudaSuccess;
+    }
     if (held == nullptr || held->kind != memory_kind::device) {
         complain("cudaFree of %p, which is no device memory of this process's", at);
         return cudaErrorInvalidValue;
@@ -183,8 +194,8 @@ inline cudaError_t release(void* at) {
 inline cudaError_t hand_out(cudaIpcMemHandle_t* made, void* at) {
     std::lock_guard const lock(here().guard);
     range const* const held = address_space::of_process().find(at);
-    if (held == nullptr || held->kind != memory_kind::device) return cudaErrorInvalidValue;
-    if (held->bytes % address_space::block != 0)
+    if (held == nullptr || held->kind != memory_kind::device || held->pooled) return cudaErrorInvalidValue;
+    if (held->bytes % address_space::block != 0 && !held->asked)
         complain("cudaIpcGetMemHandle of %zu bytes: what else lies in their last block is shared as well",
                  held->bytes);
     memory_handle const handle{here().id, held->file, here().devices[static_cast<std::size_t>(held->device)],
@@ -220,6 +231,7 @@ inline cudaError_t take_in(void** made, cudaIpcMemHandle_t const& from, unsigned
         return cudaErrorInvalidResourceHandle;
     }
     ++held.head->opened;
+    ++counted->opened;
     p.reaches[mine().device][owner] = true;
     *made = reinterpret_cast<void*>(at);
     return cudaSuccess;
@@ -237,14 +249,39 @@ inline cudaError_t put_back(void* at) {
     return cudaSuccess;
 }
 
-inline cudaError_t allocate_of_host(void** made, std::size_t bytes) {
+/// What the driver knows of an address. Addresses of other memory than a device's are not known.
+inline CUresult pointer_facts(unsigned count, CUpointer_attribute* which, void** values,
+                              CUdeviceptr at) noexcept {
+    std::lock_guard const lock(here().guard);
+    address_space& all = address_space::of_process();
+    range* const held = all.find(reinterpret_cast<void*>(at));
+    if (held == nullptr || held->kind != memory_kind::device) return CUDA_ERROR_INVALID_VALUE;
+    held->asked = true;
+    for (unsigned i = 0; i < count; ++i) switch (which[i]) {
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            *static_cast<bool*>(values[i]) = !held->pooled;
+            break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            *static_cast<CUdeviceptr*>(values[i]) = (--all.ranges.upper_bound(at))->first;
+            break;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            *static_cast<unsigned long long*>(values[i]) = held->head->id;
+            break;
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
+    return CUDA_SUCCESS;
+}
+
+inline cudaError_t allocate_of_host(void** made, std::size_t bytes, memory_kind kind = memory_kind::host) {
     std::size_t const whole = (bytes + address_space::page - 1) / address_space::page * address_space::page;
     void* const at = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return cudaErrorMemoryAllocation;
     std::lock_guard const lock(here().guard);
     range one{};
     one.bytes = bytes;
-    one.kind = memory_kind::host;
+    one.kind = kind;
+    one.device = mine().device;
     one.real = static_cast<std::byte*>(at);
     address_space::of_process().ranges.emplace(reinterpret_cast<std::uintptr_t>(at), one);
     *made = at;

@@ -44,6 +44,8 @@ inline constexpr int most_devices = 8;
 struct tally {
     std::atomic<int> complaints{0}; ///< calls that CUDA's documentation forbids
     std::atomic<int> left{0};       ///< objects that were not released when a rank ended well
+    std::atomic<int> copies{0};     ///< copies within a device
+    std::atomic<int> opened{0};     ///< how often memory of another process was opened
 };
 inline tally* const counted = [] {
     void* const at =

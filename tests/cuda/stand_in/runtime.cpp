@@ -40,10 +40,12 @@ extern "C" {
 /// Misuses, and objects that ranks left behind, of all processes of this run.
 int herring_stand_in_complaints() { return counted->complaints; }
 int herring_stand_in_left() { return counted->left; }
+int herring_stand_in_copies() { return counted->copies; }
+int herring_stand_in_opened() { return counted->opened; }
 
 // Ranks end by it. Who ends well has released everything.
 [[noreturn]] void _exit(int status) {
-    if (process::used && status == 0 && here().broken == cudaSuccess)
+    if (process::used && status == 0 && here().id == ::getpid() && here().broken == cudaSuccess)
         if (std::string const text = left_over(); !text.empty()) {
             std::fprintf(stderr, "stand-in for CUDA: process %d: not released at its end: %s\n",
                          static_cast<int>(::getpid()), text.c_str());
@@ -103,9 +105,10 @@ char const* cudaGetErrorString(cudaError_t error) {
     return error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : cudaGetErrorName(error);
 }
 
+// In a forked process, too, it answers as it did in the parent.
 cudaError_t cudaGetDeviceCount(int* count) {
     *count = static_cast<int>(here().devices.size());
-    return call([] { return cudaSuccess; });
+    return here().id != ::getpid() ? cudaSuccess : call([] { return cudaSuccess; });
 }
 cudaError_t cudaGetDevice(int* device) {
     *device = mine().device;
@@ -216,6 +219,20 @@ cudaError_t cudaFree(void* at) {
         return ended == cudaSuccess ? release(at) : ended;
     });
 }
+cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t) {
+    return call([&] { return allocate(made, bytes, true); });
+}
+cudaError_t cudaFreeAsync(void* at, cudaStream_t) { return cudaFree(at); }
+cudaError_t cudaMallocManaged(void** made, std::size_t bytes, unsigned) {
+    return unsafe_call([&] { return allocate_of_host(made, bytes, memory_kind::managed); });
+}
+cudaError_t cudaGetDriverEntryPointByVersion(char const* symbol, void** at, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* how) {
+    bool const known = std::strcmp(symbol, "cuPointerGetAttributes") == 0;
+    *at = known ? reinterpret_cast<void*>(pointer_facts) : nullptr;
+    *how = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+}
 cudaError_t cudaHostAlloc(void** made, std::size_t bytes, unsigned) {
     return unsafe_call([&] { return allocate_of_host(made, bytes); });
 }
@@ -261,6 +278,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* facts, void const* a
         range const* const held = address_space::of_process().find(at);
         *facts = {};
         facts->type = held == nullptr                                        ? cudaMemoryTypeUnregistered
+                      : held->kind == memory_kind::managed                   ? cudaMemoryTypeManaged
                       : held->of_host() || held->kind == memory_kind::mapped ? cudaMemoryTypeHost
                                                                              : cudaMemoryTypeDevice;
         facts->device = held == nullptr ? -1 : held->device;
@@ -278,6 +296,7 @@ cudaError_t cudaIpcCloseMemHandle(void* at) {
 }
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t in) {
+    counted->copies += kind == cudaMemcpyDeviceToDevice;
     return copy(to, from, bytes, kind, in, false);
 }
 cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {

@@ -55,6 +55,18 @@ struct staging_node : calls {
     void store(std::uint64_t e) { heard.push_back("store " + std::to_string(e)); }
 };
 
+// The same, whose threads sum.
+struct threaded_node : calls {
+    static constexpr herring::intra_node_facts facts{
+        .device_memory = true, .host_staging = true, .sums_in_threads = true};
+    template <class At> bool summed(std::uint64_t e, std::uint64_t arrived, At const& at) {
+        heard.push_back("sum " + std::to_string(e) + " below " + std::to_string(arrived) + ", label " +
+                        std::to_string(at(e).label));
+        return here;
+    }
+    bool is_summing(std::uint64_t e) const noexcept { return !here && e == 0; }
+};
+
 struct summing_node : calls {
     static constexpr herring::intra_node_facts facts{
         .device_memory = true, .host_staging = true, .sums_on_device = true, .leaves_parts = true};
@@ -162,6 +174,24 @@ TEST_CASE("device_memory: staged tensors are summed by the host, and stored once
     std::span<std::byte> const own(node.on_host);
     CHECK(memory.for_transport(own).data() == own.data());
     CHECK(awaited(memory, rank.state) == asked{{0, 1}}); // the next one that this rank arrives at
+}
+
+TEST_CASE("device_memory: while a rank's threads sum, it waits for nobody but itself") {
+    rank_of_two rank;
+    threaded_node node;
+    node_memory<threaded_node, host_transport> memory(node);
+    node.here = false;
+    CHECK_FALSE(memory.sum<reduce_floats>(rank.state.ledger, 2));
+    asked found;
+    memory.awaited(rank.state.ledger, 0, [&](int local, std::uint64_t number, char const* text) {
+        CHECK((number != 0 || std::string(text) == "it has not finished its share of the node's sum"));
+        found.emplace_back(local, number);
+    });
+    CHECK(found == asked{{0, 1}, {0, 0}}); // what its device brings next, and the older sum
+    node.here = true;
+    CHECK(memory.sum<reduce_floats>(rank.state.ledger, 2));
+    CHECK(node.heard == std::vector<std::string>{"sum 0 below 1, label 7", "sum 0 below 1, label 7"});
+    CHECK(awaited(memory, rank.state) == asked{{0, 1}});
 }
 
 TEST_CASE("device_memory: devices sum what all have arrived at, and spread what has its results") {

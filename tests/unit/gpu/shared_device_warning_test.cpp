@@ -64,22 +64,43 @@ int count(std::string const& text, char const* what) {
     return found;
 }
 
+// Two devices that three ranks share, three times.
+int share(world& ranks) {
+    for (int round = 0; round < 3; ++round)
+        for (char const* const name : {"device X", "device Y"}) {
+            bool const told = gpu::warn_if_shared(ranks, std::as_bytes(std::span(name, 8)), name[7], name);
+            if (told != (ranks.rank() == 0)) std::fputs("told by another\n", stderr);
+        }
+    return 0;
+}
+
 } // namespace
 
 TEST_CASE("sharing: the line is printed once a process and device, however often it is asked") {
-    std::string const text = on_stderr([] {
-        launch_threads(3, [](world& ranks) {
-            for (int round = 0; round < 3; ++round)
-                for (char const* const name : {"device X", "device Y"}) {
-                    bool const told =
-                        gpu::warn_if_shared(ranks, std::as_bytes(std::span(name, 8)), name[7], name);
-                    if (told != (ranks.rank() == 0)) std::fputs("told by another\n", stderr);
-                }
-            return 0;
-        });
-    });
-    CAPTURE(text);
-    CHECK(count(text, "\n") == 2);
-    CHECK(count(text, "herring: rank 0: 3 ranks of this node share device 88 (device X)") == 1);
-    CHECK(count(text, "herring: rank 0: 3 ranks of this node share device 89 (device Y)") == 1);
+    std::string const processes = on_stderr([] { launch(3, share); });
+    std::string const threads = on_stderr([] { launch_threads(3, share); });
+    for (std::string const& text : {processes, threads}) {
+        CAPTURE(text);
+        CHECK(count(text, "\n") == 2);
+        CHECK(count(text, "herring: rank 0: 3 ranks of this node share device 88 (device X)") == 1);
+        CHECK(count(text, "herring: rank 0: 3 ranks of this node share device 89 (device Y)") == 1);
+    }
+}
+
+TEST_CASE("sharing: processes are told what turns cost and what to do, threads that they share the speed") {
+    auto const tell = [](world& ranks) {
+        char const name[] = "device Z";
+        (void)gpu::warn_if_shared(ranks, std::as_bytes(std::span(name)), 0, name);
+    };
+    std::string const processes = on_stderr([&] { launch(2, tell); });
+    CAPTURE(processes);
+    for (char const* const part :
+         {"by turns", "4.4 ms where 0.04 ms is usual", "start CUDA's MPS (nvidia-cuda-mps-control -d)",
+          "one rank a device", "intra_node::pcie_staging"})
+        CHECK(count(processes, part) == 1);
+    std::string const threads = on_stderr([&] { launch_threads(2, tell); });
+    CAPTURE(threads);
+    CHECK(count(threads, "its speed, as threads of one process") == 1);
+    CHECK(count(threads, "turns") == 0);
+    CHECK(count(threads, "MPS") == 0);
 }

@@ -27,6 +27,7 @@ constexpr std::size_t shown(std::size_t executions, std::size_t mailbox_bytes) n
 constexpr memory_map of(topology const& where, memory_traits const& traits, std::size_t peers = 0) {
     std::size_t const tensors[] = {1000, 0, 50'000};
     exchange_tuning tuning{.chunk_bytes = 64_KiB, .window_bytes = 256_KiB, .mailbox_bytes = 512};
+    if (traits.on_device) tuning.piece_bytes = 64_KiB;
     tuning.split_bytes = splits_buckets(traits, where) ? 40'000 : 0;
     return make_memory_map(
         make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(tensors, where, 4, 4, tuning),
@@ -156,15 +157,52 @@ TEST_CASE("memory_map: for_each_tensor_in visits every element of a bucket once,
     CHECK(seen == std::vector<std::size_t>{10, 0, 30'000, 7});
 }
 
-TEST_CASE("memory_map: on devices tensors and slots lie in device memory, the region holds flags") {
+TEST_CASE("memory_map: on devices tensors lie in device memory, and slots where devices read other ranks'") {
     memory_map const map = of(topology::uniform(4, 2), {.on_device = true}, 3);
     CHECK(map.bounce_offset >= 51'008 * 4);
     CHECK(map.bounce_offset % 256 == 0);
-    CHECK(map.piece_elements * 4 == 64_KiB); // buckets are split to less
-    CHECK(map.device_bytes == map.bounce_offset + 4 * 64_KiB);
-    CHECK(map.device_bucket == 64_KiB);
+    CHECK(map.piece_elements * 4 == 40'000); // as buckets are split
+    CHECK(map.device_bytes == map.bounce_offset);
+    CHECK(map.device_bucket == 40'000);
+    memory_map const summed = of(topology::uniform(4, 2), {.on_device = true, .sums_on_device = true}, 3);
+    CHECK(summed.device_bytes == map.bounce_offset + 4 * 40'000);
+    memory_map const one = of(topology::uniform(1, 2), {.on_device = true, .sums_on_device = true});
+    CHECK(one.piece_elements * 4 == 64_KiB); // nothing is split there
+    CHECK(one.device_bytes == map.bounce_offset + 4 * 64_KiB);
     CHECK(map.device_loads == 4); // parts of a split bucket come in together
     CHECK(map.local_offset == 0);
     CHECK(map.region_bytes == (shown(map.executions_kept, 512) + 63) / 64 * 64);
     CHECK(map.staging_bytes > 0);
+}
+
+TEST_CASE("memory_map: a buffer on a device is cut into as many pieces as there are slots, neither tiny nor "
+          "too large") {
+    auto const piece_of = [](std::initializer_list<std::size_t> tensors, int nodes, std::size_t elements) {
+        memory_traits const traits{.on_device = true, .sums_on_device = true};
+        topology const where = topology::uniform(nodes, 2);
+        exchange_tuning tuning{.piece_bytes = 16_MiB};
+        tuning.split_bytes = splits_buckets(traits, where) ? 8_MiB : 0;
+        std::vector<std::size_t> const sizes(tensors);
+        plan const made = make_plan<fusion::per_tensor, sharding::balanced, placement::colocated>(
+            sizes, where, 4, 4, tuning);
+        CHECK(to_string(made).find(nodes == 1
+                                       ? "pieces of at most 16777216 bytes, 4 at once"
+                                       : "pieces of at most 8388608 bytes, 4 at once") != std::string::npos);
+        memory_map const map = make_memory_map(made, traits, nodes == 1 ? 0 : 1, shown);
+        CHECK(map.device_bytes == map.bounce_offset + 4 * map.piece_elements * 4);
+        return map.piece_of(elements) * 4;
+    };
+    for (std::initializer_list<std::size_t> const& layout :
+         {std::initializer_list<std::size_t>{}, {1024}, {100'000'000, 3}}) {
+        CHECK(piece_of(layout, 1, 1) == 4_MiB);
+        CHECK(piece_of(layout, 1, 1_MiB) == 4_MiB);
+        CHECK(piece_of(layout, 1, 4_MiB) == 4_MiB);
+        CHECK(piece_of(layout, 1, 4_MiB + 1) == 4_MiB + 256);
+        CHECK(piece_of(layout, 1, 16_MiB) == 16_MiB);
+        CHECK(piece_of(layout, 1, 64_MiB) == 16_MiB);
+        CHECK(piece_of(layout, 2, 1) == 256_KiB);
+        CHECK(piece_of(layout, 2, 256_KiB) == 256_KiB);
+        CHECK(piece_of(layout, 2, 1_MiB) == 1_MiB);
+        CHECK(piece_of(layout, 2, 64_MiB) == 8_MiB);
+    }
 }

@@ -24,21 +24,27 @@ namespace HERRING_NAMESPACE::gpu {
 
 namespace detail {
 
+/// Whether a call succeeded. Its error is not left for the program to read.
+inline bool quietly(cudaError_t result) noexcept {
+    if (result != cudaSuccess) (void)cudaGetLastError();
+    return result == cudaSuccess;
+}
+
 /// Makes a device current and, unless it is to stay so, restores the previous one afterwards. Meanwhile calls are
 /// allowed that a capture of a graph forbids to this thread (or to all threads): none of them uses a captured stream.
 class current_device {
   public:
     explicit current_device(int wanted, bool stays = false) noexcept {
-        if (cudaGetDevice(&before_) != cudaSuccess) before_ = wanted;
-        if (before_ != wanted) (void)cudaSetDevice(wanted);
+        if (!quietly(cudaGetDevice(&before_))) before_ = wanted;
+        if (before_ != wanted) quietly(cudaSetDevice(wanted));
         changed_ = before_ != wanted && !stays;
-        exchanged_ = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess;
+        exchanged_ = quietly(cudaThreadExchangeStreamCaptureMode(&mode_));
     }
     current_device(current_device const&) = delete;
     current_device& operator=(current_device const&) = delete;
     ~current_device() {
-        if (exchanged_) (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-        if (changed_) (void)cudaSetDevice(before_);
+        if (exchanged_) quietly(cudaThreadExchangeStreamCaptureMode(&mode_));
+        if (changed_) quietly(cudaSetDevice(before_));
     }
 
   private:
@@ -72,25 +78,6 @@ inline bool of_earlier_work(cudaError_t what) noexcept {
     }
 }
 
-/// Whether the error is that of a launch: the kernel has not run, and will not.
-inline bool of_launch(cudaError_t what) noexcept {
-    switch (what) {
-    case cudaErrorInvalidConfiguration:
-    case cudaErrorLaunchOutOfResources:
-    case cudaErrorCooperativeLaunchTooLarge:
-    case cudaErrorInvalidDeviceFunction:
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidKernelImage:
-    case cudaErrorInvalidPtx:
-    case cudaErrorUnsupportedPtxVersion:
-    case cudaErrorJitCompilerNotFound:
-    case cudaErrorJitCompilationDisabled:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /// A device's PCI bus id, which is the same in all processes.
 struct bus_name {
     char text[16] = {};
@@ -100,12 +87,19 @@ struct bus_name {
 HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t result, char const* call,
                                           std::size_t bytes = 0, char const* advice = nullptr,
                                           char const* operation = "construction", int peer = -1) noexcept {
-    errc const what = result == cudaErrorMemoryAllocation ? errc::no_resources : errc::device;
+    errc what = result == cudaErrorMemoryAllocation ? errc::no_resources : errc::device;
     if (of_earlier_work(result))
         advice =
             "it came up now, but is of a kernel or copy that ran before, of the program's own most "
             "likely: run the program under compute-sanitizer; or of another device of the node, or the link "
             "to it: look for Xid in dmesg";
+    if (result == cudaErrorInitializationError) {
+        what = errc::bad_state;
+        advice =
+            "this process was forked, by herring::launch or the program, after CUDA had been used in its "
+            "parent, which CUDA does not allow: call launch before anything of CUDA's, or use "
+            "launch_threads";
+    }
     char text[sizeof(failure::text)];
     int used = std::snprintf(text, sizeof text, "device %d: %s", device, call);
     auto const left = [&] { return sizeof text - static_cast<std::size_t>(used); };
@@ -120,20 +114,21 @@ HERRING_SETUP inline failure cuda_failure(int rank, int device, cudaError_t resu
 /// Assigns devices to local ranks round-robin, and makes this rank's current. To be called before any other CUDA call
 /// in the process or thread of the rank. Returns the device's number.
 ///
-/// Errors: `unsupported` if there is no device, with the driver's reason.
+/// Errors: `unsupported` if there is no device, with the driver's reason; `bad_state` in a process that was forked after
+///         CUDA had been used; `device`.
 HERRING_SETUP inline int use_device(world& ranks) {
     int count = 0;
     cudaError_t const result = cudaGetDeviceCount(&count);
-    if (result != cudaSuccess || count == 0)
+    if (!detail::quietly(result) || count == 0)
         throw error(errc::unsupported, ranks.rank(), -1, "use_device",
                     {"no CUDA device: cudaGetDeviceCount: ",
                      result == cudaSuccess ? "there is none" : cudaGetErrorString(result),
                      "; look at nvidia-smi and CUDA_VISIBLE_DEVICES, and let no process fork after its first "
                      "call of CUDA"});
     int const device = ranks.local_rank() % count;
-    if (cudaError_t const set = cudaSetDevice(device); set != cudaSuccess)
-        throw error(errc::device, ranks.rank(), -1, "use_device",
-                    {"device ", device, ": cudaSetDevice: ", cudaGetErrorString(set)});
+    if (cudaError_t const set = cudaSetDevice(device); !detail::quietly(set))
+        throw error(
+            detail::cuda_failure(ranks.rank(), device, set, "cudaSetDevice", 0, nullptr, "use_device"));
     return device;
 }
 
@@ -146,7 +141,7 @@ class cuda_device {
     HERRING_SETUP explicit cuda_device(world& ranks) : ranks_(ranks), rank_(ranks.rank()) {
         int count = 0;
         cudaError_t const result = cudaGetDeviceCount(&count);
-        if (result != cudaSuccess || count == 0)
+        if (!detail::quietly(result) || count == 0)
             throw error(errc::unsupported, rank_, -1, "construction",
                         {"no CUDA device: cudaGetDeviceCount: ",
                          result == cudaSuccess ? "there is none" : cudaGetErrorString(result),
@@ -177,12 +172,16 @@ class cuda_device {
         if (cudaError_t const result = calling(); result != cudaSuccess) keep(result, call);
     }
     HERRING_SETUP void keep(cudaError_t result, char const* call, char const* advice = nullptr) noexcept {
+        if (!detail::of_earlier_work(result)) (void)cudaGetLastError(); // as in `set_up`
+        failure const* const of_world = ranks_.failed(); // a rank that died took its memory with it
+        keep(of_world != nullptr && detail::of_earlier_work(result)
+                 ? *of_world
+                 : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce"));
+    }
+    HERRING_SETUP void keep(failure const& why) noexcept {
         std::lock_guard const lock(guard_);
         if (failed() != nullptr) return;
-        failure const* const of_world = ranks_.failed(); // a rank that died took its memory with it
-        why_ = of_world != nullptr && detail::of_earlier_work(result)
-                   ? *of_world
-                   : detail::cuda_failure(rank_, number_, result, call, 0, advice, "reduce");
+        why_ = why;
         failing_.store(true, std::memory_order_release);
     }
     /// In constructors: throws an error.
@@ -192,6 +191,24 @@ class cuda_device {
         if (!detail::of_earlier_work(result))
             (void)cudaGetLastError(); // reported here, so that the next call does not report it
         throw error(detail::cuda_failure(rank_, number_, result, call, bytes, advice));
+    }
+
+    /// The text of an error that the program has not read in this thread, or nullptr. Two codes are answers that CUDA may
+    /// keep like errors; an asynchronous error is that of the next call.
+    ///
+    /// Lifetime: until the next call.
+    char const* unread() noexcept {
+        cudaError_t const left = cudaPeekAtLastError();
+        if (left == cudaSuccess || left == cudaErrorNotReady || left == cudaErrorPeerAccessAlreadyEnabled ||
+            detail::of_earlier_work(left)) [[likely]]
+            return nullptr;
+        std::snprintf(
+            unread_, sizeof unread_,
+            "a call or launch of the program's in this thread has failed (%s), and the program has "
+            "not read that: look at cudaGetLastError() behind calls and launches. Nothing was done; "
+            "call again once the error is read",
+            cudaGetErrorName(left));
+        return unread_;
     }
 
     /// For destructors: queries until the work has ended, for at most 30 s, or 2 s after a failure of the world or
@@ -236,6 +253,7 @@ class cuda_device {
     std::atomic<bool> failing_{false};
     std::atomic<bool> stuck_{false};
     failure why_{};
+    char unread_[sizeof(failure::text)] = {};
 };
 
 } // namespace HERRING_NAMESPACE::gpu

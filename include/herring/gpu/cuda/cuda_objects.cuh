@@ -33,9 +33,9 @@ class cuda_memory {
         cudaError_t result = cudaStreamCreateWithFlags(&once, cudaStreamNonBlocking);
         if (result == cudaSuccess) result = cudaMemsetAsync(data_, 0, whole, once);
         if (result == cudaSuccess) result = cudaStreamSynchronize(once);
-        if (once != nullptr) (void)cudaStreamDestroy(once);
+        if (once != nullptr) detail::quietly(cudaStreamDestroy(once));
         if (result != cudaSuccess) {
-            (void)cudaFree(std::exchange(data_, nullptr));
+            detail::quietly(cudaFree(std::exchange(data_, nullptr)));
             on.set_up(result, "cudaMemsetAsync");
         }
     }
@@ -44,7 +44,7 @@ class cuda_memory {
     ~cuda_memory() {
         if (data_ == nullptr || on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaFree(data_);
+        detail::quietly(cudaFree(data_));
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
     /// Leaks it until the process ends.
@@ -68,7 +68,7 @@ class cuda_pinned {
         void* seen = nullptr;
         cudaError_t const result = cudaHostGetDevicePointer(&seen, pages.data(), 0);
         if (result != cudaSuccess) {
-            (void)cudaHostUnregister(pages_.data());
+            detail::quietly(cudaHostUnregister(pages_.data()));
             on.set_up(result, "cudaHostGetDevicePointer");
         }
         seen_ = static_cast<std::byte*>(seen);
@@ -78,7 +78,7 @@ class cuda_pinned {
     ~cuda_pinned() {
         if (on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaHostUnregister(pages_.data());
+        detail::quietly(cudaHostUnregister(pages_.data()));
     }
     std::byte* on_device(std::byte* place) const noexcept { return seen_ + (place - pages_.data()); }
 
@@ -104,7 +104,7 @@ class cuda_stream {
         // Its work uses memory that is released next.
         if (!on_.ended([this] { return cudaStreamQuery(handle_); })) return;
         detail::current_device const current(on_.number());
-        (void)cudaStreamDestroy(handle_);
+        detail::quietly(cudaStreamDestroy(handle_));
     }
     cudaStream_t handle() const noexcept { return handle_; }
 
@@ -124,7 +124,7 @@ class cuda_event {
     cuda_event(cuda_event&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     cuda_event& operator=(cuda_event&&) = delete;
     ~cuda_event() {
-        if (handle_ != nullptr) (void)cudaEventDestroy(handle_);
+        if (handle_ != nullptr) detail::quietly(cudaEventDestroy(handle_));
     }
     cudaEvent_t handle() const noexcept { return handle_; }
     /// Leaks it until the process ends.
@@ -156,7 +156,7 @@ class cuda_batch {
     ~cuda_batch() {
         if (host_ == nullptr || on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaFreeHost(host_);
+        detail::quietly(cudaFreeHost(host_));
     }
     /// Leaks it until the process ends.
     void leave() noexcept {
@@ -191,7 +191,7 @@ class cuda_counter {
     ~cuda_counter() {
         if (on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaFreeHost(seen_);
+        detail::quietly(cudaFreeHost(seen_));
     }
     inspection_result value() const noexcept {
         auto const& now = *static_cast<inspection_result const volatile*>(seen_);
@@ -216,7 +216,7 @@ class cuda_graph {
   private:
     friend class cuda_runtime;
     void clear() noexcept {
-        if (handle_ != nullptr) (void)cudaGraphExecDestroy(std::exchange(handle_, nullptr));
+        if (handle_ != nullptr) detail::quietly(cudaGraphExecDestroy(std::exchange(handle_, nullptr)));
     }
     cudaGraphExec_t handle_ = nullptr;
 };

@@ -4,34 +4,17 @@
 #define HERRING_GPU_CUDA_CUDA_PEERS_CUH
 
 #include "herring/base/config.hpp"
-#include "herring/base/identity.hpp"
 #include "herring/gpu/cuda/cuda_objects.cuh"
 #include "herring/gpu/peer_access.hpp"
+#include "herring/gpu/shared_device_warning.hpp"
 
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include <unistd.h>
-
+#include <cuda.h> // types alone: see pointer_attributes
 #include <cuda_runtime_api.h>
 
 namespace HERRING_NAMESPACE::gpu {
-
-namespace detail {
-
-/// Identifies a process, also across containers.
-struct process_mark {
-    long id;
-    std::uint64_t token;
-    static process_mark mine() noexcept {
-        static std::uint64_t const token = herring::detail::random_bits();
-        return {static_cast<long>(::getpid()), token};
-    }
-    friend bool operator==(process_mark const&, process_mark const&) = default;
-};
-
-} // namespace detail
 
 /// Handles of device memory and of an event, for other ranks of the node.
 struct exported_cuda_memory {
@@ -41,6 +24,8 @@ struct exported_cuda_memory {
     void* data;
     cudaError_t shareable;
     cudaIpcMemHandle_t handle;
+    std::uint64_t id = 0; ///< of an allocation of the program's
+    std::byte* first() const noexcept { return static_cast<std::byte*>(data); }
 };
 struct exported_cuda_event {
     detail::process_mark process;
@@ -60,6 +45,50 @@ HERRING_SETUP inline exported_cuda_event exported(cuda_device const& on, cuda_ev
     exported_cuda_event result{detail::process_mark::mine(), own.handle(), cudaSuccess, {}};
     detail::current_device const current(on.number());
     result.shareable = cudaIpcGetEventHandle(&result.handle, own.handle());
+    if (result.shareable != cudaSuccess) (void)cudaGetLastError();
+    return result;
+}
+
+namespace detail {
+
+/// The driver's question after an address, found at the first call: nothing links the driver. nullptr: it has none.
+using ask_driver = CUresult(CUDAAPI*)(unsigned, CUpointer_attribute*, void**, CUdeviceptr);
+inline ask_driver pointer_attributes() noexcept {
+    static ask_driver const found = [] {
+        void* at = nullptr;
+        cudaDriverEntryPointQueryResult how{};
+        if (cudaGetDriverEntryPointByVersion("cuPointerGetAttributes", &at, 12000, cudaEnableDefault, &how) !=
+                cudaSuccess ||
+            how != cudaDriverEntryPointSuccess) {
+            (void)cudaGetLastError();
+            return ask_driver{};
+        }
+        return reinterpret_cast<ask_driver>(at);
+    }();
+    return found;
+}
+
+} // namespace detail
+
+/// The allocation of the program's that a place lies in. Not `shareable`: it was not made by cudaMalloc, or the driver is too old to
+/// say so.
+inline exported_cuda_memory lent(cuda_device const& on, std::byte* place) noexcept {
+    exported_cuda_memory result{detail::process_mark::mine(), on.bus(), on.number(), place,
+                                cudaErrorNotSupported,        {}};
+    detail::ask_driver const ask = detail::pointer_attributes();
+    if (ask == nullptr) return result;
+    unsigned openable = 0;
+    CUdeviceptr first = 0;
+    unsigned long long id = 0;
+    CUpointer_attribute facts[] = {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    void* values[] = {&openable, &first, &id};
+    detail::current_device const current(on.number(), on.elsewhere());
+    if (ask(3, facts, values, reinterpret_cast<CUdeviceptr>(place)) != CUDA_SUCCESS || openable == 0)
+        return result;
+    result.data = reinterpret_cast<void*>(first);
+    result.id = id;
+    result.shareable = cudaIpcGetMemHandle(&result.handle, result.data);
     if (result.shareable != cudaSuccess) (void)cudaGetLastError();
     return result;
 }
@@ -123,7 +152,7 @@ class imported_cuda_memory {
     ~imported_cuda_memory() {
         if (!opened_ || on_.stuck()) return;
         detail::current_device const current(on_.number());
-        (void)cudaIpcCloseMemHandle(data_);
+        detail::quietly(cudaIpcCloseMemHandle(data_));
     }
     std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
 

@@ -11,6 +11,7 @@
 #include "herring/gpu/runtime.hpp"
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -51,6 +52,14 @@ class cuda_runtime : public cuda_device {
     }
     HERRING_SETUP export_of_event exported(event const& own) const noexcept {
         return gpu::exported(*this, own);
+    }
+    export_of_memory lent(std::byte* place) const noexcept { return gpu::lent(*this, place); }
+    static bool openable(export_of_memory const& of) noexcept { return of.shareable == cudaSuccess; }
+    static bool here(export_of_memory const& of) noexcept {
+        return of.process == detail::process_mark::mine();
+    }
+    bool on_same_device(export_of_memory const& of) const noexcept {
+        return here(of) && std::memcmp(of.bus.text, bus().text, sizeof bus().text) == 0;
     }
 
     // ---- stream operations ------------------------------------------------------------------------------------------
@@ -135,15 +144,15 @@ class cuda_runtime : public cuda_device {
     bool captured(cudaStream_t in, cuda_graph& into) noexcept {
         detail::current_device const current(number(), elsewhere());
         cudaGraph_t kept = nullptr;
-        cudaError_t result =
+        cudaError_t const result =
             cudaStreamEndCapture(in, &kept); // also after a failure, or the stream would stay captured
-        if (failed() == nullptr && result != cudaSuccess)
+        if (!detail::quietly(result) && failed() == nullptr)
             keep(result, "cudaStreamEndCapture: what was called in the capture cannot be captured");
         if (failed() == nullptr) {
             into.clear(); // the driver frees it when its last launch is done
             checked("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&into.handle_, kept, 0); });
         }
-        if (kept != nullptr) (void)cudaGraphDestroy(kept);
+        if (kept != nullptr) detail::quietly(cudaGraphDestroy(kept));
         return failed() == nullptr;
     }
     void replay(cudaStream_t in, cuda_graph& what) noexcept {
@@ -166,15 +175,16 @@ class cuda_runtime : public cuda_device {
 #endif
         return given == cudaStreamPerThread;
     }
-    char const* check_stream(cudaStream_t given) const noexcept {
+    char const* check_stream(cudaStream_t given) noexcept {
         detail::current_device const current(number(), elsewhere());
         cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
         cudaError_t const result = cudaStreamIsCapturing(given, &is);
         if (result == cudaSuccess && is == cudaStreamCaptureStatusNone) {
+            if (char const* const left = unread()) return left;
             int on = number();
-            if (cudaStreamGetDevice(given, &on) == cudaSuccess && on != number())
+            if (detail::quietly(cudaStreamGetDevice(given, &on)) && on != number())
                 return "it is a stream of another device than the reducer's";
-            return launch_left_unread();
+            return nullptr;
         }
         if (result != cudaSuccess && !detail::of_earlier_work(result)) (void)cudaGetLastError();
         if (result != cudaSuccess && result != cudaErrorStreamCaptureImplicit)
@@ -197,11 +207,6 @@ class cuda_runtime : public cuda_device {
     }
 
   private:
-    // Such a kernel has left the caller's tensors as they were.
-    static char const* launch_left_unread() noexcept {
-        return detail::of_launch(cudaPeekAtLastError()) ? kernel_was_not_launched : nullptr;
-    }
-
     bool flushes_ = false;
 };
 static_assert(runtime_policy<cuda_runtime>);

@@ -52,9 +52,11 @@ template <auto Kernel> std::size_t blocks_at_once() noexcept {
         known[device %
               64]; // devices 64 apart share an entry; devices of one process are almost always of one kind
     if ((blocks = kept.load(std::memory_order_relaxed)) > 0) return static_cast<std::size_t>(blocks);
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Kernel, threads_of_block, 0) != cudaSuccess ||
-        blocks < 1)
-        return 1; // the launch reports the error
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Kernel, threads_of_block, 0) != cudaSuccess) {
+        (void)cudaGetLastError(); // the launch reports the error
+        return 1;
+    }
+    if (blocks < 1) return 1;
     kept.store(blocks, std::memory_order_relaxed);
     return static_cast<std::size_t>(blocks);
 }

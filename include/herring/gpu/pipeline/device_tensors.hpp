@@ -58,12 +58,17 @@ template <class Element, class Node> class device_tensors {
 
     Element* tensor(std::size_t i) const noexcept { return memory() + plan_.tensors[i].offset; }
 
-    char const* check_memory(Element const* of) const noexcept { return node_.device().check_tensor(of); }
+    char const* check_memory(Element const* of) const noexcept {
+        if (reinterpret_cast<std::uintptr_t>(of) % alignof(Element) != 0)
+            return "it is not aligned to its elements";
+        return node_.device().check_tensor(of);
+    }
     char const* check_stream(stream given) const noexcept {
+        if (char const* const wrong = node_.device().check_stream(given)) return wrong;
         if (unrecorded_ && !(given == stream_) && node_.device().check_stream(stream_) != nullptr)
             return "the stream of an earlier tensor cannot be recorded any more: let no capture of it begin "
                    "before `wait`";
-        return node_.device().check_stream(given);
+        return nullptr;
     }
     /// Orders later `gather`s after the present contents of the stream. The node records it once per bucket, and when
     /// the stream changes.
@@ -113,22 +118,26 @@ template <class Element, class Node> class device_tensors {
     herring::detail::piece_place copy_in(std::size_t slot, std::span<herring::detail::segment const> segments,
                                          std::size_t elements, std::uint64_t number) noexcept {
         record_stream();
-        for (auto const& part : segments)
-            if (part.from != nullptr)
-                node_.copy_in({slot_of(slot) + part.offset, part.from, part.elements * sizeof(Element)});
-        return {.own = node_.load(number, no_bucket,
-                                  map_.bounce_offset + slot * map_.slot_elements * sizeof(Element),
-                                  elements * sizeof(Element))};
+        // An all_reduce's, which reads and writes one segment in place.
+        auto* at = const_cast<std::byte*>(static_cast<std::byte const*>(segments[0].from));
+        lent_[slot] = node_.lend(slot, at);
+        if (!lent_[slot]) {
+            node_.copy_in({slot_of(slot), at, elements * sizeof(Element)});
+            at = reinterpret_cast<std::byte*>(slot_of(slot));
+        }
+        return {.own = node_.load_piece(number, slot, at,
+                                        map_.bounce_offset + slot * map_.slot_elements * sizeof(Element),
+                                        elements * sizeof(Element))};
     }
     void copy_out(std::size_t slot, std::span<herring::detail::segment const> segments, execution const&,
                   std::uint64_t released) noexcept {
         node_.results(stream_, released);
-        for (auto const& part : segments)
-            if (part.to != nullptr)
-                node_.copy_out(stream_,
-                               {part.to, slot_of(slot) + part.offset, part.elements * sizeof(Element)});
+        if (lent_[slot]) return;
+        node_.copy_out(stream_, {segments[0].to, slot_of(slot), segments[0].elements * sizeof(Element)});
         node_.taken(stream_); // the next piece is copied into this slot only after that
     }
+    /// Collective: no rank has anything open that was lent it of the allocation at this address.
+    void forget(Element* at) { node_.forget(reinterpret_cast<std::byte*>(at)); }
 
   private:
     Element* memory() const noexcept { return reinterpret_cast<Element*>(node_.tensors()); }
@@ -158,7 +167,8 @@ template <class Element, class Node> class device_tensors {
     herring::detail::append_buffer<std::size_t> listed_; // tensors whose external_ is not nullptr
     herring::detail::fixed_array<copy_item> copies_;
     stream stream_{}; // the caller's, of tensors that are ready and whose bucket has not left, or of a buffer
-    bool unrecorded_ = false; // the node has not recorded the stream yet
+    bool unrecorded_ = false;                  // the node has not recorded the stream yet
+    bool lent_[memory_map::bounce_slots] = {}; // the piece in this slot lies in the caller's memory
 };
 
 } // namespace HERRING_NAMESPACE::gpu

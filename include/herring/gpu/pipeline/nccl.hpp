@@ -83,7 +83,8 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
                                             .rank_order = false,
                                             .tuning = {.local_chunk_bytes = std::size_t{1} << 40,
                                                        .mailbox_bytes = 0,
-                                                       .split_bytes = Tuning.split_bytes}};
+                                                       .split_bytes = Tuning.split_bytes,
+                                                       .piece_bytes = Tuning.piece_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_nccl(world& ranks, std::size_t bytes) : basic_nccl(ranks, bytes, device_needs{}) {}
@@ -94,6 +95,10 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         if (ranks.topology().largest_node() > 1) meet();
     }
     ~basic_nccl() { close(); }
+
+    /// NCCL reduces a caller's memory where it lies: no other rank reaches it.
+    static bool lend(std::size_t, std::byte*) noexcept { return true; }
+    static void forget(std::byte*) noexcept {}
 
     /// The first failure of the device or of NCCL, or nullptr.
     failure const* failed() const noexcept {
@@ -221,7 +226,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         std::byte* spare = rows_.data();
         for (std::uint32_t s = 0; s < x.shard_count; ++s) {
             shard const& one = x.shards[s];
-            std::byte* const from = base::tensors() + base::job_of(e).offset + one.offset * sizeof(Element);
+            std::byte* const from = base::job_of(e).at + one.offset * sizeof(Element);
             std::size_t const row = one.chunk_elements * static_cast<std::size_t>(size_);
             std::size_t const rows = size_ > 1 ? one.elements / row : 0;
             std::size_t const even = size_ > 1 ? rows * row : one.elements;
@@ -259,8 +264,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
         constexpr reduction by = reduction_of<Update>;
         if (alone_) {
             nccl_.begin();
-            nccl_.template all_reduce<Element>(by, base::tensors() + base::job_of(e).offset, x.elements,
-                                               queue);
+            nccl_.template all_reduce<Element>(by, base::job_of(e).at, x.elements, queue);
         } else {
             for_blocks<Element>(e, x, [&](shard const&, row_block const& b) {
                 if (b.callers != nullptr) device_.copy(queue, copied(b, sizeof(Element), false));

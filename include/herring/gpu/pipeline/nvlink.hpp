@@ -8,6 +8,7 @@
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
+#include "herring/gpu/pipeline/lent_memory.hpp"
 #include "herring/gpu/pipeline/peer_trial.hpp"
 #include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
@@ -47,7 +48,11 @@ namespace HERRING_NAMESPACE::gpu {
 ///           this rank's queues and so for the caller's streams on which it depends; then up to 2 s for the node's
 ///           other ranks to close this rank's memory. Memory and events still in use then are leaked until the
 ///           process ends, with a line on stderr.
-/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
+/// Lends:    a call's pieces are read and written where the caller has them: threads of a process use its addresses,
+///           other processes open the allocation, keep it open for calls to come, and close it when its number has
+///           changed, when there are too many (`lent_memory`), or in `forget`. Memory that others cannot reach
+///           (cudaMallocAsync, VMM, managed), or that is not aligned to 16 bytes, is copied to bounce slots and back.
+/// Threads:  `after`, `load`, `lend` and `results`: the caller's; all others: the one that polls.
 /// Errors:   `unsupported` at construction if a device cannot access another, naming the rank, or if what they move
 ///           there is lost (`peer_trial`); device errors: `failed()`.
 template <class Runtime, peer_sums_tuning Tuning>
@@ -65,28 +70,56 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
                                             .leaves_parts = true,
                                             .tuning = {.local_chunk_bytes = std::size_t{1} << 40,
                                                        .mailbox_bytes = 0,
-                                                       .split_bytes = Tuning.split_bytes}};
+                                                       .split_bytes = Tuning.split_bytes,
+                                                       .piece_bytes = Tuning.piece_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
     basic_nvlink(world& ranks, std::size_t bytes, device_needs const& needs)
-        : base(ranks, needs, closed_at(bytes) + 64, Tuning.slot_count, true), closed_at_(closed_at(bytes)),
-          sums_(base::for_slots()), spreads_(base::for_slots()), work_(std::in_place, device_),
-          out_(std::in_place, device_) {
+        : base(ranks, needs, offers_at(bytes) + memory_map::bounce_slots * offer_stride, Tuning.slot_count,
+               true),
+          closed_at_(closed_at(bytes)), sums_(base::for_slots()), spreads_(base::for_slots()),
+          work_(std::in_place, device_), out_(std::in_place, device_) {
         meet();
     }
     ~basic_nvlink() { close(); }
+
+    /// Shows local ranks where the piece in this bounce slot lies: at `from`, or in the slot, to which it is then copied.
+    bool lend(std::size_t slot, std::byte* from) noexcept {
+        offer<Runtime> mine{device_.lent(from), from, false};
+        mine.lent = reinterpret_cast<std::uintptr_t>(from) % access_bytes == 0 &&
+                    (one_device_ || device_.openable(mine.allocation));
+        std::memcpy(static_cast<void*>(base::memory() + offer_at(slot)), &mine, sizeof mine);
+        return mine.lent;
+    }
+    /// Collective: when it returns, nobody has the allocation at this address open any more, and it can be freed.
+    HERRING_SETUP void forget(std::byte* from) {
+        std::byte* const first = device_.lent(from).first();
+        gather_result const all = ranks_.all_gather(std::as_bytes(std::span(&first, 1)));
+        if (launched_ > 0) (void)device_.ended(base::reduced_event(launched_ - 1));
+        for (neighbour& n : others_) {
+            auto const theirs = all[at(ranks_.topology().rank_of(ranks_.node(), n.local))];
+            std::byte* gone = nullptr;
+            if (theirs.size() == sizeof gone) std::memcpy(&gone, theirs.data(), sizeof gone);
+            if (!device_.stuck()) lent_[at(n.local)].close(gone);
+        }
+        (void)ranks_.all_gather({}); // all have closed it
+    }
 
     /// Whether this rank's chunks of execution e are summed; on one node, whether their kernel is enqueued. Called in
     /// order of e. Enqueues the sums, below execution `arrived`, at which all local ranks have arrived.
     template <class Update, class Element, class At>
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         if (launched_ == 0) prepare<Update, Element>(ranks);
+        bool seen = true;
         for (; launched_ < arrived && base::is_free(launched_) && base::first_not_arrived(launched_) < 0;
-             ++launched_)
+             ++launched_) {
+            seen = see(launched_);
+            if (!seen) break;
             launch<Update, Element>(launched_, at(launched_), ranks);
+        }
         bool const here = e < launched_ && (alone_ || device_.done(base::summed_event(e)));
-        region_.busy = e < launched_ && !here;
+        region_.busy = !seen || (e < launched_ && !here);
         if (here) region_.awake();
         return here;
     }
@@ -140,6 +173,38 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
     static std::size_t closed_at(std::size_t bytes) noexcept { return base::whole_lines(bytes); }
+    // Of each bounce slot: where its piece lies.
+    static std::size_t offers_at(std::size_t bytes) noexcept { return closed_at(bytes) + 64; }
+    static constexpr std::size_t offer_stride = (sizeof(offer<Runtime>) + 63) / 64 * 64;
+    std::size_t offer_at(std::size_t slot) const noexcept { return closed_at_ + 64 + slot * offer_stride; }
+
+    // Finds out where the local ranks have the piece of a call that is execution e; false: ask again.
+    bool see(std::uint64_t e) noexcept {
+        int const slot = base::job_of(e).slot;
+        for (int l = 0; slot >= 0 && l < size_; ++l) {
+            std::byte*& place = seen_[at(slot) * at(size_) + at(l)];
+            place = l == local_ ? base::job_of(e).at : bases_[at(l)] + base::job_of(e).offset;
+            if (l == local_) continue;
+            offer<Runtime> theirs;
+            std::memcpy(static_cast<void*>(&theirs), base::peer(l, base::memory() + offer_at(at(slot))),
+                        sizeof theirs);
+            if (!theirs.lent) continue;
+            place =
+                lent_[at(l)].see(device_, theirs, ranks_.topology().rank_of(ranks_.node(), l), e, is_quiet());
+            if (place == nullptr) return false;
+        }
+        return true;
+    }
+    // Whether all that was enqueued and reads or writes other ranks' memory is done.
+    bool is_quiet() noexcept {
+        return launched_ == 0 ||
+               ((alone_ || stored_count_ == launched_) && device_.done(base::reduced_event(launched_ - 1)));
+    }
+    // The elements of execution e of local rank l, as this device sees them.
+    std::byte* place_of_rank(std::uint64_t e, int l) const noexcept {
+        auto const& what = base::job_of(e);
+        return what.slot < 0 ? bases_[at(l)] + what.offset : seen_[at(what.slot) * at(size_) + at(l)];
+    }
 
     // Before anything waits for a peer in a stream.
     template <class Update, class Element> HERRING_SETUP void prepare(int ranks) noexcept {
@@ -183,7 +248,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     // Writes this rank's chunks of a shard to the tensors of all local ranks.
     fold_args to_all(std::uint64_t e, shard const& of) const noexcept {
         fold_args work;
-        for (int l = 0; l < size_; ++l) work.targets[l] = bases_[at(l)] + base::job_of(e).offset;
+        for (int l = 0; l < size_; ++l) work.targets[l] = place_of_rank(e, l);
         work.target_count = size_;
         work.where = {of.offset, of.elements, of.chunk_elements, static_cast<std::uint32_t>(local_),
                       static_cast<std::uint32_t>(size_)};
@@ -230,6 +295,8 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
                          "; use fewer a node, or intra_node::pcie_staging"});
         bases_ = herring::detail::fixed_array<std::byte*>(at(size_));
         bases_[at(local_)] = base::tensors();
+        seen_ = herring::detail::fixed_array<std::byte*>(memory_map::bounce_slots * at(size_));
+        lent_ = herring::detail::fixed_array<lent_memory<Runtime>>(at(size_));
         others_.reserve(at(size_));
         for (int l = 0; l < size_; ++l) {
             if (l == local_) continue;
@@ -250,6 +317,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
             fetch(others_.back().reduced, base::reduced_events().size());
             fetch(others_.back().packed, base::packed_events().size());
             bases_[at(l)] = others_.back().tensors.data();
+            one_device_ = one_device_ && device_.on_same_device(tensors);
         }
     }
 
@@ -280,6 +348,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         work_.reset();
         out_.reset();
         others_.clear();
+        lent_ = {};
         if (!device_.stuck()) // otherwise its queues may still access the others' memory
             closed(local_).store(1, std::memory_order_release);
         base::wake();
@@ -309,6 +378,10 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
     herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
+    herring::detail::fixed_array<std::byte*> seen_;  // bounce slot, local rank → its piece of a call
+    herring::detail::fixed_array<lent_memory<Runtime>>
+        lent_;               // local rank → what is open of its callers' memory
+    bool one_device_ = true; // local ranks are threads of a process, on one device: each reaches all memory
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -6,6 +6,7 @@
 #include "herring/base/config.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
 #include "herring/gpu/pipeline/pipeline.hpp"
+#include "herring/gpu/pipeline/summing_threads.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
@@ -23,14 +24,16 @@ namespace HERRING_NAMESPACE::gpu {
 /// back. Needs no peer access between devices.
 ///
 /// Shape:    L local ranks → 1 contributor, as with shared_memory, and the same bits.
-/// Cost:     a bucket's bytes over PCIe in each direction; `slot_count` times the largest bucket of pinned memory.
+/// Cost:     a bucket's bytes over PCIe in each direction; `slot_count` times the largest bucket of pinned memory, which is
+///           32 MiB where buckets are cut to 4 MiB.
 /// Order:    execution e uses slot e mod slots. The copy in waits, on the device, for the tensors (an event of the
 ///           caller's stream) and for the copy out of e − slots, which is enqueued already. A rank arrives at e when
-///           the host sees that its copy in is done; the copy out follows when all local ranks have finished e.
+///           the host sees that its copy in is done; the copy out follows when all local ranks have finished e. On one
+///           node `sum_threads` threads sum this rank's chunks in between, and the copies of other executions go on.
 /// Blocks:   only the destructor waits: up to 30 s, or 2 s after a failure, for the work in this rank's queues and so
 ///           for the caller's streams on which it depends. Memory still in use then is leaked until the process ends,
 ///           with a line on stderr.
-/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls.
+/// Threads:  `after`, `load` and `results`: the caller's; all others: the one that polls. Those that sum touch slots only.
 /// Errors:   device errors are kept, `failed()`; they end the engine.
 template <class Runtime, staging_tuning Tuning>
 class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
@@ -43,17 +46,29 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     /// The engine sums local ranks' parts; a transport for host memory is enough.
     static constexpr intra_node_facts facts{.device_memory = true,
                                             .host_staging = true,
+                                            .sums_in_threads = Tuning.sum_threads != 0,
                                             .tuning = {.local_chunk_bytes = Tuning.local_chunk_bytes,
                                                        .mailbox_bytes = Tuning.mailbox_bytes,
-                                                       .split_bytes = Tuning.split_bytes}};
+                                                       .split_bytes = Tuning.split_bytes,
+                                                       .piece_bytes = Tuning.piece_bytes}};
     static_assert(Tuning.slot_count >= 2);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
     basic_pcie_staging(world& ranks, std::size_t bytes, device_needs const& needs)
         : base(ranks, needs, bytes, needs.bucket_bytes, needs.bucket_bytes > 0 ? Tuning.slot_count : 0,
                false),
-          device_(base::device()), copies_(base::for_slots()), in_(device_), out_(device_) {
+          device_(base::device()), copies_(base::for_slots()), in_(device_), out_(device_),
+          sums_(ranks, region_.flags(), threads_for(ranks, needs), Tuning.slot_count) {
         for (std::size_t i = 0; i < Tuning.slot_count; ++i) loaded_.emplace_back(device_, false);
+    }
+
+    /// Pieces of calls are copied to the host and back where they lie, in whatever memory the device reaches.
+    static constexpr bool lend(std::size_t, std::byte*) noexcept { return true; }
+    static void forget(std::byte*) noexcept {}
+
+    /// Starts the threads that sum, for executions of this rule and type. At construction.
+    template <class Update, class Element> HERRING_SETUP void start_sums() {
+        sums_.template start<Update, Element>();
     }
 
     /// Whether execution e has arrived on the host. Called in order of e. Starts the copies in of the executions
@@ -67,10 +82,24 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         return here;
     }
 
+    /// Whether the summing threads have nothing to do with execution e any more: `device_sum` says whether they have summed it.
+    /// Called in order of e. Hands over executions below `arrived`, at which this rank has arrived.
+    template <class At> bool summed(std::uint64_t e, std::uint64_t arrived, At const& at) noexcept {
+        for (; handed_ < arrived && base::first_not_arrived(handed_) < 0; ++handed_)
+            if (sums_.take(at(handed_))) sums_.hand_over(at(handed_));
+        execution& x = at(e);
+        if (!sums_.take(x)) return true;
+        if (!sums_.next_is_summed()) return false;
+        x.device_sum = x.own;
+        return true;
+    }
+    /// Whether the threads have execution e, the next one that `summed` is asked of.
+    bool is_summing(std::uint64_t e) const noexcept { return e < handed_; }
+
     /// Copies the result of execution e back, which all local ranks have finished. Called in order of e.
     void store(std::uint64_t e) noexcept {
         auto const& what = base::job_of(e);
-        device_.to_device(out_.handle(), base::tensors() + what.offset, region_.slot(e), what.bytes);
+        device_.to_device(out_.handle(), what.at, region_.slot(e), what.bytes);
         device_.record(base::reduced_event(e), out_.handle());
         stored_count_ = e + 1;
     }
@@ -84,14 +113,23 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
     using base::region_;
     using typename base::event;
 
+    HERRING_SETUP static std::size_t threads_for(world& ranks, device_needs const& needs) {
+        static_assert(Tuning.sum_threads >= by_cores && Tuning.sum_threads <= 64,
+                      "[HRG-I09] pcie_staging: needs a 'sum_threads' of gpu::by_cores or from 0 to 64; a "
+                      "common slip is "
+                      "to count those of all ranks, it is of each; leave it out");
+        if (needs.nodes > 1 || needs.bucket_bytes == 0) return 0;
+        return Tuning.sum_threads == by_cores ? summing_threads::by_cores(ranks)
+                                              : static_cast<std::size_t>(Tuning.sum_threads);
+    }
+
     void start(std::uint64_t e) noexcept {
         stream_handle const queue = in_.handle();
         if (base::job_of(e).first) device_.wait(queue, base::packed_event(e));
         if (e >= Tuning.slot_count) device_.wait(queue, base::reduced_event(e - Tuning.slot_count));
         auto const& what = base::job_of(e);
-        base::repeat(copies_, base::place_of(e), queue, true, [&] {
-            device_.to_host(queue, region_.slot(e), base::tensors() + what.offset, what.bytes);
-        });
+        base::repeat(copies_, base::place_of(e), queue, true,
+                     [&] { device_.to_host(queue, region_.slot(e), what.at, what.bytes); });
         device_.record(loaded_[e % Tuning.slot_count], queue);
     }
 
@@ -103,6 +141,8 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
 
     std::uint64_t started_ = 0;      // executions whose copy in is enqueued
     std::uint64_t stored_count_ = 0; // executions whose copy out is enqueued
+    std::uint64_t handed_ = 0;       // executions that the summing threads have, if they take them
+    summing_threads sums_;           // the first to go
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -12,6 +12,7 @@
 #include "herring/gpu/pipeline/region.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/intra_node/intra_node.hpp"
+#include "herring/trace/trace.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -98,10 +99,12 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     /// load. Returns the address of its elements, and then of its result, on the host.
     std::byte* load(std::uint64_t e, std::uint32_t bucket, std::size_t offset, std::size_t bytes,
                     bool with_last = false) noexcept {
-        loads_ += with_last ? 0 : 1;
-        jobs_[e % jobs_.size()] = {offset, bytes, bucket, !with_last, loads_ % packed_events_.size()};
-        if (!with_last) device_.record(packed_event(e), pack_stream_->handle());
-        return region_.slot(e);
+        return load({tensors() + offset, offset, bytes, bucket, !with_last}, e);
+    }
+    /// Makes the piece of a call in bounce slot `slot`, which is at `offset`, execution e. `at`: where its elements lie.
+    std::byte* load_piece(std::uint64_t e, std::size_t slot, std::byte* at, std::size_t offset,
+                          std::size_t bytes) noexcept {
+        return load({at, offset, bytes, no_bucket, true, static_cast<int>(slot)}, e);
     }
 
     /// Enqueues the inspection of the first `elements` of this rank's tensors, after `results`, if the tuning has it.
@@ -121,10 +124,12 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     using event = typename Runtime::event;
     using graph_caches = herring::detail::fixed_array<graph_cache<Runtime>>;
     struct job {
-        std::size_t offset = 0;
+        std::byte* at = nullptr; // this rank's elements
+        std::size_t offset = 0;  // of the range in every rank's device memory
         std::size_t bytes = 0;
         std::uint32_t bucket = 0;
         bool first = false; // of the executions of one load: it waits for the load, and the others follow it
+        int slot = -1;      // of a call's piece: a rank may have lent its own memory for it
         std::size_t load = 0; // index of the load's event
     };
 
@@ -177,6 +182,14 @@ template <class Runtime, bool Inspects, bool Graphs> class pipeline {
     }
 
   private:
+    std::byte* load(job what, std::uint64_t e) noexcept {
+        loads_ += what.first ? 1 : 0;
+        what.load = loads_ % packed_events_.size();
+        jobs_[e % jobs_.size()] = what;
+        if (what.first) device_.record(packed_event(e), pack_stream_->handle());
+        return region_.slot(e);
+    }
+
     // In this order: queues end before the memory and events that they use.
     Runtime device_;
     std::size_t tensor_bytes_;

@@ -25,6 +25,14 @@ template <bool PerThread> struct counting : gpu::host_runtime {
         host_runtime::record(mark, in);
     }
 };
+// Whose every stream is refused, as a runtime does while the program has an error to read.
+std::atomic<bool> refuses{false};
+struct refusing : gpu::host_runtime {
+    using host_runtime::host_runtime;
+    char const* check_stream(stream_handle given) const noexcept {
+        return refuses ? "an error is not read" : host_runtime::check_stream(given);
+    }
+};
 template <class Runtime>
 using staging =
     reducer<float, update::sum, transport::inproc, gpu::basic_pcie_staging<Runtime, gpu::staging_tuning{}>,
@@ -73,6 +81,27 @@ TEST_CASE("device_tensors: a capture of a stream that made a tensor ready is ref
     CHECK(said.find("bad argument") != std::string::npos);
     CHECK(said.find("let no capture of it begin before `wait`") != std::string::npos);
     (void)first.handle()->captured();
+    reduce.ready(1, second.handle());
+    reduce.wait(second.handle());
+}
+
+TEST_CASE(
+    "device_tensors: what is wrong with the call's own stream is told before that of an earlier tensor's") {
+    gpu::host_machine machine;
+    world alone;
+    staging<refusing> reduce(alone, {{"a", 10}, {"b", 10}});
+    gpu::host_runtime device(alone);
+    gpu::host_runtime::stream first(device), second(device);
+    reduce.ready(0, first.handle());
+    refuses = true;
+    std::string said = "nothing";
+    try {
+        reduce.ready(1, second.handle());
+    } catch (error const& why) {
+        said = why.what();
+    }
+    refuses = false;
+    CHECK(said.find("an error is not read") != std::string::npos);
     reduce.ready(1, second.handle());
     reduce.wait(second.handle());
 }

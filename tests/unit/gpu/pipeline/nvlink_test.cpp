@@ -7,14 +7,14 @@
 #include "doctest/doctest.h"
 
 using namespace gpu_test;
-using pipeline = gpu::basic_nvlink<gpu::host_runtime>;
+using pipeline = gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB}>;
 static_assert(intra_node_policy<pipeline> && pipeline::facts.device_memory && pipeline::facts.host_staging);
 
 TEST_CASE("peer_sums: sound steps, also when a rank leaves with its queues full") { sound_steps<pipeline>(); }
 
 TEST_CASE("peer_sums: any call of the device's may fail") {
     any_call_may_fail<pipeline>();
-    any_call_may_fail<gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.graphs = true}>>();
+    any_call_may_fail<gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB, .graphs = true}>>();
 }
 
 TEST_CASE(
