@@ -198,7 +198,7 @@ class cuda_runtime : public cuda_device {
             return "CUDA does not know it";
         }
         if (facts.type == cudaMemoryTypeUnregistered || facts.type == cudaMemoryTypeHost)
-            return "it is memory of the host: give device memory, or use a reducer with "
+            return "it is memory of the host, or was freed: give device memory, or use a reducer with "
                    "intra_node::shared_memory";
         if (facts.type == cudaMemoryTypeDevice && facts.device != number())
             return "it is memory of another device than the reducer's: make the reducer with that device "
