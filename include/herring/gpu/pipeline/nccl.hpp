@@ -399,9 +399,9 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
     bool is_well() const noexcept {
         return calling_ == call::none && failed() == nullptr && ranks_.failed() == nullptr;
     }
-    // Waits for this rank's work, then for the other ranks' ends; aborts NCCL where one of these does not come.
+    // Waits for this rank's work, then for the other ranks' ends; aborts NCCL where one of these does not come. Before that
+    // it waits for no stream: the caller's may wait for NCCL, and that of loads for the caller's.
     HERRING_SETUP void close() noexcept {
-        base::end_loading();
         device_.record(last_, work_->handle());
         bool const ended = wait_until(std::chrono::seconds(30), [&] { return device_.done(last_); });
         call_state is = ended && is_well() ? nccl_.finish() : call_state::failed;

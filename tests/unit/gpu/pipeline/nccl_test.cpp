@@ -287,7 +287,7 @@ TEST_CASE("nccl: a communicator that is never connected ends with the world's ti
     static std::string said[2];
     launch_options options;
     options.nodes = {"a", "a"};
-    options.timeout = std::chrono::milliseconds(300);
+    options.default_timeout = std::chrono::milliseconds(300);
     launch_threads(
         2,
         [](world& ranks) {
@@ -319,34 +319,34 @@ TEST_CASE("nccl: when the engine ends, a stream that waits for a rank that is go
         held.open = false;
         model nccl;
         gpu::host_machine machine({.workers = 4});
-        std::atomic<bool> gone{false}, goes_on{false};
+        std::atomic<bool> there{false}, gone{false}, goes_on{false};
         std::string said;
         launch_options options;
         options.nodes = nodes;
         auto const body = [&](world& ranks) {
-            reducer<float, update::sum, transport::inproc, pipeline> reduce(ranks, {{"a", 1000}});
             gpu::host_runtime device(ranks);
             gpu::host_runtime::stream in(device);
+            reducer<float, update::sum, transport::inproc, pipeline> reduce(ranks, {{"a", 1000}});
             gpu::host_runtime::event after(device, false);
             if (ranks.rank() == 1) gpu::host_runtime::launch(in.handle(), gate::kernel, &held);
             // On one node the host waits for no device, and the stream for the other rank's.
             reduce.ready(0, in.handle());
             if (nodes.size() == 2) reduce.wait(in.handle());
             device.record(after, in.handle());
+            if (ranks.rank() == 0) there = true;
             if (ranks.rank() == 1) {
+                while (!there) std::this_thread::yield();
                 ranks.fail(failure::make(errc::bad_argument, 1, -1, "test", "it has had enough"));
                 gone = true;
             }
+            if (ranks.rank() != 0) return 0;
             while (!gone) std::this_thread::yield();
-            std::string text;
             try {
                 if (nodes.size() == 2) reduce.ready(0, in.handle());
                 reduce.wait(in.handle());
             } catch (error const& why) {
-                text = why.what();
+                said = why.what();
             }
-            if (ranks.rank() != 0) return 0;
-            said = text;
             auto const until = clock::now() + std::chrono::seconds(20);
             while (!device.done(after) && clock::now() < until) std::this_thread::yield();
             goes_on = device.done(after);
