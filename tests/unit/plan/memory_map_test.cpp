@@ -44,10 +44,13 @@ TEST_CASE("memory_map: which path a call takes is known at compile time") {
     using enum memory_path;
     constexpr row rows[] = {
         // What is not shared is reduced where it lies.
-        {1, 1, {}, copied, in_place, in_place},
-        {4, 1, {}, copied, in_place, in_place},
+        {1, 1, {}, in_place, in_place, in_place},
+        {4, 1, {}, in_place, in_place, in_place},
+        // But what would be touched between calls is no tensor of the caller's.
+        {4, 1, {.works_between_calls = true}, copied, in_place, in_place},
+        {4, 1, {.background = true}, copied, in_place, in_place},
         // An adapter sees registered memory alone; without another node there is none.
-        {1, 1, {.registers_memory = true}, copied, in_place, in_place},
+        {1, 1, {.registers_memory = true}, in_place, in_place, in_place},
         {4, 1, {.registers_memory = true}, copied, bounced, bounced},
         // A node of several ranks shares memory of its own.
         {1, 2, {}, bounced, bounced, mailbox},
