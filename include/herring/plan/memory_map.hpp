@@ -138,9 +138,9 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
                 std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept) {
     memory_map map;
     bool const split = p.tuning.split_bytes > 0;
-    std::size_t largest = 0; // elements of a bucket
+    std::size_t largest = 0; // elements of a bucket, in whole cache lines
     for (bucket const& b : p.buckets) {
-        largest = std::max(largest, b.elements);
+        largest = std::max(largest, detail::round_up(b.elements, p.line_elements));
         map.device_loads += b.tensors > 0;
         std::size_t segments = 0;
         detail::for_each_tensor_in(p, b, [&](std::size_t, std::size_t, std::size_t) { ++segments; });
