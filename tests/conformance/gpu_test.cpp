@@ -308,6 +308,7 @@ template <class T> std::size_t differing(std::vector<T> const& a, std::vector<T>
 
 template <class T, class Update, class Node, class... More>
 void same_bits(names const& nodes, std::uint64_t seeds) {
+    static_assert(Node::facts.rank_order); // of others: tests/unit/gpu/pipeline/nccl_test.cpp
     std::vector<T> const want = on_host<T, Update>(nodes);
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         CAPTURE(seed);

@@ -80,6 +80,13 @@ packages() {
     else
         failed "find_package(herring $minor COMPONENTS cuda)"
     fi
+    if ! command -v nvcc >/dev/null || ! echo '#include <nccl.h>' | nvcc -E -x cu - >/dev/null 2>&1; then
+        echo "SKIPPED: consumer: herring::nccl: no NCCL"
+    elif at nccl "$minor" nccl nccl; then
+        echo "consumer: find_package(herring $minor COMPONENTS nccl), herring::nccl linked: found"
+    else
+        failed "find_package(herring $minor COMPONENTS nccl)"
+    fi
 }
 # Set-up code compiled apart, as a library and by hand: the same bits as from headers alone; and without it, what is missing
 # is named.
@@ -166,7 +173,7 @@ refused_versions() {
     done
     if at no-such "$minor" "carrier_pigeon" ""; then
         failed "a component that does not exist must be refused"
-    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi, sealed and cuda, not 'carrier_pigeon'"; then
+    elif tr -s '\n ' ' ' <"$log" | grep -q "tcp, asio, setup, mpi, mpi_reduce, ofi, sealed, cuda and nccl, not 'carrier_pigeon'"; then
         echo "consumer: a component that does not exist: refused by name"
     else
         failed "the refusal of a component does not name it"

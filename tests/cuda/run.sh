@@ -107,6 +107,9 @@ flags=(-std=c++20 -O2 -gencode "arch=compute_90,code=[sm_90,compute_90]" -Werror
     -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude -Itests)
 [ $short = 0 ] || flags=("${flags[@]/code=\[sm_90,compute_90\]/code=compute_90}" -Xcompiler -O0)
 [ -z "${HERRING_DOCTEST_INCLUDE-}" ] || flags+=(-isystem "$HERRING_DOCTEST_INCLUDE")
+# nccl.h is NVIDIA's where that is installed, else one with the declarations alone.
+stand_in_headers=-Itests/cuda/stand_in/nccl
+echo '#include <nccl.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/null 2>&1 || flags+=("$stand_in_headers")
 link() { nvcc "${flags[@]}" "$out/$1.o" -o "$out/$2" "${@:3}" >"$out/$2.log" 2>&1; } # object, program, what else
 errors_of() { grep -E -A3 'error|warning' "$out/$1.log" | head -n 30; }
 compiles() { # source, program
@@ -156,6 +159,7 @@ if [ $short = 1 ] && ! nvidia-smi -L >/dev/null 2>&1; then
 elif echo '#include <doctest/doctest.h>' | nvcc "${flags[@]}" -E -x cu - >/dev/null 2>&1; then
     main=gpu_test
     object tests/cuda/gpu_test.cu gpu_test
+    object tests/cuda/nccl_test.cu nccl_test
 else
     echo "SKIPPED: cuda: gpu_test: <doctest/doctest.h> is not found (apt-get install doctest-dev, or HERRING_DOCTEST_INCLUDE)"
 fi
@@ -165,6 +169,10 @@ avx=()
 [ "$(uname -m)" != x86_64 ] || avx=(-Xcompiler -march=x86-64-v3)
 object tests/cuda/transports.cu transports "${avx[@]}"
 [ $short = 1 ] || object bench/gpu_bench.cu gpu_bench
+if [ $main = gpu_test ]; then
+    object tests/cuda/stand_in/nccl.cpp stand_in_nccl -O1
+    nvcc_to stand_in_nccl_alone.o "$stand_in_headers" "${flags[@]@Q}" -O1 -c tests/cuda/stand_in/nccl.cpp # with the stand-in's nccl.h, too
+fi
 ptx kernels
 for control in POINTER SINGLE LOADS STORES FEW COPY; do ptx "control_$control" "-DCONTROL_$control"; done
 compile
@@ -263,6 +271,19 @@ stand_in() { # tests: gpu_test, or nothing
         -tce="the kernel*,both pass*,anywhere*,*killed*,nowhere*"
     HERRING_STAND_IN_SEED=$seed HERRING_STAND_IN_DEVICES=2 HERRING_STAND_IN_PEERS=0 \
         passes "2 devices out of each other's reach, seed $seed: test cases" stand_in_apart -tc="sanitizer: pcie*,bad input*"
+    if [ ! -f "$out/stand_in_nccl.o" ] || [ ! -f "$out/stand_in_nccl_alone.o" ] || [ ! -f "$out/nccl_test.o" ]; then
+        fail "tests/cuda/nccl_test.cu or the stand-in for NCCL does not compile"
+        errors_of nccl_test
+        errors_of stand_in_nccl
+        errors_of stand_in_nccl_alone
+    elif ! link nccl_test nccl_test_on_stand_in "$out/stand_in.o" "$out/stand_in_nccl.o" -cudart none; then
+        fail "nccl_test does not link with the stand-ins"
+    elif HERRING_STAND_IN_SEED=$seed HERRING_STAND_IN_DEVICES=4 on_stand_in nccl_test nccl_test; then
+        echo "cuda: on stand-ins for CUDA's runtime and NCCL, not on a GPU: 4 devices, seed $seed: nccl_test: test cases: $(grep -oE '[0-9]+ passed' "$out/nccl_test.log" | head -n 1)"
+    else
+        fail "nccl_test on the stand-ins ($out/nccl_test.log)"
+        tail -n 40 "$out/nccl_test.log"
+    fi
     for slip in waits records; do
         control $slip pcie_staging
         control $slip nvlink
@@ -303,6 +324,12 @@ elif [ $main = gpu_test ]; then
             stand_in gpu_test
         else
             on_gpu "${examples[@]}"
+            # It says itself, in a line with SKIPPED, when there are not two devices.
+            if ! link nccl_test nccl_test -lnccl; then
+                echo "SKIPPED: cuda: nccl_test: no NCCL to link with (libnccl)"
+            elif ! timeout 300 "$out/nccl_test"; then
+                fail "nccl_test"
+            fi
         fi
     fi
 fi

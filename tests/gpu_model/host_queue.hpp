@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -43,7 +44,7 @@ class host_mark {
 
 /// What lies in a queue of the model.
 struct host_work {
-    enum class kind { copy, copies, fold, call, record, wait } what = kind::copy;
+    enum class kind { copy, copies, fold, call, meet, record, wait } what = kind::copy;
     std::byte* to = nullptr;
     std::byte const* from = nullptr;
     std::size_t bytes = 0;
@@ -53,6 +54,7 @@ struct host_work {
     void (*run)(fold_args const&) = nullptr;
     void (*call)(void*) = nullptr;
     void* argument = nullptr;
+    std::function<bool()> meets{}; // with other ranks: whether that has happened
     host_record mark{};
 };
 
@@ -123,6 +125,8 @@ class host_queue {
         case host_work::kind::call:
             work.call(work.argument);
             return true;
+        case host_work::kind::meet:
+            return work.meets();
         case host_work::kind::record:
             work.mark->store(true, std::memory_order_release);
             return true;

@@ -112,6 +112,7 @@ struct engine_core : engine_state, Windows... {
     /// The caller's thread sees a failure from now on: nothing touches the caller's memory any more.
     HERRING_SETUP void publish() noexcept {
         if (failures.is_published()) return;
+        memory.give_up();
         if constexpr (Transport::facts.abandons) transport.abandon();
         failures.publish();
     }

@@ -29,6 +29,9 @@ template <class IntraNode> class loaded_memory {
         return node_.loaded(number, submitted);
     }
     time_point nap(time_point until) noexcept { return node_.nap(until); }
+    void give_up() noexcept {
+        if constexpr (requires { node_.give_up(); }) node_.give_up();
+    }
 
   protected:
     static constexpr char late_text[] = "its device has not come to this operation";
@@ -122,8 +125,7 @@ requires(IntraNode::facts.sums_on_device) class node_memory<IntraNode, Transport
     }
     template <class Reduce, class...> bool spread(execution_ledger& ledger) noexcept {
         std::uint64_t const number = ledger.finished();
-        this->node_.template spread<typename Reduce::element>(number, ledger.at(number));
-        return this->node_.failed() == nullptr;
+        return this->node_.template spread<typename Reduce::element>(number, ledger.at(number));
     }
     void store(std::uint64_t) noexcept {} // the devices have spread it
     template <class Byte> std::span<Byte> for_transport(std::span<Byte> at) noexcept {

@@ -25,7 +25,9 @@ namespace HERRING_NAMESPACE::detail {
 /// - `sum<Operations...>(ledger, ranks)`: all local ranks have arrived at the next execution. True: the devices have summed it, or do
 ///   not sum.
 /// - `for_transport(span)`: the address that the transport sends from or receives into, for memory of an execution.
-/// - `spread<Operations...>(ledger)`: the oldest unfinished execution has its results. False: the device failed.
+/// - `spread<Operations...>(ledger)`: the oldest unfinished execution has its results. True: the devices write them to all
+///   tensors. False: not yet, or the device failed.
+/// - `give_up()`: the engine has failed, and this is the last call: nothing on a device may wait for other ranks any more.
 /// - `store(e)`: all local ranks have finished execution e.
 /// - `nap(until)`: until when the engine may sleep, if no device wakes it.
 /// - `awaited(ledger, local, ask)`: calls ask(local rank, execution, text) for each rank whose device an execution waits for.
@@ -49,6 +51,7 @@ template <class IntraNode, class Transport> class node_memory {
         return true;
     }
     template <class...> HERRING_ALWAYS_INLINE static bool spread(execution_ledger&) noexcept { return true; }
+    HERRING_ALWAYS_INLINE static void give_up() noexcept {}
     HERRING_ALWAYS_INLINE static void store(std::uint64_t) noexcept {}
     template <class Byte>
     HERRING_ALWAYS_INLINE static std::span<Byte> for_transport(std::span<Byte> at) noexcept {

@@ -1,4 +1,4 @@
-// herring: the tuning of intra_node::pcie_staging and nvlink.
+// herring: the tuning of intra_node::pcie_staging, nvlink and nccl.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef HERRING_GPU_TUNING_HPP
 #define HERRING_GPU_TUNING_HPP
@@ -32,7 +32,7 @@ struct staging_tuning {
     friend constexpr bool operator==(staging_tuning const&, staging_tuning const&) = default;
 };
 
-/// Tuning of `nvlink`.
+/// Tuning of `nvlink` and `nccl`.
 struct peer_sums_tuning {
     std::size_t slot_count = 4; ///< with several nodes: buckets of a rank in pinned memory
     std::size_t split_bytes =
@@ -41,7 +41,8 @@ struct peer_sums_tuning {
         16_MiB; ///< of `all_reduce(device_span)`: 4 of them in device memory; several nodes: at most split_bytes
     bool inspect =
         false; ///< read results once more: count elements that are infinite or NaN, and compute the squared norm
-    bool graphs = false; ///< capture packing, sums and results, one graph per bucket and slot; replay them
+    bool graphs =
+        false; ///< capture packing, sums and results, one graph per bucket and slot; replay them. nccl: packing alone
 
     friend constexpr bool operator==(peer_sums_tuning const&, peer_sums_tuning const&) = default;
 };

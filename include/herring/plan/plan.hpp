@@ -199,7 +199,7 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     return result;
 }
 
-/// The plan as text: buckets, shards and chunks, when a bucket is full, the buckets of each route, what an optimizer keeps, and
+/// The plan as text: buckets, shards and chunks, whether results may have other bits in another run, when a bucket is full, the buckets of each route, what an optimizer keeps, and
 /// the staging memory.
 HERRING_SEPARABLE std::string to_string(plan const& p);
 

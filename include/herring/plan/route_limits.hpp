@@ -27,6 +27,7 @@ struct route_limits {
     herring::roles roles;       ///< of the nodes
     int contributing_ranks = 1; ///< ranks of all contributors
     bool even = true;           ///< all nodes have the same number of ranks
+    bool rank_order = true;     ///< the parts of a node are combined in rank order
 
     /// Upper bound on chunks in flight to one server rank, per peer.
     constexpr std::uint32_t window() const noexcept {

@@ -57,6 +57,8 @@ namespace HERRING_NAMESPACE::gpu {
 class cuda_runtime;
 template <class Runtime, staging_tuning Tuning = staging_tuning{}> class basic_pcie_staging;
 template <class Runtime, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nvlink;
+class cuda_nccl;
+template <class Runtime, class Nccl, peer_sums_tuning Tuning = peer_sums_tuning{}> class basic_nccl;
 } // namespace HERRING_NAMESPACE::gpu
 
 namespace HERRING_NAMESPACE::intra_node {
@@ -64,6 +66,7 @@ template <shared_memory_tuning Tuning = shared_memory_tuning{}> class basic_shar
 using shared_memory = basic_shared_memory<>;
 using pcie_staging = gpu::basic_pcie_staging<gpu::cuda_runtime>;
 using nvlink = gpu::basic_nvlink<gpu::cuda_runtime>;
+using nccl = gpu::basic_nccl<gpu::cuda_runtime, gpu::cuda_nccl>;
 } // namespace HERRING_NAMESPACE::intra_node
 
 // herring.hpp defines these. With reducer.hpp alone they are only declared: HRG-P09.
@@ -111,6 +114,8 @@ template <> inline constexpr int declared_name<placement::optimal> = 16;
 template <class Inner> inline constexpr int declared_name<optimizer::clipped<Inner>> = 17;
 template <class Inner, nonfinite What>
 inline constexpr int declared_name<optimizer::on_nonfinite<Inner, What>> = 18;
+template <class Runtime, class Nccl, gpu::peer_sums_tuning Tuning>
+inline constexpr int declared_name<gpu::basic_nccl<Runtime, Nccl, Tuning>> = 19;
 } // namespace HERRING_NAMESPACE
 
 #endif // HERRING_POLICY_NAMES_HPP

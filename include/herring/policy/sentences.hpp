@@ -94,6 +94,7 @@ template <class Element, class... Policy> struct pack_sentences {
     HERRING_HEADER(16, "placement::optimal", "serve.hpp");
     HERRING_HEADER(17, "optimizer::clipped", "optimizer/clipped.hpp");
     HERRING_HEADER(18, "optimizer::on_nonfinite", "optimizer/on_nonfinite.hpp");
+    HERRING_HEADER(19, "intra_node::nccl", "intra_node/nccl.cuh");
 #undef HERRING_HEADER
 };
 

@@ -438,6 +438,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
             make_plan<typename Pack::fusion, typename Pack::sharding, typename Pack::placement>(
                 {counts.data(), counts.size()}, this->topology_, sizeof(element),
                 sizeof(accumulator<element>), this->tuning(traits));
+        result.rank_order = Pack::intra_node::facts.rank_order || result.largest_node == 1;
         // The weights of a tensor lie in one copy: no part of a split bucket goes by mailbox, which has copies of its own.
         if constexpr (updates)
             for (std::size_t b = 0; b < result.buckets.size(); ++b)

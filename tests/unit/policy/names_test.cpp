@@ -43,6 +43,7 @@ TEST_CASE("names: a number for each policy that has a header of its own, whateve
     CHECK(herring::declared_name<shared_before> == 3);
     CHECK(herring::declared_name<herring::intra_node::pcie_staging> == 4);
     CHECK(herring::declared_name<herring::intra_node::nvlink> == 5);
+    CHECK(herring::declared_name<herring::intra_node::nccl> == 19);
     CHECK(herring::declared_name<sum_before> == -1);
     CHECK(herring::declared_name<float> == -1);
 }

@@ -30,7 +30,7 @@ struct fold_args {
 
 namespace detail {
 // Every NaN becomes the canonical quiet NaN. Tests bits, because compilers differ in their arithmetic on NaN. No
-// templates: nvcc 13.0 crashes on a bit_cast of a dependent type.
+// templates of floats: nvcc 13.0 crashes on a bit_cast of a dependent type.
 HERRING_HOST_DEVICE inline float canonical(float value) noexcept {
     bool const none = (__builtin_bit_cast(std::uint32_t, value) & 0x7fff'ffffu) > 0x7f80'0000u;
     return none ? __builtin_bit_cast(float, std::uint32_t{0x7fc0'0000u}) : value;
@@ -40,8 +40,9 @@ HERRING_HOST_DEVICE inline double canonical(double value) noexcept {
         (__builtin_bit_cast(std::uint64_t, value) & 0x7fff'ffff'ffff'ffffu) > 0x7ff0'0000'0000'0000u;
     return none ? __builtin_bit_cast(double, std::uint64_t{0x7ff8'0000'0000'0000u}) : value;
 }
-HERRING_HOST_DEVICE inline std::int32_t canonical(std::int32_t value) noexcept { return value; }
-HERRING_HOST_DEVICE inline std::int64_t canonical(std::int64_t value) noexcept { return value; }
+template <class Integer> HERRING_HOST_DEVICE inline Integer canonical(Integer value) noexcept {
+    return value;
+}
 } // namespace detail
 
 /// The result of a sum as it is stored: rounded once, every NaN canonical, as on the host.

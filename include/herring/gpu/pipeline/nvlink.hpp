@@ -5,13 +5,12 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
-#include "herring/base/round_up.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
 #include "herring/gpu/pipeline/lent_memory.hpp"
 #include "herring/gpu/pipeline/peer_trial.hpp"
-#include "herring/gpu/pipeline/pipeline.hpp"
+#include "herring/gpu/pipeline/summing_pipeline.hpp"
 #include "herring/gpu/runtime.hpp"
 #include "herring/gpu/tuning.hpp"
 #include "herring/intra_node/intra_node.hpp"
@@ -57,8 +56,8 @@ namespace HERRING_NAMESPACE::gpu {
 /// Errors:   `unsupported` at construction if a device cannot access another, naming the rank, or if what they move
 ///           there is lost (`peer_trial`); device errors: `failed()`.
 template <class Runtime, peer_sums_tuning Tuning>
-class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
-    using base = pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
+class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
+    using base = summing_pipeline<Runtime, Tuning.inspect, Tuning.graphs>;
 
   public:
     using typename base::stream_handle;
@@ -77,21 +76,13 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
     basic_nvlink(world& ranks, std::size_t bytes, device_needs const& needs)
-        : base(ranks, needs, offers_at(bytes) + memory_map::bounce_slots * offer_stride,
-               needs.nodes == 1 ? 0 : slot_bytes(needs),
-               needs.nodes == 1 || needs.bucket_bytes == 0 ? 0 : Tuning.slot_count, true),
-          ranks_(ranks), local_(ranks.local_rank()), size_(ranks.local_size()), alone_(needs.nodes == 1),
-          part_ratio_(needs.part_ratio), bucket_bytes_(whole_lines(needs.bucket_bytes)),
-          closed_at_(closed_at(bytes)), device_(base::device()),
-          parts_(device_, needs.parts_on_device ? region_.slots() * region_.slot_stride() : 0),
-          sums_(base::for_slots()), spreads_(base::for_slots()), work_(std::in_place, device_),
-          out_(std::in_place, device_) {
-        for (std::size_t i = 0; i < region_.slots(); ++i) summed_.emplace_back(device_, false);
+        : base(ranks, needs, offers_at(bytes) + memory_map::bounce_slots * offer_stride, Tuning.slot_count,
+               true),
+          closed_at_(closed_at(bytes)), sums_(base::for_slots()), spreads_(base::for_slots()),
+          work_(std::in_place, device_), out_(std::in_place, device_) {
         meet();
     }
     ~basic_nvlink() { close(); }
-
-    bool loaded(std::uint64_t, std::uint64_t) noexcept { return true; }
 
     /// Shows local ranks where the piece in this bounce slot lies: at `from`, or in the slot, to which it is then copied.
     bool lend(std::size_t slot, std::byte* from) noexcept {
@@ -121,13 +112,13 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     bool summed(std::uint64_t e, std::uint64_t arrived, int ranks, At const& at) noexcept {
         if (launched_ == 0) prepare<Update, Element>(ranks);
         bool seen = true;
-        for (; launched_ < arrived && free(launched_) && base::first_not_arrived(launched_) < 0;
+        for (; launched_ < arrived && base::is_free(launched_) && base::first_not_arrived(launched_) < 0;
              ++launched_) {
             seen = see(launched_);
             if (!seen) break;
             launch<Update, Element>(launched_, at(launched_), ranks);
         }
-        bool const here = e < launched_ && (alone_ || device_.done(summed_[e % Tuning.slot_count]));
+        bool const here = e < launched_ && (alone_ || device_.done(base::summed_event(e)));
         region_.busy = !seen || (e < launched_ && !here);
         if (here) region_.awake();
         return here;
@@ -141,39 +132,23 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         return local_;
     }
 
-    /// The address of this rank's sum for the address `own` of a result.
-    std::byte* part(std::byte* own) noexcept {
-        if (alone_ || part_ratio_ == 1) return own; // one node has no slots
-        std::size_t const from_first = static_cast<std::size_t>(own - region_.slot(0));
-        std::size_t const inside = from_first % region_.slot_stride();
-        return own - inside + bucket_bytes_ + inside * part_ratio_;
-    }
-
-    /// Device memory that the transport takes in place of host memory, for chunks that another node serves: it
-    /// mirrors the slots. `on_device`: the address there that corresponds to one in a slot.
-    std::span<std::byte> parts() const noexcept {
-        return {parts_.data(), parts_.data() == nullptr ? 0 : region_.slots() * region_.slot_stride()};
-    }
-    template <class Byte> std::span<Byte> on_device(std::span<Byte> on_host) noexcept {
-        return {parts_.data() + (on_host.data() - region_.slot(0)), on_host.size()};
-    }
-
     /// This rank's chunks of execution e are reduced, or on one node their kernel is enqueued: writes them to all
-    /// devices. Called in order of e.
-    template <class Element> void spread(std::uint64_t e, execution const& x) noexcept {
-        if (alone_) return;
+    /// devices. Called in order of e. False: the device failed.
+    template <class Element> bool spread(std::uint64_t e, execution const& x) noexcept {
+        if (alone_) return device_.failed() == nullptr;
         if (parts_.data() != nullptr) device_.flush();
         stream_handle const queue = out_->handle();
         base::repeat(spreads_, base::place_of(e), queue, true, [&] {
             for (std::uint32_t s = 0; s < x.shard_count; ++s) {
                 fold_args work = to_all(e, x.shards[s]);
-                work.sources[0] = seen_slot(e, x, x.shards[s]);
+                work.sources[0] = base::seen_slot(e, x, x.shards[s]);
                 work.source_count = 1;
                 device_.template fold<herring::update::sum, Element>(queue, work);
             }
         });
         device_.record(base::reduced_event(e), queue);
         stored_count_ = e + 1;
+        return device_.failed() == nullptr;
     }
 
     /// Orders later work in this stream after the results of the first `count` executions, which are released.
@@ -184,7 +159,9 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     }
 
   private:
-    using base::region_;
+    using base::alone_, base::device_, base::local_, base::part_ratio_, base::parts_, base::ranks_,
+        base::region_, base::size_;
+    using base::launched_, base::stored_count_;
     using typename base::event;
 
     /// Another local rank's tensors and events, as this device sees them.
@@ -195,20 +172,11 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     };
 
     static std::size_t at(int local) noexcept { return static_cast<std::size_t>(local); }
-    static std::size_t whole_lines(std::size_t bytes) noexcept {
-        return herring::detail::round_up(bytes, 64);
-    }
-    static std::size_t closed_at(std::size_t bytes) noexcept { return whole_lines(bytes); }
+    static std::size_t closed_at(std::size_t bytes) noexcept { return base::whole_lines(bytes); }
     // Of each bounce slot: where its piece lies.
     static std::size_t offers_at(std::size_t bytes) noexcept { return closed_at(bytes) + 64; }
     static constexpr std::size_t offer_stride = (sizeof(offer<Runtime>) + 63) / 64 * 64;
     std::size_t offer_at(std::size_t slot) const noexcept { return closed_at_ + 64 + slot * offer_stride; }
-    static std::size_t slot_bytes(device_needs const& needs) noexcept {
-        return whole_lines(needs.bucket_bytes) * (1 + (needs.part_ratio == 1 ? 0 : needs.part_ratio));
-    }
-
-    // Whether the slot of execution e may be written by work that is enqueued now.
-    bool free(std::uint64_t e) const noexcept { return alone_ || e < stored_count_ + Tuning.slot_count; }
 
     // Finds out where the local ranks have the piece of a call that is execution e; false: ask again.
     bool see(std::uint64_t e) noexcept {
@@ -267,14 +235,14 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
                 if (alone_) {
                     work.ranks = ranks;
                 } else {
-                    work.targets[0] = part_in(seen_slot(e, x, x.shards[s]));
+                    work.targets[0] = base::part_in(base::seen_slot(e, x, x.shards[s]));
                     work.target_count = 1;
                     work.in_accumulator = part_ratio_ != 1;
                 }
                 device_.template fold<Update, Element>(queue, work);
             }
         });
-        device_.record(alone_ ? base::reduced_event(e) : summed_[e % Tuning.slot_count], queue);
+        device_.record(alone_ ? base::reduced_event(e) : base::summed_event(e), queue);
     }
 
     // Writes this rank's chunks of a shard to the tensors of all local ranks.
@@ -285,19 +253,6 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         work.where = {of.offset, of.elements, of.chunk_elements, static_cast<std::uint32_t>(local_),
                       static_cast<std::uint32_t>(size_)};
         return work;
-    }
-
-    // The slot of execution e as the device sees it. It lies on the device if the transport takes device memory and
-    // another node serves this shard; chunks that this node serves are summed by the host.
-    std::byte* seen_slot(std::uint64_t e, execution const& x, shard const& of) const noexcept {
-        std::byte* const on_host = region_.slot(e);
-        if (parts_.data() != nullptr && x.path == route::two_hop && of.server.value != ranks_.node())
-            return parts_.data() + (on_host - region_.slot(0));
-        return region_.on_device(on_host);
-    }
-    // The address of the sum in a slot.
-    std::byte* part_in(std::byte* slot) const noexcept {
-        return part_ratio_ == 1 ? slot : slot + bucket_bytes_;
     }
 
     // ---- other local ranks ------------------------------------------------------------------------------------------
@@ -418,16 +373,8 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
         for (event& e : base::packed_events()) e.leave();
     }
 
-    world& ranks_;
-    int local_, size_;
-    bool alone_; // one node: results do not pass through the host
-    std::size_t part_ratio_;
-    std::size_t bucket_bytes_;
     std::size_t closed_at_; // offset of a flag in the region: this rank has closed the others' memory
-    Runtime& device_;
-    typename Runtime::memory parts_; // mirror of the slots on the device
     typename base::graph_caches sums_, spreads_;
-    std::vector<event> summed_; // execution e has number e mod slots
     std::optional<typename Runtime::stream> work_, out_;
     std::vector<neighbour> others_;
     herring::detail::fixed_array<std::byte*> bases_; // local rank → its tensors, as this device sees them
@@ -435,9 +382,6 @@ class basic_nvlink : public pipeline<Runtime, Tuning.inspect, Tuning.graphs> {
     herring::detail::fixed_array<lent_memory<Runtime>>
         lent_;               // local rank → what is open of its callers' memory
     bool one_device_ = true; // local ranks are threads of a process, on one device: each reaches all memory
-
-    std::uint64_t launched_ = 0;     // executions whose sums are enqueued
-    std::uint64_t stored_count_ = 0; // executions whose results are enqueued
 };
 
 } // namespace HERRING_NAMESPACE::gpu

@@ -136,6 +136,7 @@ TEST_CASE("gpu fold: the bits of the host's fold") {
         compare<bfloat16, update::average>(seed);
         compare<float16, update::sum>(seed);
         compare<std::int32_t, update::sum>(seed);
+        compare<std::uint32_t, update::sum>(seed);
         compare<std::int64_t, update::max>(seed);
         compare<float16, update::max>(seed);
         compare<float, halved>(seed);

@@ -1,6 +1,8 @@
 // herring: a device that does not come is blamed on its own rank, by every rank.
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu_model/host_nccl.hpp"
 #include "gpu_model/host_runtime.hpp"
+#include "herring/gpu/pipeline/nccl.hpp"
 #include "herring/gpu/pipeline/nvlink.hpp"
 #include "herring/gpu/pipeline/pcie_staging.hpp"
 #include "herring/herring.hpp"
@@ -13,12 +15,13 @@
 #include <chrono>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 using namespace herring;
 
 namespace {
+
+using over_nccl = gpu::basic_nccl<gpu::host_runtime, gpu::host_nccl>;
 
 /// What every rank says where rank 1's stream holds a kernel of the program's that ends when all have given up.
 template <class IntraNode>
@@ -57,7 +60,8 @@ std::vector<std::string> with_a_late_device(std::vector<std::string> const& node
 } // namespace
 
 TEST_CASE_TEMPLATE("gpu: a deadline is a time, or from now on", IntraNode,
-                   gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>) {
+                   gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>,
+                   over_nccl) {
     gpu::host_machine machine({.workers = 2});
     CHECK_NOTHROW(launch_threads(2, [](world& w) {
         reducer<float, transport::inproc, IntraNode, update::sum> reduce(w, {{"a", 1000}});
@@ -78,11 +82,12 @@ TEST_CASE_TEMPLATE("gpu: a deadline is a time, or from now on", IntraNode,
 }
 
 TEST_CASE_TEMPLATE("gpu: a device that is late is blamed on its rank", IntraNode,
-                   gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>) {
-    bool const alone_ends = std::is_same_v<IntraNode, gpu::basic_nvlink<gpu::host_runtime>>;
+                   gpu::basic_pcie_staging<gpu::host_runtime>, gpu::basic_nvlink<gpu::host_runtime>,
+                   over_nccl) {
+    bool const alone_ends = IntraNode::facts.sums_on_device;
     for (std::vector<std::string> const& nodes :
          {std::vector<std::string>{"a", "a"}, {"a", "a", "b", "b"}, {"a", "a", "a", "b"}}) {
-        // With nvlink on one node the host waits for no device.
+        // With these on one node the host waits for no device.
         if (alone_ends && nodes.size() == 2) continue;
         for (std::string const& text : with_a_late_device<IntraNode>(nodes)) {
             CAPTURE(nodes.size());
