@@ -6,6 +6,9 @@
 //       by `threads` threads, each an equal part; and the time one cache line takes to another core
 //   bounds --kind link --listen 10.77.0.1 &  bounds --kind link --connect 10.77.0.1 --suite tcp [--out FILE]
 //       the best two-way throughput of one TCP connection, and a message's way one way
+//   bounds --kind mesh --ranks 8 --sizes 1048576,16777216 --suite forms [--out FILE]
+//       what n ranks of one thread each take on loopback to send each other, over a connection a pair, the bytes of an all-reduce
+//       by reduce-scatter and all-gather: 2·M/n to each and from each. Without a sum, and nobody waits for what he sends
 #include "harness.hpp"
 
 #include <arpa/inet.h>
@@ -13,7 +16,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -232,9 +237,145 @@ int link(bench::options const& opt) {
     return std::fclose(out);
 }
 
+// ---- connections between all pairs
+// ---------------------------------------------------------------------------------------------
+
+/// What the ranks of a mesh share: processes count themselves in.
+struct meeting {
+    std::atomic<int> turn{0}, here{0};
+    std::atomic<double> longest{0};
+
+    void wait(int ranks) {
+        int const now = turn.load();
+        if (here.fetch_add(1) + 1 < ranks)
+            return spin_until([&] { return turn.load(std::memory_order_acquire) != now; });
+        here = 0;
+        turn = now + 1;
+    }
+    double longest_of(double mine, int ranks) {
+        wait(ranks);
+        longest = 0;
+        wait(ranks);
+        for (double seen = longest; seen < mine && !longest.compare_exchange_weak(seen, mine);) {
+        }
+        wait(ranks);
+        return longest;
+    }
+};
+
+/// One connection of loopback, both ends.
+void connect_pair(int listener, sockaddr_in const& at, int& a, int& b) {
+    a = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(a, reinterpret_cast<sockaddr const*>(&at), sizeof at)) fail("bounds: connect");
+    b = accept(listener, nullptr, nullptr);
+    int one = 1;
+    for (int const fd : {a, b}) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+    }
+}
+
+/// `each` bytes to every peer and as many from every peer, out of one buffer and into another.
+void exchange(std::vector<int> const& peers, std::vector<char> const& out, std::vector<char>& in,
+              std::size_t each) {
+    constexpr std::size_t most = std::size_t{256} << 10;
+    std::vector<std::size_t> sent(peers.size(), 0), got(peers.size(), 0);
+    std::vector<pollfd> wanted;
+    int idle = 0; // rounds
+    for (std::size_t left = 2 * peers.size() * each; left > 0;) {
+        std::size_t moved = 0;
+        wanted.clear();
+        for (std::size_t p = 0; p < peers.size(); ++p) {
+            auto const move = [&](auto call, auto* at, std::size_t& done) {
+                if (done == each) return;
+                auto const n = call(peers[p], at + p * each + done, std::min(most, each - done));
+                if (n > 0) done += static_cast<std::size_t>(n), moved += static_cast<std::size_t>(n);
+            };
+            move([](int fd, char* to, std::size_t n) { return recv(fd, to, n, 0); }, in.data(), got[p]);
+            move([](int fd, char const* from, std::size_t n) { return send(fd, from, n, MSG_NOSIGNAL); },
+                 out.data(), sent[p]);
+            short const events =
+                static_cast<short>((got[p] < each ? POLLIN : 0) | (sent[p] < each ? POLLOUT : 0));
+            if (events != 0) wanted.push_back({peers[p], events, 0});
+        }
+        left -= moved;
+        idle = moved == 0 ? idle + 1 : 0;
+        if (idle > 200)
+            poll(wanted.data(), wanted.size(), 1000);
+        else if (idle > 0)
+            sched_yield();
+    }
+}
+
+int mesh(bench::options const& opt) {
+    auto const ranks = static_cast<int>(opt.number("ranks", 8));
+    if (ranks < 2) return 2;
+    auto const count = static_cast<std::size_t>(ranks);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    int const listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, reinterpret_cast<sockaddr const*>(&at), sizeof at) || listen(listener, 1) ||
+        getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size))
+        fail("bounds: listen");
+    std::vector<std::vector<int>> ends(count);
+    for (std::size_t a = 0; a < count; ++a)
+        for (std::size_t b = a + 1; b < count; ++b) {
+            int first = -1, second = -1;
+            connect_pair(listener, at, first, second);
+            ends[a].push_back(first), ends[b].push_back(second);
+        }
+    void* const memory =
+        mmap(nullptr, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("bounds: mmap");
+    auto& all = *new (memory) meeting;
+    std::vector<pid_t> others;
+    std::size_t rank = 0;
+    while (rank + 1 < count) {
+        pid_t const child = fork();
+        if (child < 0) fail("bounds: fork");
+        if (child == 0) break; // this is rank `rank`
+        others.push_back(child);
+        ++rank;
+    }
+    bool const tells = others.size() + 1 == count; // the last rank is the process that was started
+    for (auto bytes : opt.sizes()) {
+        std::size_t const each = (2 * bytes + count - 1) / count;
+        std::vector<char> out((count - 1) * each, 1), in(out.size());
+        std::vector<double> us;
+        std::size_t calls = 1;
+        for (double spent = 0; us.size() < 6 || (spent < 0.5e6 && us.size() < 200);) {
+            all.wait(ranks);
+            double const start = bench::now_us();
+            for (std::size_t i = 0; i < calls; ++i) exchange(ends[rank], out, in, each);
+            double const took = all.longest_of(bench::now_us() - start, ranks);
+            us.push_back(took / static_cast<double>(calls));
+            spent += took;
+            if (us.size() == 1) calls = static_cast<std::size_t>(std::clamp(20e3 / us[0], 1.0, 1000.0));
+        }
+        if (!tells) continue;
+        us.erase(us.begin()); // warms up
+        std::FILE* const to = output(opt);
+        if (!to) return 1;
+        std::fprintf(
+            to, "{\"suite\":\"%s\",\"what\":\"mesh bound\",\"ranks\":%d,\"bytes\":%zu,\"bound_us\":%.3f}\n",
+            opt.text("suite").c_str(), ranks, bytes, bench::quantile(us, 0.5));
+        std::fclose(to);
+    }
+    int failed = 0;
+    for (pid_t const other : others) {
+        int status = 0;
+        waitpid(other, &status, 0);
+        failed |= status;
+    }
+    return failed != 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     bench::options const opt(argc, argv);
-    return opt.text("kind") == "memory" ? memory(opt) : link(opt);
+    std::string const kind = opt.text("kind");
+    return kind == "memory" ? memory(opt) : kind == "mesh" ? mesh(opt) : link(opt);
 }

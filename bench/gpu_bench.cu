@@ -1,489 +1,399 @@
-// herring: on a GPU: the k-way sum, packing, both pipelines and latency, beside what the device's own copies reach in the same run.
+// herring: on a GPU: calls, steps and nodes that reduce device memory, and the kernels beside the device's own copies.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   nvcc -std=c++20 -O2 -arch=sm_90 -Iinclude bench/gpu_bench.cu -o build/gpu_bench && build/gpu_bench [folder of the tables]
+//   nvcc -std=c++20 -O2 -arch=sm_90 -Xcompiler -march=x86-64-v3 -Iinclude bench/gpu_bench.cu -o build/gpu_bench
+//   build/gpu_bench [part ...] [--tables bench/data] [--sizes 4096,65536,...] [--seconds 0.1] [--timeline FILE.json]
 //
-// Needs the CUDA toolkit alone. Times are by events of the device, best of 5; bandwidths in GB/s of bytes read and written.
-#include "herring/gpu/cuda/cuda_runtime.cuh"
-#include "herring/herring.hpp"
+// Parts, all of them where none is named; a second to a minute each, three minutes together:
+//   calls      one node, ranks as threads: all_reduce(buffer, stream) of reducers with a layout of 1,024 elements, with none and
+//              with one of 64 MiB, and a step of as many bytes in place
+//   steps      one node, 1 to 8 ranks as threads: steps in place, also of BERT-large's table
+//   processes  one node, ranks as processes: calls and steps
+//   nodes      each rank a node, TCP on loopback: host tensors, nvlink and pcie_staging; calls and steps
+//   staging    BERT-large's table by pcie_staging, in GB/s each way, beside the link's share
+//   timeline   two nodes, pcie_staging: writes what happens in some steps, for bench/timeline_svg.py and chrome://tracing
+//   sums packing latency    kernels, in gpu_kernels.cuh; gpu_test checks their results
+//
+// A line has medians in microseconds, from a call until the stream has ended, of the slowest rank, of as many calls in a row as
+// --seconds allows. Every element of the last result is compared: «wrong» stands where one differs, and the program ends with
+// status 1. «-»: not measured, for a smaller size took more than a second. All ranks share the first device if there is one alone.
+#include "gpu_kernels.cuh"
+#include "world_team.hpp"
+
 #include "herring/intra_node/nvlink.cuh"
 #include "herring/intra_node/pcie_staging.cuh"
-#include "herring/kernel/fold.hpp"
 #include "herring/launch.hpp"
-#include "herring/transport/inproc.hpp"
+#include "herring/trace/chrome.hpp"
+#include "herring/trace/timeline.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <vector>
+#include <numeric>
+#include <type_traits>
 
-#include <cub/block/block_load.cuh>
-#include <cub/block/block_store.cuh>
-#include <cub/device/device_memcpy.cuh>
-#include <cuda_runtime.h>
+namespace bench {
 
-using namespace herring;
+struct settings {
+    std::string tables = "bench/data";
+    std::vector<std::size_t> sizes{4096, 65536, 1 << 20, 16 << 20, 64 << 20, 256 << 20};
+    double seconds = 0.1; // a cell
+    std::string timeline = "timeline.json";
+} given;
 
-namespace {
+std::vector<std::size_t> bert() { return read_table(given.tables + "/bert_large.csv"); }
 
-void must(cudaError_t result, char const* what) {
-    if (result == cudaSuccess) return;
-    std::fprintf(stderr, "gpu_bench: %s: %s\n", what, cudaGetErrorString(result));
-    std::exit(1);
+// What averages exactly, over 2^k ranks.
+float value(std::size_t i, double rank) { return static_cast<float>(static_cast<double>(i & 255) + rank); }
+
+void fill(std::span<float> to, int rank) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = value(i, rank);
+}
+void fill(device_span<float> to, int rank) {
+    std::vector<float> here(to.size());
+    fill(std::span(here), rank);
+    must(cudaMemcpy(to.data(), here.data(), to.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+bool is_right(std::span<float> found, int ranks) {
+    for (std::size_t i = 0; i < found.size(); ++i)
+        if (found[i] != value(i, (ranks - 1) / 2.0)) return false;
+    return true;
+}
+bool is_right(device_span<float> found, int ranks) {
+    std::vector<float> here(found.size());
+    must(cudaMemcpy(here.data(), found.data(), found.size_bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return is_right(std::span(here), ranks);
 }
 
-struct buffer {
-    std::byte* at = nullptr;
-    explicit buffer(std::size_t bytes) {
-        must(cudaMalloc(&at, bytes), "cudaMalloc");
-        must(cudaMemset(at, 0, bytes), "cudaMemset");
-    }
-    buffer(buffer const&) = delete;
-    ~buffer() { (void)cudaFree(at); }
-};
-struct pinned {
-    std::byte* at = nullptr;
-    explicit pinned(std::size_t bytes) { must(cudaMallocHost(&at, bytes), "cudaMallocHost"); }
-    pinned(pinned const&) = delete;
-    ~pinned() { (void)cudaFreeHost(at); }
-};
-
-cudaStream_t queue;
-
-/// Seconds that `work`, which puts something into `queue`, takes there: best of 5, each the mean of `times`.
-template <class Work> double seconds(int times, Work&& work) {
-    cudaEvent_t from, to;
-    must(cudaEventCreate(&from), "cudaEventCreate");
-    must(cudaEventCreate(&to), "cudaEventCreate");
-    work();
-    must(cudaStreamSynchronize(queue), "warm-up");
-    float best = 1e30f;
-    for (int round = 0; round < 5; ++round) {
-        must(cudaEventRecord(from, queue), "cudaEventRecord");
-        for (int i = 0; i < times; ++i) work();
-        must(cudaEventRecord(to, queue), "cudaEventRecord");
-        must(cudaEventSynchronize(to), "cudaEventSynchronize");
-        float ms = 0;
-        must(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
-        best = std::min(best, ms / static_cast<float>(times));
-    }
-    must(cudaEventDestroy(from), "cudaEventDestroy");
-    must(cudaEventDestroy(to), "cudaEventDestroy");
-    return static_cast<double>(best) * 1e-3;
+void print_columns(char const* part) {
+    std::printf("\n%-10s us, median; bytes of a rank:        ", part);
+    for (std::size_t const bytes : given.sizes) std::printf(" %11zu", bytes);
+    std::printf(" %11s\n", "bert_large");
 }
 
-double gbs(double bytes, double in) { return bytes / in * 1e-9; }
-
-std::vector<std::size_t> table(std::string const& path) {
-    std::ifstream file(path);
-    std::string line;
-    std::vector<std::size_t> sizes;
-    std::getline(file, line);
-    while (std::getline(file, line)) sizes.push_back(std::stoul(line.substr(line.rfind(',') + 1)));
-    return sizes;
-}
-
-// One device: what it copies, to hold the others against. Bytes read and written.
-double copy_bandwidth(std::size_t bytes) {
-    buffer from(bytes), to(bytes);
-    return gbs(2.0 * static_cast<double>(bytes), seconds(10, [&] {
-                   must(cudaMemcpyAsync(to.at, from.at, bytes, cudaMemcpyDeviceToDevice, queue), "copy");
-               }));
-}
-
-// The same sum with CUB's block load and store, for whole tiles: what the kernel's own accesses are held against.
-template <class T, int K>
-__global__ void __launch_bounds__(gpu::threads_of_block)
-    cub_sum(gpu::fold_args const __grid_constant__ work, std::size_t tiles, float scale) {
-    constexpr int items = static_cast<int>(gpu::access_bytes / sizeof(T)) * 2;
-    constexpr std::size_t tile = std::size_t{gpu::threads_of_block} * items;
-    using load = cub::BlockLoad<T, gpu::threads_of_block, items, cub::BLOCK_LOAD_VECTORIZE>;
-    using store = cub::BlockStore<T, gpu::threads_of_block, items, cub::BLOCK_STORE_VECTORIZE>;
-    for (std::size_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-        accumulator<T> total[items];
-        T some[items];
-        for (int s = 0; s < K; ++s) {
-            load().Load(static_cast<T const*>(work.sources[s]) + t * tile, some);
-            for (int i = 0; i < items; ++i) {
-                auto const value = static_cast<accumulator<T>>(some[i]);
-                total[i] = s == 0 ? value : total[i] + value;
-            }
-        }
-        for (int i = 0; i < items; ++i) some[i] = gpu::stored<T>(total[i] * scale);
-        store().Store(static_cast<T*>(work.targets[0]) + t * tile, some);
-    }
-}
-template <class T, int K> void launch_cub_sum(gpu::fold_args const& work, int processors) {
-    std::size_t const tile = std::size_t{gpu::threads_of_block} * gpu::access_bytes / sizeof(T) * 2;
-    std::size_t const tiles = work.where.elements / tile;
-    auto const blocks =
-        static_cast<unsigned>(std::min<std::size_t>(tiles, 4u * static_cast<unsigned>(processors)));
-    cub_sum<T, K><<<blocks, gpu::threads_of_block, 0, queue>>>(work, tiles, 1.0f / K);
-    must(cudaGetLastError(), "cub_sum");
-}
-
-template <class T> void sums(char const* type, int processors) {
-    for (std::size_t const bytes :
-         {std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20, std::size_t{256} << 20}) {
-        double const copies = copy_bandwidth(bytes);
-        for (int const k : {2, 4, 8}) {
-            buffer from(bytes * static_cast<std::size_t>(k)), to(bytes);
-            gpu::fold_args work;
-            for (int s = 0; s < k; ++s) work.sources[s] = from.at + bytes * static_cast<std::size_t>(s);
-            work.targets[0] = to.at;
-            work.source_count = k;
-            work.target_count = 1;
-            work.ranks = k;
-            work.where = {0, bytes / sizeof(T), bytes / sizeof(T), 0, 1};
-            double const reached =
-                gbs(static_cast<double>(bytes) * (k + 1), seconds(10, [&] {
-                        must(gpu::fold_on_device<update::average, T>(work, queue, processors), "sum");
-                    }));
-            double const by_cub = gbs(static_cast<double>(bytes) * (k + 1), seconds(10, [&] {
-                                          k == 2   ? launch_cub_sum<T, 2>(work, processors)
-                                          : k == 4 ? launch_cub_sum<T, 4>(work, processors)
-                                                   : launch_cub_sum<T, 8>(work, processors);
-                                      }));
-            auto const row = [&](char const* how, double speed) {
-                std::printf("sum      %-9s %5zu MiB  k = %d  %-19s %8.1f GB/s  %5.1f %% of the copy's %.1f\n",
-                            type, bytes >> 20, k, how, speed, 100 * speed / copies, copies);
-            };
-            row("", reached);
-            row("cub block load/store", by_cub);
-        }
-    }
-}
-
-// The same copies by CUB, from a list on the device: what Herring's kernel is held against.
-class packing_by_cub {
+// What one rank measures of one intra-node reducer. With intra_node::none its tensors lie on the host.
+template <class Node> class measurement {
   public:
-    explicit packing_by_cub(std::vector<gpu::copy_item> const& copies)
-        : count_(copies.size()), list_(copies.size() * (2 * sizeof(void*) + sizeof(std::size_t))),
-          needed_(needed()), temporary_(needed_) {
-        std::vector<void const*> from;
-        std::vector<void*> to;
-        std::vector<std::size_t> bytes;
-        for (gpu::copy_item const& c : copies)
-            from.push_back(c.from), to.push_back(c.to), bytes.push_back(c.bytes);
-        must(cudaMemcpy(from_(), from.data(), count_ * sizeof(void*), cudaMemcpyHostToDevice), "cudaMemcpy");
-        must(cudaMemcpy(to_(), to.data(), count_ * sizeof(void*), cudaMemcpyHostToDevice), "cudaMemcpy");
-        must(cudaMemcpy(bytes_(), bytes.data(), count_ * sizeof(std::size_t), cudaMemcpyHostToDevice),
-             "cudaMemcpy");
+    measurement(world& ranks, char const* started_as)
+        : ranks_(ranks), team_(team_of(ranks)), started_as_(started_as) {
+        if constexpr (on_device) {
+            gpu::use_device(ranks);
+            must(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), "cudaStreamCreate");
+        }
     }
-    void operator()() {
-        must(cub::DeviceMemcpy::Batched(temporary_.at, needed_, from_(), to_(), bytes_(),
-                                        static_cast<std::int64_t>(count_), queue),
-             "cub::DeviceMemcpy::Batched");
+    measurement(measurement const&) = delete;
+    ~measurement() {
+        if (queue != nullptr) (void)cudaStreamDestroy(queue);
     }
+
+    /// Buffers outside the reducer's tensors, which are `elements` in all.
+    void calls(char const* layout_is, std::size_t elements) {
+        reducer_type reduce(ranks_, layout::of(std::vector<std::size_t>(elements > 0 ? 1 : 0, elements)));
+        typename choice::memory buffer(*std::max_element(given.sizes.begin(), given.sizes.end()));
+        begin_line(std::string("call, layout ") + layout_is);
+        for (std::size_t const bytes : given.sizes) {
+            auto const part = choice::span_of(buffer, bytes / sizeof(float));
+            fill(part, ranks_.rank());
+            cell(
+                [&] {
+                    if constexpr (on_device)
+                        reduce.all_reduce(part, queue);
+                    else
+                        reduce.all_reduce(part);
+                },
+                [&] { return is_right(part, ranks_.size()); });
+        }
+        end_line();
+    }
+    /// Tensors in the reducer's memory: one of each size, and a model's.
+    void steps(bool with_bert) {
+        begin_line("step in place");
+        for (std::size_t const bytes : given.sizes) step({bytes / sizeof(float)});
+        if (with_bert) step(bert());
+        end_line();
+    }
+    /// One step of these tensors; returns its microseconds, which are 0 if its result is wrong.
+    double step(std::vector<std::size_t> const& tensors) {
+        if (too_slow_) return cell([] {}, [] { return true; });
+        reducer_type reduce(ranks_, layout::of(tensors));
+        for (std::size_t i = 0; i < reduce.size(); ++i) fill(reduce.tensor(i), ranks_.rank());
+        return cell(
+            [&] {
+                for (std::size_t i = 0; i < reduce.size(); ++i)
+                    if constexpr (on_device)
+                        reduce.ready(i, queue);
+                    else
+                        reduce.ready(i);
+                if constexpr (on_device)
+                    reduce.wait(queue);
+                else
+                    reduce.wait();
+            },
+            [&] {
+                bool right = true;
+                for (std::size_t i = 0; i < reduce.size(); ++i)
+                    right = right && is_right(reduce.tensor(i), ranks_.size());
+                return right;
+            });
+    }
+    /// All bytes of a rank cross the link once each way, which all ranks of a device share.
+    void share_of_link() {
+        double link = 0;
+        if (ranks_.rank() == 0) link = both_ways(std::size_t{256} << 20) / ranks_.size();
+        link = team_.max(link);
+        std::vector<std::size_t> const tensors = bert();
+        double const bytes =
+            4.0 * static_cast<double>(std::accumulate(tensors.begin(), tensors.end(), std::size_t{0}));
+        begin_line("bert_large");
+        double const reached = gbs(bytes, step(tensors) * 1e-6);
+        char text[120];
+        std::snprintf(text, sizeof text,
+                      "; %.1f GB/s each way a rank, %.0f %% of its share of the link, %.1f", reached,
+                      100 * reached / link, link);
+        line_ += text;
+        end_line();
+    }
+    int status() const { return wrong_ ? 1 : 0; }
 
   private:
-    void const** from_() const { return reinterpret_cast<void const**>(list_.at); }
-    void** to_() const { return reinterpret_cast<void**>(list_.at) + count_; }
-    std::size_t* bytes_() const { return reinterpret_cast<std::size_t*>(to_() + count_); }
-    std::size_t needed() const {
-        std::size_t bytes = 0;
-        must(cub::DeviceMemcpy::Batched(nullptr, bytes, from_(), to_(), bytes_(),
-                                        static_cast<std::int64_t>(count_)),
-             "cub::DeviceMemcpy::Batched");
-        return bytes;
+    static constexpr bool on_device = !std::is_same_v<Node, intra_node::none>;
+    using reducer_type = reducer<float, transport::tcp, Node, update::average>;
+    struct of_device {
+        using memory = buffer;
+        static device_span<float> span_of(memory& all, std::size_t n) {
+            return {reinterpret_cast<float*>(all.at), n};
+        }
+    };
+    struct of_host {
+        struct memory : std::vector<float> {
+            explicit memory(std::size_t bytes) : vector(bytes / sizeof(float)) {}
+        };
+        static std::span<float> span_of(memory& all, std::size_t n) { return std::span(all).first(n); }
+    };
+    using choice = std::conditional_t<on_device, of_device, of_host>;
+
+    template <class Call, class Check> double cell(Call const& call, Check const& check) {
+        char text[40] = "           -";
+        double median = 0;
+        if (!too_slow_) {
+            median = median_us(call);
+            bool const right = team_.sum(check() ? 0 : 1) == 0;
+            wrong_ = wrong_ || !right;
+            std::snprintf(text, sizeof text, right ? " %11.1f" : "       wrong", median);
+        }
+        line_ += text;
+        return median;
     }
-    std::size_t count_;
-    buffer list_;
-    std::size_t needed_;
-    buffer temporary_;
+    template <class Call> double median_us(Call const& call) {
+        auto const timed = [&] {
+            double const from = now_us();
+            call();
+            if constexpr (on_device) must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+            return now_us() - from;
+        };
+        team_.barrier();
+        (void)timed();
+        double const first = timed(), once = team_.max(first);
+        too_slow_ = once > 1e6;
+        std::vector<double> all(
+            static_cast<std::size_t>(std::clamp(given.seconds * 1e6 / once, too_slow_ ? 1.0 : 3.0, 300.0)),
+            first);
+        for (std::size_t i = 1; i < all.size(); ++i) all[i] = timed();
+        std::sort(all.begin(), all.end());
+        return team_.max(all[all.size() / 2]);
+    }
+
+    void begin_line(std::string const& what) {
+        char text[80], who[40];
+        std::snprintf(who, sizeof who, "%s, %d %s,", on_device ? Node::name : "host tensors", ranks_.size(),
+                      started_as_);
+        std::snprintf(text, sizeof text, "%-27s %-20s", who, what.c_str());
+        line_ = text;
+        too_slow_ = false;
+    }
+    void end_line() {
+        if (ranks_.rank() == 0) std::printf("%s\n", line_.c_str());
+    }
+
+    world& ranks_;
+    team team_;
+    char const* started_as_;
+    std::string line_;
+    bool too_slow_ = false, wrong_ = false;
 };
 
-void packing(world& alone, char const* model, std::string const& path) {
-    std::vector<std::size_t> const sizes = table(path);
-    if (sizes.empty()) {
-        std::printf("pack     %s: no table %s\n", model, path.c_str());
-        return;
-    }
-    std::size_t bytes = 0, room = 0;
-    for (std::size_t const n : sizes) bytes += n * 4, room += (n * 4 + 511) / 512 * 512;
-    buffer apart(room + 16), packed(room);
-    gpu::cuda_runtime device(alone);
-    std::size_t const count = sizes.size();
-    gpu::cuda_runtime::batch batch(device, count);
-    // Tensors this many bytes off the boundary where an allocator places them.
-    auto const list_of = [&](bool unpack, std::size_t off) {
-        std::vector<gpu::copy_item> list;
-        std::size_t here = off, there = 0;
-        for (std::size_t const n : sizes) {
-            std::byte *const tensor = apart.at + here, *const place = packed.at + there;
-            list.push_back(unpack ? gpu::copy_item{tensor, place, n * 4}
-                                  : gpu::copy_item{place, tensor, n * 4});
-            here += (n * 4 + 511) / 512 * 512; // as allocators place tensors
-            there += (n * 4 + 63) / 64 * 64;   // as plans do
-        }
-        return list;
+int failed_with = 0;
+
+// Runs `body(measurement<Node>&)` on so many ranks. This process never calls anything of CUDA's, so that it can fork at any time.
+enum class ranks_as { threads, processes };
+enum class on { one_node, nodes };
+template <class Node, class Body> void measure(int ranks, ranks_as start, on where, Body const& body) {
+    launch_options options;
+    options.timeout = std::chrono::seconds(120);
+    launch_options const whole = options;
+    for (int r = 0; where == on::nodes && r < ranks; ++r) options.nodes.push_back(std::to_string(r));
+    char const* const name = start == ranks_as::threads ? "threads" : "processes";
+    auto const rank = [&](world& here) {
+        measurement<Node> of(here, name);
+        body(of);
+        return of.status();
     };
-    double const copies = copy_bandwidth(bytes);
-    auto const row = [&](std::string const& what, double took) {
-        double const reached = gbs(2.0 * static_cast<double>(bytes), took);
-        std::printf("%-27s %-11s %4zu tensors  %8.1f us  %8.1f GB/s  %5.1f %% of the copy's %.1f\n",
-                    what.c_str(), model, sizes.size(), took * 1e6, reached, 100 * reached / copies, copies);
+    int const failed = start == ranks_as::processes
+                           ? launch(ranks, rank, options)
+                           : launch(
+                                 1, [&](world&) { return launch_threads(ranks, rank, options); }, whole);
+    if (failed != 0) std::printf("FAILED: %d %s: status %d\n", ranks, name, failed_with = failed);
+}
+
+constexpr auto all_steps = [](auto& of) { of.steps(true); };
+constexpr auto calls_and_steps = [](auto& of) {
+    of.calls("64 MiB", 16 << 20);
+    of.steps(true);
+};
+
+void calls() {
+    print_columns("calls");
+    auto const all = [](auto& of) {
+        of.calls("1,024", 1024);
+        of.calls("empty", 0);
+        of.calls("64 MiB", 16 << 20);
+        of.steps(false);
     };
-    auto const one_each = [](std::vector<gpu::copy_item> const& list) {
-        return [&list] {
-            for (gpu::copy_item const& c : list)
-                must(cudaMemcpyAsync(c.to, c.from, c.bytes, cudaMemcpyDeviceToDevice, queue), "copy");
-        };
+    for (int const ranks : {2, 4}) {
+        measure<intra_node::nvlink>(ranks, ranks_as::threads, on::one_node, all);
+        measure<intra_node::pcie_staging>(ranks, ranks_as::threads, on::one_node, all);
+    }
+}
+void steps() {
+    print_columns("steps");
+    for (int const ranks : {1, 2, 4, 8}) {
+        measure<intra_node::nvlink>(ranks, ranks_as::threads, on::one_node, all_steps);
+        measure<intra_node::pcie_staging>(ranks, ranks_as::threads, on::one_node, all_steps);
+    }
+}
+void processes() {
+    print_columns("processes");
+    for (int const ranks : {2, 4}) {
+        measure<intra_node::nvlink>(ranks, ranks_as::processes, on::one_node, calls_and_steps);
+        measure<intra_node::pcie_staging>(ranks, ranks_as::processes, on::one_node, calls_and_steps);
+    }
+}
+void nodes() {
+    print_columns("nodes");
+    auto const all = [](int ranks, ranks_as start) {
+        measure<intra_node::none>(ranks, start, on::nodes, calls_and_steps);
+        measure<intra_node::nvlink>(ranks, start, on::nodes, calls_and_steps);
+        measure<intra_node::pcie_staging>(ranks, start, on::nodes, calls_and_steps);
     };
-    for (bool const unpack : {false, true})
-        for (std::size_t const off : {0u, 4u, 2u}) {
-            std::vector<gpu::copy_item> const list = list_of(unpack, off);
-            std::string const what = std::string(unpack ? "unpack" : "pack") +
-                                     (off == 0 ? "" : ", " + std::to_string(off) + " bytes off");
-            device.list(batch, 0, list);
-            row(what, seconds(20, [&] { device.copy_many(queue, batch, 0, count); }));
-            row(what + ", by CUB", seconds(20, packing_by_cub(list)));
-            if (off == 0) row(what + ", one copy each", seconds(20, one_each(list)));
-        }
-    if (device.failed() != nullptr) std::printf("pack     %s\n", device.failed()->message().c_str());
+    all(2, ranks_as::threads);
+    all(2, ranks_as::processes);
+    all(4, ranks_as::processes);
+}
+void staging() {
+    std::printf("\n%-10s us, median\n", "staging");
+    for (int const ranks : {1, 2, 4})
+        for (ranks_as const start : {ranks_as::threads, ranks_as::processes})
+            measure<intra_node::pcie_staging>(ranks, start, on::one_node,
+                                              [](auto& of) { of.share_of_link(); });
 }
 
-// Best of 5 of `step`, which ends with the stream empty, from a barrier on.
-template <class Step> double best_step(world& ranks, Step const& step) {
-    double best = 1e30;
-    for (int round = 0; round < 7; ++round) {
-        ranks.barrier();
-        auto const from = std::chrono::steady_clock::now();
-        step();
-        std::chrono::duration<double> const took = std::chrono::steady_clock::now() - from;
-        if (round > 1) best = std::min(best, took.count());
-    }
-    return best;
-}
-
-// One core's sum of `k` page-locked ranges of 16 MiB, as much as a rank's four slots, into the first: a rank's share of a step.
-double host_sum(int k) {
-    std::size_t const bytes = std::size_t{16} << 20, all = bytes * static_cast<std::size_t>(k);
-    pinned slots(all);
-    std::memset(slots.at, 0, all);
-    std::vector<kernel::source> sources;
-    for (int s = 0; s < k; ++s) sources.push_back({slots.at + bytes * static_cast<std::size_t>(s), false});
-    auto* const to = reinterpret_cast<float*>(slots.at);
-    double best = 1e30;
-    for (int round = 0; round < 5; ++round) {
-        auto const from = std::chrono::steady_clock::now();
-        kernel::fold<update::average, float>(sources, std::span<float* const>(&to, 1), bytes / sizeof(float),
-                                             k);
-        std::chrono::duration<double> const took = std::chrono::steady_clock::now() - from;
-        best = std::min(best, took.count());
-    }
-    return gbs(static_cast<double>(all), best);
-}
-
-// Copies between pinned memory and the device, both ways at once: GB/s each way.
-double both_ways(std::size_t bytes) {
-    buffer out(bytes), in(bytes);
-    pinned from(bytes), to(bytes);
-    cudaStream_t other;
-    cudaEvent_t begun, ended;
-    must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "cudaStreamCreate");
-    must(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming), "cudaEventCreate");
-    must(cudaEventCreateWithFlags(&ended, cudaEventDisableTiming), "cudaEventCreate");
-    double const took = seconds(1, [&] {
-        must(cudaEventRecord(begun, queue), "cudaEventRecord");
-        must(cudaStreamWaitEvent(other, begun, 0), "cudaStreamWaitEvent");
-        must(cudaMemcpyAsync(to.at, out.at, bytes, cudaMemcpyDeviceToHost, queue), "copy");
-        must(cudaMemcpyAsync(in.at, from.at, bytes, cudaMemcpyHostToDevice, other), "copy");
-        must(cudaEventRecord(ended, other), "cudaEventRecord");
-        must(cudaStreamWaitEvent(queue, ended, 0), "cudaStreamWaitEvent");
-    });
-    must(cudaStreamDestroy(other), "cudaStreamDestroy");
-    must(cudaEventDestroy(begun), "cudaEventDestroy");
-    must(cudaEventDestroy(ended), "cudaEventDestroy");
-    return gbs(static_cast<double>(bytes), took);
-}
-
-// Steps of ranks that share the first device, through the host. All of a rank's bytes cross the link once each way, and the
-// ranks together sum all of them once.
-double both_at_once = 0; // GB/s of the link, each way
-int staging_steps(world& ranks) {
-    gpu::use_device(ranks);
-    cudaStream_t mine;
-    must(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking), "cudaStreamCreate");
-    int const k = ranks.size();
-    double const pass = host_sum(k);
-    for (std::size_t const bytes : {std::size_t{64} << 20, std::size_t{256} << 20}) {
-        std::size_t const tensors = 32;
-        reducer<float, transport::inproc, intra_node::pcie_staging, fusion::per_tensor> reduce(
-            ranks, layout::of(std::vector<std::size_t>(tensors, bytes / tensors / 4)));
-        double const best = best_step(ranks, [&] {
-            for (std::size_t i = 0; i < tensors; ++i) reduce.ready(i, mine);
-            reduce.wait(mine);
-            must(cudaStreamSynchronize(mine), "cudaStreamSynchronize");
-        });
-        if (ranks.rank() != 0) continue;
-        double const reached = gbs(static_cast<double>(bytes), best),
-                     bound = std::min(both_at_once / k, pass);
-        std::printf("step     pcie_staging, %d rank%s %4zu MiB  %8.1f us  %7.1f GB/s each way a rank  %5.1f "
-                    "%% of the slower of the link's %.1f and the host's sum, %.1f\n",
-                    k, k == 1 ? " " : "s", bytes >> 20, best * 1e6, reached, 100 * reached / bound,
-                    both_at_once / k, pass);
-    }
-    must(cudaStreamDestroy(mine), "cudaStreamDestroy");
-    return 0;
-}
-
-// Steps of ranks that share the first device: a kernel a rank reads all tensors and writes all.
-char const* started_as = "processes";
-int sharing_steps(world& ranks) {
-    gpu::use_device(ranks);
-    cudaStream_t mine;
-    must(cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking), "cudaStreamCreate");
-    for (std::size_t const bytes : {std::size_t{1} << 20, std::size_t{64} << 20, std::size_t{256} << 20}) {
-        std::size_t const tensors = 32;
-        reducer<float, transport::inproc, intra_node::nvlink> reduce(
-            ranks, layout::of(std::vector<std::size_t>(tensors, bytes / tensors / 4)));
-        double const best = best_step(ranks, [&] {
-            for (std::size_t i = 0; i < tensors; ++i) reduce.ready(i, mine);
-            reduce.wait(mine);
-            must(cudaStreamSynchronize(mine), "cudaStreamSynchronize");
-        });
-        if (ranks.rank() == 0)
-            std::printf("step     nvlink, %d %s on one device %4zu MiB  %8.1f us  %8.1f GB/s read and "
-                        "written\n",
-                        ranks.size(), started_as, bytes >> 20, best * 1e6,
-                        gbs(2.0 * static_cast<double>(bytes) * ranks.size(), best));
-    }
-    must(cudaStreamDestroy(mine), "cudaStreamDestroy");
-    return 0;
-}
-
-// One small bucket of the caller's tensors, packed, summed and unpacked: by the host's clock, ready to end.
-template <class Node> void small_bucket(world& alone, char const* what, std::size_t sets = 1) {
-    std::size_t const tensors = 8, elements = 2048;
-    reducer<float, transport::inproc, Node> reduce(alone,
-                                                   layout::of(std::vector<std::size_t>(tensors, elements)));
-    buffer theirs(sets * tensors * elements * 4);
-    std::vector<double> all, calls;
-    for (int i = 0; i < 2000; ++i) {
-        auto const start = std::chrono::steady_clock::now();
-        for (std::size_t t = 0; t < tensors; ++t)
-            reduce.ready(t,
-                         device_span(reinterpret_cast<float*>(theirs.at) +
-                                         (static_cast<std::size_t>(i) % sets * tensors + t) * elements,
-                                     elements),
-                         queue);
-        reduce.wait(queue);
-        std::chrono::duration<double> const called = std::chrono::steady_clock::now() - start;
-        must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
-        std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
-        if (i < 200) continue;
-        all.push_back(took.count());
-        calls.push_back(called.count());
-    }
-    std::sort(all.begin(), all.end());
-    std::sort(calls.begin(), calls.end());
-    std::printf("latency  bucket of 8 x 8 KiB, %-22s min %5.1f  median %5.1f  p99 %5.1f us; ready and wait "
-                "return after %5.1f; "
-                "%llu graphs launched\n",
-                what, all.front() * 1e6, all[all.size() / 2] * 1e6, all[all.size() * 99 / 100] * 1e6,
-                calls[calls.size() / 2] * 1e6,
-                static_cast<unsigned long long>(reduce.intra_node().replays()));
-}
-
-// One small sum: launched, and from a graph. By the host's clock, launch to end.
-void latency(int processors) {
-    buffer from(2 << 16), to(1 << 16);
-    gpu::fold_args work;
-    work.sources[0] = from.at;
-    work.sources[1] = from.at + (1 << 16);
-    work.targets[0] = to.at;
-    work.source_count = 2;
-    work.target_count = 1;
-    work.ranks = 2;
-    work.where = {0, (1 << 16) / 4, (1 << 16) / 4, 0, 1};
-    auto const sum = [&] {
-        must(gpu::fold_on_device<update::average, float>(work, queue, processors), "sum");
-    };
-    cudaGraph_t graph;
-    cudaGraphExec_t made;
-    must(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    sum();
-    must(cudaStreamEndCapture(queue, &graph), "cudaStreamEndCapture");
-    must(cudaGraphInstantiate(&made, graph, 0), "cudaGraphInstantiate");
-    auto const timed = [&](char const* what, auto const& run) {
-        std::vector<double> all;
-        for (int i = 0; i < 2000; ++i) {
-            auto const start = std::chrono::steady_clock::now();
-            run();
-            must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
-            std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
-            if (i >= 200) all.push_back(took.count());
-        }
-        std::sort(all.begin(), all.end());
-        std::printf("latency  sum of 2 x 64 KiB, %-7s  min %5.1f  median %5.1f  p99 %5.1f us\n", what,
-                    all.front() * 1e6, all[all.size() / 2] * 1e6, all[all.size() * 99 / 100] * 1e6);
-    };
-    timed("stream", sum);
-    timed("graph", [&] { must(cudaGraphLaunch(made, queue), "cudaGraphLaunch"); });
-    must(cudaGraphExecDestroy(made), "cudaGraphExecDestroy");
-    must(cudaGraphDestroy(graph), "cudaGraphDestroy");
-}
-
-} // namespace
-
-int main(int argc, char** argv) {
-    std::string const folder = argc > 1 ? argv[1] : "bench/data";
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // who forks must not print twice
-    for (int const ranks : {2, 4, 8})         // before this process calls anything of CUDA
-        if (int const failed = launch(ranks, sharing_steps); failed != 0) return failed;
-    try {
-        world alone;
-        int const device = gpu::use_device(alone);
-        cudaDeviceProp facts;
-        must(cudaGetDeviceProperties(&facts, device), "cudaGetDeviceProperties");
-        std::printf("device   %s, %d multiprocessors\n", facts.name, facts.multiProcessorCount);
+// Of 8 tensors of 4 MiB. The stream is waited for behind each step, so that no step begins beside another one's copies.
+void timeline() {
+    launch_options nodes;
+    nodes.nodes = {"0", "1"};
+    auto const rank = [](world& ranks) {
+        gpu::use_device(ranks);
         must(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), "cudaStreamCreate");
-
-        std::size_t const large = std::size_t{256} << 20;
-        std::printf("copy     device, 256 MiB          %8.1f GB/s read and written\n", copy_bandwidth(large));
-        double to_host = 0, to_device = 0;
-        {
-            buffer there(large);
-            pinned here(large);
-            to_host = gbs(static_cast<double>(large), seconds(5, [&] {
-                              must(cudaMemcpyAsync(here.at, there.at, large, cudaMemcpyDeviceToHost, queue),
-                                   "copy");
-                          }));
-            to_device = gbs(static_cast<double>(large), seconds(5, [&] {
-                                must(cudaMemcpyAsync(there.at, here.at, large, cudaMemcpyHostToDevice, queue),
-                                     "copy");
-                            }));
+        reducer<float, transport::tcp, intra_node::pcie_staging, update::average, trace::timeline<1 << 14>>
+            reduce(ranks, layout::of(std::vector<std::size_t>(8, 1 << 20)));
+        for (int step = 0; step < 5; ++step) {
+            for (std::size_t i = 0; i < reduce.size(); ++i) reduce.ready(i, queue);
+            reduce.wait(queue);
+            must(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
         }
-        std::printf("copy     pinned, 256 MiB          %8.1f GB/s to the host, %.1f to the device\n", to_host,
-                    to_device);
+        bool const is_written = write_chrome(given.timeline, reduce.trace());
+        if (ranks.rank() == 0 && is_written) std::printf("\ntimeline   %s\n", given.timeline.c_str());
+        must(cudaStreamDestroy(queue), "cudaStreamDestroy");
+        return ranks.rank() == 0 && !is_written ? 1 : 0;
+    };
+    int const failed = launch(1, [&](world&) { return launch_threads(2, rank, nodes); });
+    if (failed != 0) failed_with = failed;
+}
+
+// Kernels, in a process of their own.
+template <class Body> void alone(Body const& body) {
+    int const failed = launch(1, [&](world& here) {
+        cudaDeviceProp facts;
+        must(cudaGetDeviceProperties(&facts, gpu::use_device(here)), "cudaGetDeviceProperties");
+        must(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), "cudaStreamCreate");
+        body(here, facts);
+        must(cudaStreamDestroy(queue), "cudaStreamDestroy");
+    });
+    if (failed != 0) failed_with = failed;
+}
+void device_and_copies() {
+    alone([](world&, cudaDeviceProp const& facts) {
+        std::size_t const large = std::size_t{256} << 20;
+        std::printf("device   %s, %d multiprocessors\n", facts.name, facts.multiProcessorCount);
+        std::printf("copy     device, 256 MiB          %8.1f GB/s read and written\n", copy_bandwidth(large));
+        std::printf("copy     pinned, 256 MiB          %8.1f GB/s each way, both at once\n",
+                    both_ways(large));
+    });
+}
+void sums() {
+    alone([](world&, cudaDeviceProp const& facts) {
         sums<float>("float", facts.multiProcessorCount);
         sums<bfloat16>("bfloat16", facts.multiProcessorCount);
-        packing(alone, "resnet50", folder + "/resnet50.csv");
-        packing(alone, "bert_large", folder + "/bert_large.csv");
-        both_at_once = both_ways(large);
-        std::printf("copy     pinned, 256 MiB          %8.1f GB/s each way, both at once\n", both_at_once);
-        started_as = "threads";
-        for (int const ranks : {1, 2, 4})
-            if (int const failed = launch_threads(ranks, staging_steps); failed != 0) return failed;
-        for (int const ranks : {1, 2, 4, 8})
-            if (int const failed = launch_threads(ranks, sharing_steps); failed != 0) return failed;
+    });
+}
+void packing() {
+    alone([](world& here, cudaDeviceProp const&) {
+        for (char const* const model : {"resnet50", "bert_large"})
+            packing(here, model, given.tables + "/" + model + ".csv");
+    });
+}
+void latency() {
+    alone([](world& here, cudaDeviceProp const& facts) {
         latency(facts.multiProcessorCount);
-        small_bucket<intra_node::nvlink>(alone, "nvlink");
-        small_bucket<intra_node::nvlink>(alone, "nvlink, 3 places", 3); // a new list for each step
+        small_bucket<intra_node::nvlink>(here, "nvlink");
+        small_bucket<intra_node::nvlink>(here, "nvlink, 3 places", 3); // a new list for each step
         small_bucket<gpu::basic_nvlink<gpu::cuda_runtime, gpu::peer_sums_tuning{.graphs = true}>>(
-            alone, "nvlink, graphs");
-        small_bucket<intra_node::pcie_staging>(alone, "pcie_staging");
+            here, "nvlink, graphs");
+        small_bucket<intra_node::pcie_staging>(here, "pcie_staging");
         small_bucket<gpu::basic_pcie_staging<gpu::cuda_runtime, gpu::staging_tuning{.graphs = true}>>(
-            alone, "pcie_staging, graphs");
-        must(cudaStreamDestroy(queue), "cudaStreamDestroy");
-    } catch (error const& why) {
-        std::fprintf(stderr, "%s\n", why.what());
-        return 1;
-    }
-    return 0;
+            here, "pcie_staging, graphs");
+    });
+}
+
+struct part {
+    char const* name;
+    void (*run)();
+};
+constexpr part parts[] = {{"sums", sums},   {"packing", packing}, {"latency", latency},
+                          {"calls", calls}, {"steps", steps},     {"processes", processes},
+                          {"nodes", nodes}, {"staging", staging}, {"timeline", timeline}};
+
+} // namespace bench
+
+int main(int argc, char** argv) {
+    using namespace bench;
+    int named = 1;
+    while (named < argc && std::string_view(argv[named]).substr(0, 2) != "--") ++named;
+    options const opt(argc - named + 1, argv + named - 1);
+    given.tables = opt.text("tables", given.tables);
+    given.seconds = opt.number("seconds", given.seconds);
+    given.timeline = opt.text("timeline", given.timeline);
+    if (!opt.sizes().empty()) given.sizes = opt.sizes();
+    std::setvbuf(stdout, nullptr, _IOLBF, 0); // who forks must not print twice
+    for (int i = 1; i < named; ++i)
+        if (std::none_of(std::begin(parts), std::end(parts),
+                         [&](part const& p) { return p.name == std::string_view(argv[i]); })) {
+            std::fprintf(stderr, "gpu_bench: no part «%s»; there are:", argv[i]);
+            for (part const& p : parts) std::fprintf(stderr, " %s", p.name);
+            std::fprintf(stderr, "\n");
+            return 2;
+        }
+    device_and_copies();
+    for (part const& p : parts)
+        if (named == 1 ||
+            std::any_of(argv + 1, argv + named, [&](char const* n) { return p.name == std::string_view(n); }))
+            p.run();
+    return failed_with;
 }

@@ -10,6 +10,8 @@
 //     --operation all_reduce|reduce_scatter|all_gather|broadcast     of a sweep; all but the first in std::vectors of the caller's
 //     --operation shares          what share of an all_reduce's time a reduce_scatter and an all_gather take: in turns of calls in a
 //                                 row, in one run, so that all find the same machine; --rounds 15
+//     --operation forms           an all-reduce of one tensor in the same turns: a step with the reducer's own, a buffer of the
+//                                 caller's, and a step with memory of the caller's
 //     --operation all_moments     the same beside what it stands for: two all-reduces, with the squares between them; and beside one
 //     --sizes 8,1024 | --table FILE.csv | --late SECONDS | --uneven 1    what is measured
 //     --suite NAME [--out FILE]   and harness.hpp's options
@@ -91,12 +93,56 @@ template <class Reducer> void sweep(herring::world& world, bench::options const&
     }
 }
 
-/// All_reduce, reduce_scatter and all_gather in turns, each of some calls in a row; of the ratios to the all_reduce of the same
-/// turn the median and the quartiles count. With more ranks than cores a single run says little: how they come to their
-/// turns on the cores differs from run to run more than the operations do.
-template <class Reducer> void shares(herring::world& world, bench::options const& opt) {
-    auto const ranks = bench::team_of(world);
+/// What takes turns with others, and what its calls took in each round.
+struct contender {
+    char const* what;
+    std::function<void()> run;
+    std::vector<double> us = {}, share = {}, cpu = {};
+};
+
+/// Contenders in turns, each of some calls in a row; of the ratios to the first one of the same turn the median and the quartiles
+/// count. With more ranks than cores a single run says little: how they come to their turns on the cores differs from run to run
+/// more than the contenders do. With `--suite` rank 0 appends a JSON line of each to `--out`.
+void take_turns(bench::team const& ranks, bench::options const& opt, std::size_t bytes,
+                std::span<contender> rows) {
     auto const rounds = std::max<std::size_t>(static_cast<std::size_t>(opt.number("rounds", 15)), 3);
+    std::size_t calls = 0;
+    for (std::size_t round = 0; round <= rounds; ++round) { // the first one warms up
+        for (contender& r : rows) {
+            for (int i = 0; i < 2; ++i) r.run(); // the kernel places ranks that slept in the barrier
+            double const cpu_start = bench::cpu_seconds(), start = bench::now_us();
+            for (std::size_t i = 0; i < std::max<std::size_t>(calls, 1); ++i) r.run();
+            double const divisor = static_cast<double>(std::max<std::size_t>(calls, 1));
+            double const us = ranks.max(bench::now_us() - start) / divisor;
+            double const cpu = ranks.sum(bench::cpu_seconds() - cpu_start) * 1e6 / divisor;
+            if (calls == 0)
+                calls = static_cast<std::size_t>(
+                    std::clamp(opt.number("seconds", 0.05) * 1e6 / us, 1.0, 10000.0));
+            if (round == 0) continue;
+            r.us.push_back(us);
+            r.cpu.push_back(cpu);
+            r.share.push_back(us / rows[0].us.back());
+        }
+    }
+    if (ranks.rank != 0) return;
+    for (contender const& r : rows) {
+        double const us = bench::quantile(r.us, 0.5), share = bench::quantile(r.share, 0.5);
+        std::printf("%2d ranks %10zu B  %-32s %10.1f us  cpu %10.1f us  share %.2f [%.2f %.2f]\n", ranks.size,
+                    bytes, r.what, us, bench::quantile(r.cpu, 0.5), share, bench::quantile(r.share, 0.25),
+                    bench::quantile(r.share, 0.75));
+        if (opt.text("suite").empty()) continue;
+        if (std::FILE* const out = std::fopen(opt.text("out", "/dev/stdout").c_str(), "a")) {
+            std::fprintf(out,
+                         "{\"suite\":\"%s\",\"what\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"us\":%.3f,"
+                         "\"share\":%.4f}\n",
+                         opt.text("suite").c_str(), r.what, ranks.size, bytes, us, share);
+            std::fclose(out);
+        }
+    }
+}
+
+/// All_reduce, reduce_scatter and all_gather.
+template <class Reducer> void shares(herring::world& world, bench::options const& opt) {
     for (auto bytes : opt.sizes()) {
         std::size_t const n = bytes / sizeof(float);
         Reducer reduce{world};
@@ -104,12 +150,7 @@ template <class Reducer> void shares(herring::world& world, bench::options const
         std::vector<float> reduced(n, 1), scattered(n, 1), gathered(n, 1), part(own.elements),
             mine(own.elements, 1);
         std::span<float> const whole(scattered), all(gathered);
-        struct row {
-            char const* what;
-            std::function<void()> run;
-            std::vector<double> us = {}, share = {}, cpu = {};
-        };
-        row rows[] = {
+        contender rows[] = {
             {"all_reduce, caller's memory", [&] { reduce.all_reduce(std::span(reduced)); }},
             {"reduce_scatter, in place",
              [&] { herring::reduce_scatter(reduce, whole, whole.subspan(own.offset, own.elements)); }},
@@ -119,33 +160,28 @@ template <class Reducer> void shares(herring::world& world, bench::options const
              [&] { herring::all_gather(reduce, all.subspan(own.offset, own.elements), all); }},
             {"all_gather, caller's memory",
              [&] { herring::all_gather(reduce, std::span<float const>(mine), all); }}};
-        std::size_t calls = 0;
-        for (std::size_t round = 0; round <= rounds; ++round) { // the first one warms up
-            for (row& r : rows) {
-                for (int i = 0; i < 2; ++i) r.run(); // the kernel places ranks that slept in the barrier
-                double const cpu_start = bench::cpu_seconds(), start = bench::now_us();
-                for (std::size_t i = 0; i < std::max<std::size_t>(calls, 1); ++i) r.run();
-                double const divisor = static_cast<double>(std::max<std::size_t>(calls, 1));
-                double const us = ranks.max(bench::now_us() - start) / divisor;
-                double const cpu = ranks.sum(bench::cpu_seconds() - cpu_start) * 1e6 / divisor;
-                if (calls == 0)
-                    calls = static_cast<std::size_t>(
-                        std::clamp(opt.number("seconds", 0.05) * 1e6 / us, 1.0, 10000.0));
-                if (round == 0) continue;
-                r.us.push_back(us);
-                r.cpu.push_back(cpu);
-                r.share.push_back(us / rows[0].us.back());
-            }
-        }
-        if (ranks.rank != 0) continue;
-        auto const at = [](std::vector<double> of, double quantile) {
-            std::sort(of.begin(), of.end());
-            return of[static_cast<std::size_t>(quantile * static_cast<double>(of.size() - 1))];
-        };
-        for (row const& r : rows)
-            std::printf("%2d ranks %10zu B  %-32s %10.1f us  cpu %10.1f us  share %.2f [%.2f %.2f]\n",
-                        ranks.size, bytes, r.what, at(r.us, 0.5), at(r.cpu, 0.5), at(r.share, 0.5),
-                        at(r.share, 0.25), at(r.share, 0.75));
+        take_turns(bench::team_of(world), opt, bytes, rows);
+    }
+}
+
+/// One tensor, by a step or as a buffer. Each has memory of its own: what lies in which pages differs from launch to launch.
+template <class Reducer> void forms(herring::world& world, bench::options const& opt) {
+    for (auto bytes : opt.sizes()) {
+        std::size_t const n = bytes / sizeof(float);
+        Reducer reduce{world, herring::layout{{"tensor", n}}};
+        std::vector<float> buffer(n, 1), lent(n, 1);
+        std::fill(reduce.tensor(0).begin(), reduce.tensor(0).end(), 1.0f);
+        contender rows[] = {{"step, in place",
+                             [&] {
+                                 reduce.ready(0);
+                                 reduce.wait();
+                             }},
+                            {"all_reduce, caller's memory", [&] { reduce.all_reduce(std::span(buffer)); }},
+                            {"step, caller's memory", [&] {
+                                 reduce.ready(0, std::span(lent));
+                                 reduce.wait();
+                             }}};
+        take_turns(bench::team_of(world), opt, bytes, rows);
     }
 }
 
@@ -306,6 +342,13 @@ int run(herring::world& world, bench::options const& opt) {
             shares<by_slow_tcp>(world, opt);
         else
             shares<by_tcp>(world, opt);
+    } else if (opt.text("operation") == "forms") {
+        if (shared)
+            forms<by_memory>(world, opt);
+        else if (slow)
+            forms<by_slow_tcp>(world, opt);
+        else
+            forms<by_tcp>(world, opt);
     } else if (opt.text("operation") == "all_moments") {
         if (shared)
             moments<herring::reducer<float, tcp, memory, herring::update::moments>>(world, opt);

@@ -258,6 +258,25 @@ def print_shares(rows):
         print("\nShare of all_reduce's time, which has one buffer of the caller's; in place: this rank's range is where it belongs in the buffer\n" + "\n".join(shares))
 
 
+def print_forms(lines):
+    """Medians over launches, of each the least and the most; shares are of one launch, whose speed all forms have."""
+    points = {}
+    for line in lines:
+        if line["suite"] == "forms":
+            points.setdefault((line["ranks"], line["bytes"]), {}).setdefault(line["what"], []).append(line)
+    if points:
+        print("\nOne tensor over TCP on loopback, a node a rank: µs of a call in a row, median of all launches [least, most]; in times of a step in\n"
+              "place of the same launch; share of what sockets alone take, by the medians")
+    for (ranks, size), forms in sorted(points.items()):
+        median = lambda of, key: quantile(sorted(line[key] for line in of), 0.5)
+        bound = median(forms["mesh bound"], "bound_us") if "mesh bound" in forms else None
+        for what, of in forms.items():
+            key = "bound_us" if what == "mesh bound" else "us"
+            taken = sorted(line[key] for line in of)
+            print(f"  {ranks} ranks {bytes_text(size):>8}  {what:28}{us(median(of, key)):>10} [{us(taken[0])}, {us(taken[-1])}]"
+                  + ("" if key == "bound_us" else f"   {median(of, 'share'):.2f}" + (f"   {bound / median(of, key):.0%} of the bound" if bound else "")))
+
+
 def tables(lines, facts_text, steal):
     rows = merge(lines)
     judge(rows, bounds(lines, rows))
@@ -291,6 +310,7 @@ shaped hosts: 2(n-1)/n x bytes at 96 % of 1 Gbit/s (1448 B of payload in the 151
             if "1gbit" in suite:
                 print(f"  {TITLES[suite]:47}{who:16}{n:8}{'' if not who.startswith('herring') else '   met: ' + ('NO' if n else 'yes')}")
     print_shares(rows)
+    print_forms(lines)
     waits = [l for l in lines if l["suite"] == "wait"]
     if waits:
         print("\nCPU of a rank that waits for a late one (target: under 2 % of a core)")
@@ -385,6 +405,7 @@ def main():
         result["optimizers"] = [line for line in lines if line["suite"] == "optimizers"]
         result["checkpoints"] = [line for line in lines if line["suite"] == "checkpoints"]
         result["timeline"] = [line for line in lines if line["suite"] == "timeline"]
+        result["forms"] = [line for line in lines if line["suite"] == "forms"]
         result["gaps"] = [line for line in lines if line["suite"] == "gaps"]
         os.makedirs(os.path.dirname(os.path.abspath(json_path)), exist_ok=True)
         with open(json_path, "w") as file:

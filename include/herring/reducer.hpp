@@ -184,12 +184,12 @@ class basic_reducer : public detail::all_reduce_calls<Pack>,
     ///           error of CUDA's in this thread. So of `wait` and `all_reduce`.
     void ready(std::size_t i, stream written_in) requires(on_device) { make_ready(i, written_in); }
 
-    /// The same for memory of the caller's: it is packed, now or when its turn comes, and the result is copied back into it
-    /// by the time that `wait()` returns.
+    /// The same for memory of the caller's, which has the result by the time that `wait()` returns.
     ///
     /// Shape:    layout[i].elements elements.
-    /// Cost:     two copies; on one node, without progress::thread, through bounce buffers that stay in cache; one copy
-    ///           where the node has two ranks and both lend the bucket's tensors.
+    /// Cost:     none where each rank is a node and the tensor a bucket of its own, over TCP without progress::thread. Else two
+    ///           copies; on one node, without progress::thread, through bounce buffers that stay in cache; one copy where the
+    ///           node has two ranks and both lend the bucket's tensors.
     /// Lifetime: until `wait()` has returned, and not to be touched; after an error its content is undefined.
     void ready(std::size_t i, std::span<element> inout) {
         (void)holds<detail::only_on_host<on_device>>;

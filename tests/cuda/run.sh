@@ -3,19 +3,105 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tests/cuda/run.sh [--short | --errors]    HERRING_DOCTEST_INCLUDE: the folder that has doctest/doctest.h, if it is not a system header
+#   tests/cuda/run.sh --build DIR [--arch sm_90]      programs for a machine with a GPU, and what they need there; runs nothing
+#   tests/cuda/run.sh --prebuilt DIR [--logs DIR]     runs those, and compiles nothing
 #
 # Code for sm_90, and PTX for what is newer. Programs lie in build/cuda. --short: PTX alone; no bench; and where there is no
 # GPU, no gpu_test, which takes two minutes to compile: all headers in one file in its place, and the example on the stand-in.
 set -u
-short=0
-[[ "${1-}" = --short || "${1-}" = --errors ]] && short=1
+short=0 errors_alone=0 build='' prebuilt='' logs='' arch=sm_90
+usage() { sed -n '5,7s/^# *//p' "$0"; exit 2; }
+while [ $# -gt 0 ]; do
+    case $1 in
+    --short) short=1 ;;
+    --errors) short=1 errors_alone=1 ;;
+    --build | --prebuilt | --logs | --arch)
+        [ $# -gt 1 ] || usage
+        declare "${1#--}=$2"
+        shift
+        ;;
+    *) usage ;;
+    esac
+    shift
+done
 root=$(cd "$(dirname "$0")/../.." && pwd)
-cd "$root" || exit 1
-command -v nvcc >/dev/null || { echo "SKIPPED: cuda: no nvcc (CUDA toolkit 13): nothing for GPUs was compiled"; exit 0; }
-out=build/cuda
-mkdir -p "$out"
 result=0
 fail() { echo "FAILED: cuda: $*"; result=1; }
+
+# Code for one architecture, and PTX for what is newer. One compiler at a time: gpu_test takes 3 GiB.
+build_to() { # folder
+    local flags=(-std=c++20 -O2 "-arch=$arch" -cudart static -Xlinker -s -Xcompiler -static-libstdc++,-static-libgcc
+        -I"$root/include" -I"$root/tests") bytes
+    [ "$(uname -m)" != x86_64 ] || flags+=(-Xcompiler -march=x86-64-v3)
+    [ -z "${HERRING_DOCTEST_INCLUDE-}" ] || flags+=(-isystem "$HERRING_DOCTEST_INCLUDE")
+    mkdir -p "$1/data" || return
+    for source in tests/cuda/gpu_test.cu bench/gpu_bench.cu examples/06_gpu/gpu.cu; do
+        echo "cuda: compiling $source for $arch ..."
+        nvcc "${flags[@]}" "$root/$source" -o "$1/$(basename "$source" .cu)" || { fail "$source does not compile"; return; }
+    done
+    cp "$root"/bench/data/*.csv "$1/data" && cp "$root/bench/gpu_gloo.py" "$root/bench/gpu_device.sh" "$0" "$1" || fail "no copy in $1"
+    bytes=$(du -sb "$1" | cut -f1)
+    echo "cuda: $1 has $((bytes / 1024)) KiB; on a machine with a GPU and this machine's C library or a newer one: $1/gpu_device.sh OUT"
+    [ "$bytes" -le $((45 << 20)) ] || fail "$1 is larger than 45 MiB"
+}
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
+if [ -n "$build" ]; then
+    command -v nvcc >/dev/null || { echo "FAILED: cuda: no nvcc (CUDA toolkit 13)"; exit 1; }
+    build_to "$(absolute "$build")"
+    exit $result
+fi
+[ -z "$prebuilt" ] || prebuilt=$(absolute "$prebuilt")
+[ -z "$logs" ] || logs=$(absolute "$logs")
+[ -n "$prebuilt" ] || cd "$root" || exit 1
+[ -n "$prebuilt" ] || command -v nvcc >/dev/null || { echo "SKIPPED: cuda: no nvcc (CUDA toolkit 13): nothing for GPUs was compiled"; exit 0; }
+out=${prebuilt:-build/cuda}
+logs=${logs:-$out} # of what runs
+mkdir -p "$out" "$logs"
+
+# Calls of CUDA's are checked by the program, which goes on where threads get no IPC handle: they are not looked at here.
+sanitized() { # tool, log, what the test is told
+    compute-sanitizer --tool "$1" --target-processes all --report-api-errors no --error-exitcode 9 "$out/gpu_test" "${@:3}" >"$logs/$2.log" 2>&1 &&
+        ! grep -qE '(ERROR|RACECHECK) SUMMARY: [1-9]' "$logs/$2.log"
+}
+
+sanitizers() {
+    command -v compute-sanitizer >/dev/null || { echo "SKIPPED: cuda: compute-sanitizer is not installed"; return; }
+    # The test itself first: in a process that is forked, as all ranks are, a slip is found.
+    if sanitized memcheck control -ns -tc="control*"; then
+        fail "compute-sanitizer does not find what is wrong in the control ($logs/control.log)"
+    elif ! grep -q 'Invalid __global__ read' "$logs/control.log"; then
+        fail "compute-sanitizer ends, in the control, for another reason ($logs/control.log)"
+    else
+        echo "cuda: compute-sanitizer: the control is caught, as it must be"
+    fi
+    for tool in memcheck racecheck synccheck; do
+        if sanitized "$tool" "$tool" -tc="sanitizer*"; then
+            echo "cuda: compute-sanitizer: $tool: nothing is found"
+        else
+            fail "gpu_test under compute-sanitizer --tool $tool ($logs/$tool.log)"
+            grep -E '^========= [^ ]' "$logs/$tool.log" | head -n 20
+        fi
+    done
+}
+
+# It says itself, in lines with SKIPPED, when there is no device, or one alone.
+on_gpu() { # examples
+    local program
+    for program in "$@"; do
+        if timeout 300 "$out/$program" >"$logs/$program.log" 2>&1; then
+            echo "cuda: on a GPU: the example $program: runs"
+        else
+            fail "the example $program on a GPU ($logs/$program.log)"
+            tail -n 20 "$logs/$program.log"
+        fi
+    done
+    sanitizers
+}
+if [ -n "$prebuilt" ]; then
+    "$out/gpu_test" || fail "gpu_test"
+    "$out/gpu_test" --no-device || on_gpu gpu
+    exit $result
+fi
 
 flags=(-std=c++20 -O2 -gencode "arch=compute_90,code=[sm_90,compute_90]" -Werror all-warnings -Xcompiler
     -Wall,-Wextra,-Wconversion,-Wshadow -Iinclude -Itests)
@@ -59,7 +145,7 @@ errors() { # without kernels, and so in a second
         head -n 40 "$out/errors_on_stand_in.log"
     fi
 }
-if [ "${1-}" = --errors ]; then
+if [ $errors_alone = 1 ]; then
     compile
     errors
     exit $result
@@ -143,32 +229,6 @@ else
     fail "tests/cuda/kernels.cu does not compile"
     errors_of kernels
 fi
-
-# Calls of CUDA's are checked by the program, which goes on where threads get no IPC handle: they are not looked at here.
-sanitized() { # tool, log, what the test is told
-    compute-sanitizer --tool "$1" --target-processes all --report-api-errors no --error-exitcode 9 "$out/gpu_test" "${@:3}" >"$out/$2.log" 2>&1 &&
-        ! grep -qE '(ERROR|RACECHECK) SUMMARY: [1-9]' "$out/$2.log"
-}
-
-sanitizers() {
-    command -v compute-sanitizer >/dev/null || { echo "SKIPPED: cuda: compute-sanitizer is not installed"; return; }
-    # The test itself first: in a process that is forked, as all ranks are, a slip is found.
-    if sanitized memcheck control -ns -tc="control*"; then
-        fail "compute-sanitizer does not find what is wrong in the control ($out/control.log)"
-    elif ! grep -q 'Invalid __global__ read' "$out/control.log"; then
-        fail "compute-sanitizer ends, in the control, for another reason ($out/control.log)"
-    else
-        echo "cuda: compute-sanitizer: the control is caught, as it must be"
-    fi
-    for tool in memcheck racecheck synccheck; do
-        if sanitized "$tool" "$tool" -tc="sanitizer*"; then
-            echo "cuda: compute-sanitizer: $tool: nothing is found"
-        else
-            fail "gpu_test under compute-sanitizer --tool $tool ($out/$tool.log)"
-            grep -E '^========= [^ ]' "$out/$tool.log" | head -n 20
-        fi
-    done
-}
 
 # The same objects over a stand-in for CUDA's runtime, which is no GPU: what is out of order, freed too soon, or called where
 # CUDA forbids it shows there. Its environment: stand_in/process.hpp.
@@ -259,26 +319,17 @@ if [ $main = headers ]; then
     stand_in
 elif [ $main = gpu_test ]; then
     if compiles tests/cuda/gpu_test.cu gpu_test; then
-        # It says itself, in a line with SKIPPED, when there is no device.
         "$out/gpu_test" || fail "gpu_test"
         if "$out/gpu_test" --no-device; then
             stand_in gpu_test
         else
-            for program in "${examples[@]}"; do
-                if timeout 300 "$out/$program" >"$out/$program.log" 2>&1; then
-                    echo "cuda: on a GPU: the example $program: runs"
-                else
-                    fail "the example $program on a GPU ($out/$program.log)"
-                    tail -n 20 "$out/$program.log"
-                fi
-            done
+            on_gpu "${examples[@]}"
             # It says itself, in a line with SKIPPED, when there are not two devices.
             if ! link nccl_test nccl_test -lnccl; then
                 echo "SKIPPED: cuda: nccl_test: no NCCL to link with (libnccl)"
             elif ! timeout 300 "$out/nccl_test"; then
                 fail "nccl_test"
             fi
-            sanitizers
         fi
     fi
 fi

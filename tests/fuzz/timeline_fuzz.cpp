@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     for (auto const& r : one.records) {
         fuzz::require(r.ns >= before, "records are in the order of time");
         fuzz::require(r.peer >= -1 && r.peer < one.ranks, "of ranks of the world");
-        fuzz::require(r.what <= herring::trace_event::waits_for, "of events that there are");
+        fuzz::require(static_cast<int>(r.what) < herring::trace_event_count, "of events that there are");
         before = r.ns;
     }
     herring::timeline_report const report(one);

@@ -1,13 +1,18 @@
 // herring: real processes reduce over real sockets and shared memory; every result is checked to the bit.
 // SPDX-License-Identifier: Apache-2.0
+#include "herring/fusion/balanced_buffer.hpp"
+#include "herring/fusion/per_tensor.hpp"
+#include "herring/fusion/whole_model.hpp"
 #include "herring/herring.hpp"
 #include "herring/intra_node/shared_memory.hpp"
 #include "herring/launch.hpp"
+#include "herring/progress/thread.hpp"
 #include "herring/transport/inproc.hpp"
 #include "herring/transport/tcp.hpp"
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -344,4 +349,99 @@ TEST_CASE("two ranks of one node: tensors of the caller's and of the reducer's, 
                   return 0;
               },
               on({"a", "a"})) == 0);
+}
+
+namespace {
+
+/// Steps over tensors of the caller's and of the reducer's, another choice on each rank and in each step, beside the same steps
+/// over the reducer's own: the bits are alike. A tensor of the caller's that is a bucket is reduced where it lies if `in_place`.
+template <class Fusion, class Element, class... Policies>
+int lends_some(world& w, std::vector<std::size_t> const& sizes, bool in_place) {
+    using reducer_type = reducer<Element, quick_tcp, update::average, Fusion, Policies...>;
+    reducer_type reduce(w, layout::of(sizes)), beside(w, layout::of(sizes));
+    auto const failed = [&](char const* what, int step, std::size_t t) {
+        std::fprintf(stderr, "rank %d, step %d, tensor %zu: %s\n", w.rank(), step, t, what);
+        return 1;
+    };
+    constexpr auto untouched = static_cast<Element>(-77);
+    std::vector<std::vector<Element>> mine; // from its second element on: no cache line begins there
+    for (std::size_t const n : sizes) mine.emplace_back(n + 2, untouched);
+    auto const value = [&](std::size_t t, std::size_t i, int step) {
+        return static_cast<Element>(std::sin(static_cast<double>(i * 7 + t * 3) + 100.0 * w.rank() + step));
+    };
+    std::uint32_t dice = static_cast<std::uint32_t>(w.rank()) * 77 + 5;
+    for (int step = 0; step < 20; ++step) {
+        std::vector<std::span<Element>> at;
+        std::vector<bool> lent;
+        for (std::size_t t = 0; t < sizes.size(); ++t) {
+            dice = dice * 1664525u + 1013904223u;
+            lent.push_back(step < 4 || (dice >> 16) % 3 != 0);
+            at.push_back(lent[t] ? std::span(mine[t]).subspan(1, sizes[t]) : reduce.tensor(t));
+            std::fill(reduce.tensor(t).begin(), reduce.tensor(t).end(), untouched);
+            for (std::size_t i = 0; i < sizes[t]; ++i) at[t][i] = beside.tensor(t)[i] = value(t, i, step);
+            lent[t] ? reduce.ready(t, at[t]) : reduce.ready(t);
+            beside.ready(t);
+        }
+        reduce.wait();
+        beside.wait();
+        for (std::size_t t = 0; t < sizes.size(); ++t) {
+            std::span<Element> const own = reduce.tensor(t);
+            if (mine[t].front() != untouched || mine[t].back() != untouched)
+                return failed("written beside it", step, t);
+            if (sizes[t] == 0) continue;
+            if (std::memcmp(at[t].data(), beside.tensor(t).data(), at[t].size_bytes()) != 0)
+                return failed("other bits", step, t);
+            bucket const& in = reduce.plan().buckets[reduce.plan().tensors[t].bucket];
+            bool const copied = std::ranges::any_of(own, [](Element x) { return x != untouched; });
+            if (lent[t] && copied == (in_place && in.elements == sizes[t]))
+                return failed(copied ? "was copied" : "was not copied", step, t);
+        }
+    }
+    auto const now = reduce.counters(), then = beside.counters();
+    if (now.operations != then.operations || now.bytes_sent != then.bytes_sent ||
+        now.messages_sent != then.messages_sent)
+        return failed("other counters", 0, 0);
+    return 0;
+}
+
+} // namespace
+
+TEST_CASE("ranks with a node each: a tensor of the caller's that is a bucket is reduced where it lies") {
+    std::vector<std::size_t> const sizes = {5000, 0, 40'001, 3, 700, 0, 1, 12'345, 0};
+    auto const run = [&]<class Fusion, class Element, class... Policies>(names const& where,
+                                                                         bool in_place = true) {
+        auto const body = [&](world& w) {
+            return lends_some<Fusion, Element, Policies...>(w, sizes, in_place);
+        };
+        return launch(static_cast<int>(where.size()), body, on(where));
+    };
+    using fused = fusion::balanced_buffer<8_KiB>;
+    CHECK(run.operator()<fusion::per_tensor, float>({"a", "b"}) == 0);
+    CHECK(run.operator()<fusion::per_tensor, double>({"a", "b", "c"}) == 0);
+    CHECK(run.operator()<fused, float>({"a", "b", "c", "d"}) == 0);
+    CHECK(run.operator()<fusion::whole_model, float>({"a", "b"}) == 0);
+    CHECK(run.operator()<fusion::per_tensor, float>({"a"}) == 0);
+    CHECK(run.operator()<fused, float, progress::thread>({"a", "b"}, false) == 0);
+    CHECK(run.operator()<fused, float, intra_node::shared_memory>({"a", "b", "b"}, false) == 0);
+}
+
+TEST_CASE("what is lent is touched by calls alone, whatever has come meanwhile") {
+    // Left by an exception, a step frees the program's tensors before the reducer is gone.
+    auto const body = []<class... Progress>(world& w, Progress...) {
+        constexpr bool by_thread = sizeof...(Progress) > 0;
+        reducer<float, quick_tcp, update::sum, Progress...> reduce(w, layout{{"a", 100'000}});
+        std::vector<float> mine(100'000, static_cast<float>(w.rank() + 1));
+        std::vector<float> before = mine;
+        reduce.ready(0, std::span(mine));
+        if (!by_thread) before = mine; // the call itself may have taken in what the other rank sent
+        while (by_thread && reduce.counters().operations == 0) ::usleep(100);
+        w.barrier();
+        if (mine != before) return 1;
+        reduce.wait();
+        return std::ranges::all_of(mine, [](float x) { return x == 3.0f; }) ? 0 : 2;
+    };
+    CHECK(launch(
+              2, [&](world& w) { return body(w); }, on({"a", "b"})) == 0);
+    CHECK(launch(
+              2, [&](world& w) { return body(w, progress::thread{}); }, on({"a", "b"})) == 0);
 }

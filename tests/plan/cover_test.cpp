@@ -57,21 +57,20 @@ class inspection {
         if (p_.tensors.size() != tensors_.size()) return say("a tensor is missing");
         std::size_t end = 0;
         std::size_t next = 0;
-        std::size_t covered = 0;
+        std::size_t covered = 0; // but for padding, with which no bucket ends
+        std::size_t filled = 0;  // end of the last tensor
         std::size_t const most =
             p_.tuning.split_bytes == 0 ? p_.elements : p_.tuning.split_bytes / p_.element_bytes;
         for (std::size_t b = 0; b < p_.buckets.size(); ++b) {
             bucket const& it = p_.buckets[b];
-            if (it.offset != covered) say("a gap between buckets");
+            if (it.offset != up_to_a_line(covered)) say("a gap between buckets");
             if (it.elements > most && p_.buckets.size() < p_.max_splits()) say("a bucket that is not cut");
-            covered += it.elements;
+            covered = it.offset + it.elements;
             if (it.tensors > 0 && it.first_tensor != next) say("tensors out of order");
             if (it.tensors == 0 && (it.elements == 0 || covered > end)) say("a bucket of no tensor's");
             if (it.tensors == 0) {
                 herring::placed_tensor const& t = p_.tensors[it.first_tensor];
-                if (t.offset > it.offset || it.offset >= (t.offset + t.elements + p_.line_elements - 1) /
-                                                             p_.line_elements * p_.line_elements)
-                    say("another first tensor");
+                if (t.offset > it.offset || it.offset >= t.offset + t.elements) say("another first tensor");
             }
             if (it.tensors > 0 && it.offset != end) say("a bucket that begins within another's tensors");
             for (std::size_t k = 0; k < it.tensors; ++k, ++next) {
@@ -79,11 +78,18 @@ class inspection {
                 if (t.offset != end) say("a gap between tensors");
                 if (t.offset * p_.element_bytes % 64 != 0) say("a tensor that is not on a cache line");
                 if (t.elements != tensors_[next] || t.bucket != b) say("a tensor of another size or bucket");
-                end += (t.elements + p_.line_elements - 1) / p_.line_elements * p_.line_elements;
+                if (t.elements > 0) filled = end + t.elements;
+                end += up_to_a_line(t.elements);
             }
-            if (p_.tuning.split_bytes == 0 && covered != end) say("a bucket of another size");
+            if (p_.tuning.split_bytes == 0 && it.elements > 0 && covered != filled)
+                say("a bucket of another size");
         }
-        if (next != tensors_.size() || p_.elements != end || covered != end) say("tensors in no bucket");
+        if (next != tensors_.size() || p_.elements != end || up_to_a_line(filled) != end)
+            say("tensors in no bucket");
+        if (covered != filled && up_to_a_line(covered) != end) say("elements in no bucket");
+    }
+    std::size_t up_to_a_line(std::size_t elements) const noexcept {
+        return (elements + p_.line_elements - 1) / p_.line_elements * p_.line_elements;
     }
 
     // Shards and chunks cover a bucket once; no chunk is larger than what a slot holds; the route is by size.

@@ -10,6 +10,7 @@
 #include "herring/launch.hpp"
 #include "herring/progress/thread.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
 #include "herring/update/max.hpp"
 #include "herring/update/min.hpp"
 #include "herring/update/sum.hpp"
@@ -434,6 +435,35 @@ TEST_CASE("reducer: progress is each rank's own affair on one node too, whoever 
         else
             run(herring::progress::thread{});
     });
+}
+
+TEST_CASE("reducer: a step that an exception ends has freed what it lent, and nobody is there any more") {
+    auto const run = []<class... Progress>(Progress...) {
+        return herring::launch_threads(2, [](world& w) {
+            constexpr bool by_thread = sizeof...(Progress) > 0;
+            reducer<float, herring::transport::tcp, sum, Progress...> reduce(w, layout{{"a", 200'000}});
+            if (w.rank() == 1) {
+                reduce.ready(0);
+                w.barrier();
+                herring::status const ended = reduce.wait(std::chrono::seconds(20));
+                // Whole, if a thread serves it, or the other rank's `ready` has.
+                require(ended.ok() || (!by_thread && (ended.code() == errc::peer_lost ||
+                                                      ended.code() == errc::peer_failed)),
+                        "how it ended: " + ended.message());
+                return;
+            }
+            try {
+                std::vector<float> mine(200'000, 1.0f);
+                reduce.ready(0, std::span(mine));
+                throw std::runtime_error("of the program's");
+            } catch (std::runtime_error const&) {
+            }
+            w.barrier();
+            while (by_thread && reduce.counters().operations == 0 && w.failed() == nullptr) sched_yield();
+        });
+    };
+    CHECK(run() == 0);
+    CHECK(run(herring::progress::thread{}) == 0);
 }
 
 TEST_CASE("reducer: what is lent moves in ready, beyond what the ring holds") {

@@ -8,7 +8,10 @@
 #include "herring/engine/ledger.hpp"
 #include "herring/engine/node_memory.hpp"
 #include "herring/error.hpp"
+#include "herring/trace/trace.hpp"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -73,6 +76,29 @@ requires(IntraNode::facts.device_memory &&
             if (this->node_.is_summing(ledger.all_arrived()))
                 ask(local, ledger.all_arrived(), "it has not finished its share of the node's sum");
     }
+    /// Tells of each execution's two copies, where the policy says how many it has begun and whether one has ended.
+    template <class Core>
+    requires(Core::is_traced&& requires(IntraNode& node) {
+        node.copies_begun();
+    }) void trace_copies(Core& core) noexcept {
+        execution_ledger const& all = core.ledger;
+        auto const tell = [&](trace_event which, std::uint64_t& told, std::uint64_t until) {
+            for (; told < until; ++told)
+                core.trace.work(which, all.at(told), told, all.at(told).elements * core.element_bytes);
+        };
+        tell(trace_event::to_host_begin, to_host_begun_, this->node_.copies_begun());
+        tell(trace_event::to_host_end, to_host_ended_, all.arrived());
+        tell(trace_event::to_device_begin, to_device_begun_, all.released().load(std::memory_order_relaxed));
+        execution none; // its place may be another's by now
+        none.label = no_bucket;
+        for (; to_device_ended_ < to_device_begun_ && this->node_.stored(to_device_ended_);
+             ++to_device_ended_)
+            core.trace.work(trace_event::to_device_end, none, to_device_ended_, 0);
+    }
+
+  private:
+    // Executions that a trace was told of.
+    std::uint64_t to_host_begun_ = 0, to_host_ended_ = 0, to_device_begun_ = 0, to_device_ended_ = 0;
 };
 
 /// Tensors on devices that the devices of the node sum: they leave this rank the sums of its chunks as one part, and spread the

@@ -149,6 +149,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
             core.memory.store(done);
             core.ledger.release();
         }
+        if constexpr (requires { core.memory.trace_copies(core); }) core.memory.trace_copies(core);
         return progress;
     }
 
@@ -180,6 +181,7 @@ template <class Transport, class IntraNode, class Trace, operation_traffic... Tr
             if (e.path != route::mailbox) local_.declare(e, number); // mailboxes have stamps of their own
             core.node.arrive(number);
         }
+        if constexpr (requires { core.memory.trace_copies(core); }) core.memory.trace_copies(core);
         return progress;
     }
 

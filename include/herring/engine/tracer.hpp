@@ -43,7 +43,8 @@ template <class Trace> class tracer<Trace, true> {
             about.what == message::result ? trace_event::result_arrived : trace_event::part_arrived,
             {known ? all.at(at).label : no_bucket, from, at, done.bytes, name_of(about.what, done.tag)});
     }
-    void fold(trace_event which, execution const& e, std::uint64_t at, std::size_t bytes) noexcept {
+    /// A fold of a chunk, or a copy of a bucket, begins or ends.
+    void work(trace_event which, execution const& e, std::uint64_t at, std::size_t bytes) noexcept {
         trace_.record(which, {.index = e.label, .execution = at, .bytes = bytes});
     }
     /// The next push to a peer, number `number`, has no credit. Told once for each push, however often it is tried.

@@ -199,7 +199,7 @@ concept shares_with_peers = requires(Runtime& r, typename Runtime::memory const&
 /// A device as the pipelines use it; `nvlink` uses all clauses, `pcie_staging` neither `folds` nor
 /// `shares_with_peers`. Each clause documents its part.
 ///
-/// Threads: any; a stream or an event is used by one thread at a time.
+/// Threads: any; a stream or an event is used by one thread at a time, but for `done` of an event beside `wait` for it.
 template <class Runtime>
 concept runtime_policy = clauses::reports_errors<Runtime> && clauses::owns_memory<Runtime> &&
     clauses::orders_streams<Runtime> && clauses::copies<Runtime> && clauses::folds<Runtime> &&

@@ -16,7 +16,7 @@ namespace HERRING_NAMESPACE {
 
 /// Where the caller's elements lie while they are reduced.
 enum class memory_path : std::uint8_t {
-    in_place, ///< in the caller's memory
+    in_place, ///< in the caller's memory; of tensors, those that are a bucket each: others are copied
     mailbox,  ///< in the caller's memory; the engine copies them to a mailbox in shared memory
     copied,   ///< in the reducer's tensors: `ready` copies them in, `wait` copies them out
     bounced,  ///< in bounce slots: copied in and out piece by piece
@@ -41,12 +41,13 @@ constexpr char const* to_string(memory_path path) noexcept {
 
 /// The facts of a pack's policies that a memory map depends on.
 struct memory_traits {
-    bool on_device = false;        ///< intra_node: tensors lie on devices
-    bool sums_on_device = false;   ///< intra_node: devices sum the node's parts
-    bool registers_memory = false; ///< transport: it sends from registered memory only
-    bool background = false;       ///< progress: a thread of the reducer polls the engine
-    bool keeps_weights = false;    ///< an optimizer: weights lie beside the tensors
-    bool votes = false;            ///< sync: a vote may be under way beside a step, or a call
+    bool on_device = false;           ///< intra_node: tensors lie on devices
+    bool sums_on_device = false;      ///< intra_node: devices sum the node's parts
+    bool registers_memory = false;    ///< transport: it sends from registered memory only
+    bool works_between_calls = false; ///< transport: it touches posted memory between polls
+    bool background = false;          ///< progress: a thread of the reducer polls the engine
+    bool keeps_weights = false;       ///< an optimizer: weights lie beside the tensors
+    bool votes = false;               ///< sync: a vote may be under way beside a step, or a call
     std::size_t command_bytes =
         0; ///< dedicated servers: of what a worker tells them before each call; 0: there are none
     std::size_t norms_bytes = 0; ///< of the norms that a step exchanges with dedicated servers; 0: none
@@ -137,9 +138,9 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
                 std::size_t (*local_bytes)(std::size_t, std::size_t) noexcept) {
     memory_map map;
     bool const split = p.tuning.split_bytes > 0;
-    std::size_t largest = 0; // elements of a bucket
+    std::size_t largest = 0; // elements of a bucket, in whole cache lines
     for (bucket const& b : p.buckets) {
-        largest = std::max(largest, b.elements);
+        largest = std::max(largest, detail::round_up(b.elements, p.line_elements));
         map.device_loads += b.tensors > 0;
         std::size_t segments = 0;
         detail::for_each_tensor_in(p, b, [&](std::size_t, std::size_t, std::size_t) { ++segments; });
@@ -175,6 +176,9 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
             map.buffers = memory_path::bounced;
             map.piece_elements = detail::piece_elements_of(p);
         }
+        // Nothing may touch the caller's tensors but a call: a step that is left by an exception frees them.
+        if (map.buffers == memory_path::in_place && !traits.background && !traits.works_between_calls)
+            map.tensors = memory_path::in_place;
         if (split && !traits.background) map.tensors = memory_path::bounced;
         // With background progress too: regions are alike on all ranks of a node, and ranks may differ in progress.
         map.slot_elements = std::max(map.piece_elements, split ? largest : 0);

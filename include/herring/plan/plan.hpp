@@ -157,11 +157,12 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
     detail::server_loads loads(result.roles);
     std::size_t start = 0;
     std::size_t end = 0;
+    std::size_t filled = 0; // end of the last tensor's elements
     auto const close = [&] {
         auto count = static_cast<std::uint32_t>(open.size());
-        std::size_t const most = detail::split_elements(end - start, cut, result.line_elements);
-        for (std::size_t at = start; at < end || count > 0; at += most) {
-            std::size_t const size = std::min(most, end - at);
+        std::size_t const most = detail::split_elements(filled - start, cut, result.line_elements);
+        for (std::size_t at = start; at < filled || count > 0; at += most) {
+            std::size_t const size = std::min(most, filled - at);
             detail::range_of(open, at - start, size, in_part);
             bucket part{.offset = at,
                         .first_tensor = static_cast<std::uint32_t>(in_part.front().index),
@@ -173,12 +174,13 @@ HERRING_SETUP constexpr plan make_plan(std::span<std::size_t const> elements, to
             count = 0;
         }
         open.clear();
-        start = end;
+        start = filled = end;
     };
     for (std::size_t i = 0; i < elements.size(); ++i) {
         std::size_t const padded = detail::round_up(elements[i], result.line_elements);
         result.tensors.push_back({end, elements[i], static_cast<std::uint32_t>(result.buckets.size())});
         open.push_back({i, end - start, padded});
+        if (elements[i] > 0) filled = end + elements[i];
         end += padded;
         fusion_state const state{(end - start) * element_bytes, open.size(),
                                  i + 1 < elements.size() ? elements[i + 1] * element_bytes : 0,

@@ -365,6 +365,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
     static constexpr memory_traits traits{.on_device = store::on_device,
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
                                           .registers_memory = transport_type::facts.registers_memory,
+                                          .works_between_calls = transport_type::facts.abandons,
                                           .background = background,
                                           .keeps_weights = updates,
                                           .votes = ranks_vote<typename Pack::sync>()};

@@ -18,12 +18,12 @@ namespace HERRING_NAMESPACE {
 struct bucket_tensor {
     std::size_t index = 0;    ///< in the layout
     std::size_t offset = 0;   ///< a multiple of the bucket's line_elements
-    std::size_t elements = 0; ///< with its padding to a cache line
+    std::size_t elements = 0; ///< with its padding to a cache line, but for the last one of a bucket
 };
 
 /// A bucket as a sharding policy sees it.
 struct bucket_view {
-    std::size_t elements = 0;               ///< with padding
+    std::size_t elements = 0;               ///< with padding between tensors
     std::size_t line_elements = 1;          ///< elements to a cache line; a range begins at a multiple of it
     std::span<bucket_tensor const> tensors; ///< in order; they cover the bucket
 };

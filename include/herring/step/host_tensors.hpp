@@ -60,9 +60,8 @@ class host_tensors : public unordered_memory {
 
     template <class Node>
     host_tensors(Node& node, plan const& from, memory_map const& map, int local_rank)
-        : memory_(node.memory()), plan_(from), element_bytes_(from.element_bytes),
-          copies_(map.tensors == memory_path::copied), external_(from.tensors.size()),
-          listed_(from.tensors.size()) {
+        : memory_(node.memory()), plan_(from), element_bytes_(from.element_bytes), path_(map.tensors),
+          external_(from.tensors.size()), listed_(from.tensors.size()) {
         for (std::size_t i = 0; i < map.bounce_slots; ++i)
             slots_[i] = {memory_ + map.bounce_offset + i * map.slot_elements * element_bytes_, local_rank};
     }
@@ -76,7 +75,7 @@ class host_tensors : public unordered_memory {
 
     /// Tensor i of the step lies in the caller's memory.
     void lend(std::size_t i, std::byte* at) noexcept {
-        if (copies_) std::memcpy(tensor(i), at, plan_.tensors[i].elements * element_bytes_);
+        if (is_copied(i)) std::memcpy(tensor(i), at, plan_.tensors[i].elements * element_bytes_);
         external_[i] = at;
         listed_.push(i);
     }
@@ -89,12 +88,15 @@ class host_tensors : public unordered_memory {
 
     /// Where a bucket that is not bounced lies. It is execution `number`.
     std::byte* gather(bucket const& of, std::size_t, std::uint64_t) const noexcept {
-        return memory_ + of.offset * element_bytes_;
+        std::size_t i = of.first_tensor;
+        while (plan_.tensors[i].elements == 0) ++i;
+        return is_lent(i) && !is_copied(i) ? external_[i] : memory_ + of.offset * element_bytes_;
     }
-    /// The step is over: external tensors get their results, those that were bounced have them. None is external any more.
+    /// The step is over: external tensors get their results, unless they have them. None is external any more.
     void scatter(stream, std::uint64_t) noexcept {
         for (std::size_t const i : listed_) {
-            if (copies_) std::memcpy(external_[i], tensor(i), plan_.tensors[i].elements * element_bytes_);
+            if (is_copied(i))
+                std::memcpy(external_[i], tensor(i), plan_.tensors[i].elements * element_bytes_);
             external_[i] = nullptr;
         }
         listed_.clear();
@@ -134,6 +136,12 @@ class host_tensors : public unordered_memory {
     }
 
   private:
+    // Whether it passes the reducer's own tensor, if it is lent. In place it does unless its bucket has no other elements.
+    bool is_copied(std::size_t i) const noexcept {
+        placed_tensor const& of = plan_.tensors[i];
+        return path_ == memory_path::copied ||
+               (path_ == memory_path::in_place && plan_.buckets[of.bucket].elements != of.elements);
+    }
     void fill(std::byte* to, segment const& part) const noexcept {
         std::size_t const bytes = part.elements * element_bytes_;
         if (part.copying == copy_mode::streamed)
@@ -151,7 +159,7 @@ class host_tensors : public unordered_memory {
     std::byte* const memory_;
     plan const& plan_;
     std::size_t const element_bytes_;
-    bool const copies_; // external tensors, to the reducer's own and back
+    memory_path const path_; // of external tensors
     fixed_array<std::byte*> external_;
     append_buffer<std::size_t> listed_; // whose external_ is not nullptr
     slot_place slots_[memory_map::bounce_slots];

@@ -49,6 +49,13 @@ struct timeline_flights {
     std::vector<timeline_span> busy{};      ///< union of all flights, ascending, apart
     std::vector<double> folds{};            ///< ns
     std::vector<std::pair<timeline_span, std::uint32_t>> fold_spans{}; ///< and the bucket
+    struct copy {
+        timeline_span of{};
+        std::uint32_t bucket = 0;
+        std::uint64_t bytes = 0;
+    };
+    std::vector<copy> to_host{},
+        to_device{}; ///< a device's, one behind the other; with no length: its end is not known
     struct stall {
         std::size_t count = 0;
         double ns = 0;
@@ -64,7 +71,8 @@ struct timeline_flights {
     timeline_flights() = default;
     HERRING_SETUP explicit timeline_flights(timeline_data const& of) {
         std::map<std::uint32_t, timeline_flight> begun;
-        std::map<std::uint64_t, std::int64_t> stalled; // peer and message → since
+        std::map<std::uint64_t, std::int64_t> stalled;                  // peer and message → since
+        std::map<std::uint32_t, timeline_record> copied_in, copied_out; // execution → its copy's begin
         std::int64_t fold_begin = 0;
         std::uint32_t folded = no_bucket;
         bool folding = false;
@@ -88,6 +96,10 @@ struct timeline_flights {
                 if (!std::exchange(is_waiting, false)) break;
                 waits.push_back({open_wait, r.ns});
                 waits_peer.push_back(r.peer);
+                // Nobody looks at copies behind a wait: their ends would be found when the next step begins.
+                for (auto const& [number, begin] : copied_out)
+                    to_device.push_back({{begin.ns, begin.ns}, begin.index, begin.bytes});
+                copied_out.clear();
                 break;
             case trace_event::waits_for:
                 open_peer = r.peer;
@@ -111,6 +123,18 @@ struct timeline_flights {
                     stalls[r.peer].ns += static_cast<double>(r.ns - since->second);
                     stalled.erase(since);
                 }
+                break;
+            case trace_event::to_host_begin:
+                copied_in[r.execution] = r;
+                break;
+            case trace_event::to_device_begin:
+                copied_out[r.execution] = r;
+                break;
+            case trace_event::to_host_end:
+                end_copy(copied_in, r, to_host);
+                break;
+            case trace_event::to_device_end:
+                end_copy(copied_out, r, to_device);
                 break;
             case trace_event::tensor_ready:
             case trace_event::result_sent:
@@ -167,6 +191,15 @@ struct timeline_flights {
         } else {
             flights.push_back(std::move(f));
         }
+    }
+    // Copies of one direction go one by one: what is enqueued behind another begins when that ends.
+    HERRING_SETUP static void end_copy(std::map<std::uint32_t, timeline_record>& begun,
+                                       timeline_record const& r, std::vector<copy>& into) {
+        auto const at = begun.find(r.execution);
+        if (at == begun.end()) return;
+        std::int64_t const free = into.empty() ? at->second.ns : into.back().of.end;
+        into.push_back({{std::max(at->second.ns, free), r.ns}, at->second.index, at->second.bytes});
+        begun.erase(at);
     }
     HERRING_SETUP void find_busy() {
         std::vector<timeline_span> all;

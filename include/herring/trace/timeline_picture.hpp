@@ -65,7 +65,9 @@ class timeline_picture {
         for (auto const& [when, bucket] : found.fold_spans) {
             folds.slices.push_back(slice(of, when, name_of("fold", bucket)));
         }
+        copy_track(of, found.to_host, "copies to the host", p.tracks);
         p.tracks.push_back(std::move(folds));
+        copy_track(of, found.to_device, "copies to the device", p.tracks);
         message_tracks(of, p.tracks);
         for (picture_track& t : p.tracks)
             std::stable_sort(
@@ -143,6 +145,16 @@ class timeline_picture {
             s.bytes = static_cast<std::int64_t>(f.bytes);
             into[first + lanes[i]].slices.push_back(std::move(s));
         }
+    }
+
+    HERRING_SETUP void copy_track(timeline_data const& of, std::vector<timeline_flights::copy> const& all,
+                                  char const* name, std::vector<picture_track>& into) const {
+        picture_track t{name, {}};
+        for (auto const& each : all) {
+            t.slices.push_back(slice(of, each.of, name_of("bucket", each.bucket)));
+            t.slices.back().bytes = static_cast<std::int64_t>(each.bytes);
+        }
+        into.push_back(std::move(t));
     }
 
     HERRING_SETUP void message_tracks(timeline_data const& of, std::vector<picture_track>& into) const {

@@ -38,15 +38,22 @@ enum class trace_event : std::uint8_t {
     result_arrived, ///< the result of a chunk is here [bucket]
     credit_stall, ///< a part could leave, and the peer has not answered as many as may be in flight [bucket]
     waits_for,    ///< with nothing to do, this rank found that it waits for another rank than before [bucket]
+
+    // Of tensors on devices that pass the host.
+    to_host_begin,   ///< the copy of a bucket to the host is enqueued on the device [bucket]
+    to_host_end,     ///< the host found that it is done [bucket]
+    to_device_begin, ///< the copy of its result to the device is enqueued [bucket]
+    to_device_end, ///< the host found that it is done, perhaps in a later step [no_bucket; the execution names it]
 };
-inline constexpr int trace_event_count = static_cast<int>(trace_event::waits_for) + 1;
+inline constexpr int trace_event_count = static_cast<int>(trace_event::to_device_end) + 1;
 
 /// "tensor_ready", ...
 constexpr char const* to_string(trace_event event) noexcept {
     constexpr char const* names[] = {"tensor_ready", "bucket_submitted", "bucket_reduced", "wait_begin",
                                      "wait_end",     "part_sent",        "part_arrived",   "fold_begin",
                                      "fold_end",     "result_sent",      "result_arrived", "credit_stall",
-                                     "waits_for"};
+                                     "waits_for",    "to_host_begin",    "to_host_end",    "to_device_begin",
+                                     "to_device_end"};
     static_assert(std::size(names) == trace_event_count);
     return static_cast<int>(event) < trace_event_count ? names[static_cast<int>(event)] : "unknown";
 }

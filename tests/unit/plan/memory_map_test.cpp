@@ -44,10 +44,13 @@ TEST_CASE("memory_map: which path a call takes is known at compile time") {
     using enum memory_path;
     constexpr row rows[] = {
         // What is not shared is reduced where it lies.
-        {1, 1, {}, copied, in_place, in_place},
-        {4, 1, {}, copied, in_place, in_place},
+        {1, 1, {}, in_place, in_place, in_place},
+        {4, 1, {}, in_place, in_place, in_place},
+        // But what would be touched between calls is no tensor of the caller's.
+        {4, 1, {.works_between_calls = true}, copied, in_place, in_place},
+        {4, 1, {.background = true}, copied, in_place, in_place},
         // An adapter sees registered memory alone; without another node there is none.
-        {1, 1, {.registers_memory = true}, copied, in_place, in_place},
+        {1, 1, {.registers_memory = true}, in_place, in_place, in_place},
         {4, 1, {.registers_memory = true}, copied, bounced, bounced},
         // A node of several ranks shares memory of its own.
         {1, 2, {}, bounced, bounced, mailbox},
@@ -139,6 +142,13 @@ TEST_CASE("memory_map: a split bucket counts its tensors, and a slot holds the l
     plan const together = make_plan<fusion::whole_model, sharding::balanced, placement::colocated>(
         many, topology::uniform(1, 2), 4, 4, {});
     CHECK(make_memory_map(together, {}, 0, shown).bucket_segments == 40);
+    // Slots begin at cache lines, whatever the last tensor of the largest bucket has.
+    std::vector<std::size_t> const odd(1, 100'003);
+    plan const alone = make_plan<fusion::whole_model, sharding::balanced, placement::colocated>(
+        odd, topology::uniform(1, 2), 4, 4, {.split_bytes = 1_MiB});
+    CHECK(alone.buckets[0].elements == 100'003);
+    CHECK(make_memory_map(alone, {}, 0, shown).slot_elements == 100'016);
+    CHECK(make_memory_map(alone, {.on_device = true}, 0, shown).device_bucket % 64 == 0);
 }
 
 TEST_CASE("memory_map: for_each_tensor_in visits every element of a bucket once, without padding") {

@@ -9,6 +9,7 @@
 #include "herring/progress/thread.hpp"
 #include "herring/reducer.hpp"
 #include "herring/transport/inproc.hpp"
+#include "herring/transport/tcp.hpp"
 #include "herring/update/sum.hpp"
 
 #include <algorithm>
@@ -84,9 +85,14 @@ TEST_CASE("session: the memory map follows from the policies and the topology") 
               require(background.memory().region_bytes == joined.memory().region_bytes, "regions are alike");
               session_of<> apart(ranks, layout{{"a", 300'000}});
               apart.connect();
-              require(apart.memory().tensors == memory_path::copied, "tensors of ranks that share nothing");
+              require(apart.memory().tensors == memory_path::copied,
+                      "tensors that other threads would touch");
               require(apart.memory().buffers == memory_path::in_place, "their buffers");
               require(apart.plan().buckets.size() == 1, "not split");
+              using over_tcp = detail::session<resolve_t<float, transport::tcp, update::sum>>;
+              over_tcp alone(ranks, layout{{"a", 300'000}});
+              alone.connect();
+              require(alone.memory().tensors == memory_path::in_place, "tensors of ranks that share nothing");
               ranks.barrier();
           }) == 0);
 }

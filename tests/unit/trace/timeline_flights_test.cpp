@@ -42,3 +42,26 @@ TEST_CASE("flights: a fold without its beginning is none") {
     timeline_flights const found(s.done());
     CHECK(found.folds == std::vector<double>{20});
 }
+
+TEST_CASE("flights: a device's copies go one by one; behind a wait nobody finds their ends") {
+    using enum trace_event;
+    schedule s;
+    s.at(0, to_host_begin, {.index = 1, .execution = 0, .bytes = 8})
+        .at(5, to_host_begin, {.index = 0, .execution = 1});
+    s.at(20, to_host_end, {.index = 1, .execution = 0}).at(50, to_host_end, {.index = 0, .execution = 1});
+    s.at(60, to_device_begin, {.index = 1, .execution = 0})
+        .at(70, to_device_begin, {.index = 0, .execution = 1});
+    s.wait(55, 90).at(80, to_device_end, {.execution = 0}).at(500, to_device_end, {.execution = 1});
+    s.at(510, to_host_end, {.execution = 7}); // its begin was replaced
+    timeline_flights const found(s.done());
+    REQUIRE(found.to_host.size() == 2);
+    CHECK(found.to_host[0].bucket == 1);
+    CHECK(found.to_host[0].bytes == 8);
+    CHECK(found.to_host[0].of.end == 20);
+    CHECK(found.to_host[1].of.begin == 20);
+    CHECK(found.to_host[1].of.end == 50);
+    REQUIRE(found.to_device.size() == 2);
+    CHECK(found.to_device[0].of.length() == 20);
+    CHECK(found.to_device[1].of.begin == 70);
+    CHECK(found.to_device[1].of.length() == 0);
+}

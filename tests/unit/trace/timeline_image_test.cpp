@@ -27,7 +27,8 @@ TEST_CASE("timeline image: parts follow each other, and records are aligned to a
 TEST_CASE("timeline image: each event has the ring of the thread that it comes from") {
     using enum herring::trace_event;
     for (auto const e : {tensor_ready, bucket_submitted, wait_begin, wait_end}) CHECK_FALSE(is_of_engine(e));
-    for (auto const e : {bucket_reduced, part_sent, part_arrived, fold_begin, fold_end, result_sent,
-                         result_arrived, credit_stall, waits_for})
+    for (auto const e :
+         {bucket_reduced, part_sent, part_arrived, fold_begin, fold_end, result_sent, result_arrived,
+          credit_stall, waits_for, to_host_begin, to_host_end, to_device_begin, to_device_end})
         CHECK(is_of_engine(e));
 }

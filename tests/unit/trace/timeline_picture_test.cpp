@@ -77,3 +77,15 @@ TEST_CASE("picture: what has no end is drawn to the last event, and says so") {
     CHECK(track(p, 0, "step").slices[0].name == "wait without end");
     CHECK(timeline_picture({}).processes.empty());
 }
+
+TEST_CASE("picture: a device's copies have a track each way") {
+    schedule s;
+    s.at(0, trace_event::to_host_begin, {.index = 1, .bytes = 8}).at(20, trace_event::to_host_end);
+    s.at(30, trace_event::to_device_begin, {.index = 1}).at(40, trace_event::to_device_end);
+    std::vector<herring::timeline_data> const all{s.done()};
+    timeline_picture const p(all);
+    CHECK(track(p, 0, "copies to the host").slices[0].name == "bucket 1");
+    CHECK(track(p, 0, "copies to the host").slices[0].bytes == 8);
+    CHECK(track(p, 0, "copies to the device").slices[0].begin_ns == 30);
+    CHECK(track(p, 0, "copies to the device").slices[0].end_ns == 40);
+}

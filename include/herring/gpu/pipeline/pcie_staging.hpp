@@ -104,6 +104,11 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
         stored_count_ = e + 1;
     }
 
+    /// For a trace: copies to the host that are enqueued, and whether the copy out of an execution is done, or a later one
+    /// that has its event now.
+    std::uint64_t copies_begun() const noexcept { return started_; }
+    bool stored(std::uint64_t e) noexcept { return device_.done(base::reduced_event(e)); }
+
     /// Orders later work in this stream after the results of the first `count` executions, which are released.
     void results(stream_handle stream, std::uint64_t count) noexcept {
         if (count > 0) device_.wait(stream, base::reduced_event(count - 1));

@@ -14,7 +14,8 @@ TEST_CASE("peer_sums: sound steps, also when a rank leaves with its queues full"
 
 TEST_CASE("peer_sums: any call of the device's may fail") {
     any_call_may_fail<pipeline>();
-    any_call_may_fail<gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB, .graphs = true}>>();
+    any_call_may_fail<
+        gpu::basic_nvlink<gpu::host_runtime, gpu::peer_sums_tuning{.piece_bytes = 64_KiB, .graphs = true}>>();
 }
 
 TEST_CASE(

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "herring/gpu/pipeline/pcie_staging.hpp"
 
+#include "herring/trace/timeline.hpp"
+
 #include "unit/gpu/pipeline/steps.hpp"
 
 #include "doctest/doctest.h"
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,4 +167,53 @@ TEST_CASE(
         return 0;
     });
     CHECK(wrong == 0);
+}
+
+namespace {
+
+// Of each execution: the events that copies are seen by, beside what they stand between.
+std::map<std::uint32_t, std::vector<trace_event>> events_of(timeline_data const& of) {
+    std::map<std::uint32_t, std::vector<trace_event>> all;
+    for (timeline_record const& r : of.records)
+        if (r.what >= trace_event::to_host_begin || r.what == trace_event::fold_begin ||
+            r.what == trace_event::bucket_reduced)
+            all[r.execution].push_back(r.what);
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("staging: a timeline has each bucket's copies, before the sum and behind the result") {
+    using enum trace_event;
+    gpu::host_machine machine({.seed = 3});
+    launch_options options;
+    options.nodes = {"a", "b"};
+    std::vector<timeline_data> found(2);
+    launch_threads(
+        2,
+        [&](world& ranks) {
+            reducer<float, transport::inproc, pipeline, trace::timeline<1024>,
+                    fusion::balanced_buffer<4096, 1>>
+                reduce(ranks, {{"a", 3000}, {"b", 500}, {"c", 2500}});
+            gpu::host_runtime device(ranks);
+            gpu::host_runtime::stream in(device);
+            for (int step = 0; step < 2; ++step) {
+                for (std::size_t t = 0; t < 3; ++t) reduce.ready(t, in.handle());
+                reduce.wait(in.handle());
+            }
+            found[static_cast<std::size_t>(ranks.rank())] = reduce.trace().data();
+        },
+        options);
+    for (timeline_data const& one : found) {
+        auto const all = events_of(one);
+        CHECK(all.size() >= 4);
+        for (auto const& each : all) {
+            std::vector<trace_event> const& events = each.second;
+            CAPTURE(each.first);
+            std::vector<trace_event> due{to_host_begin, to_host_end, fold_begin, bucket_reduced,
+                                         to_device_begin};
+            if (events.size() > due.size()) due.push_back(to_device_end);
+            CHECK(events == due);
+        }
+    }
 }

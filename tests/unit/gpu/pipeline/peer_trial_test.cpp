@@ -25,7 +25,8 @@ template <int Who, bool Reads> struct lossy : gpu::host_runtime {
 template <int Who, bool Reads> std::vector<std::string> with_losses() {
     gpu::host_machine machine({.devices = 3});
     std::vector<std::string> ended =
-        run<gpu::basic_nvlink<lossy<Who, Reads>, gpu::peer_sums_tuning{.piece_bytes = 64_KiB}>>({"a", "a", "a"});
+        run<gpu::basic_nvlink<lossy<Who, Reads>, gpu::peer_sums_tuning{.piece_bytes = 64_KiB}>>(
+            {"a", "a", "a"});
     CHECK(machine.device_used == 0);
     return ended;
 }
