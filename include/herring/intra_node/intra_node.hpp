@@ -30,8 +30,10 @@ struct intra_node_facts {
     bool host_staging = false;    ///< with device_memory: a transport for host memory is enough
     bool sums_on_device = false;  ///< with device_memory: devices sum the node's parts, not the engine
     bool sums_in_threads = false; ///< with device_memory: on one node, threads of the policy's sum the parts
-    bool leaves_parts = false;    ///< with sums_on_device: sums stay there if the transport has device_memory
-    bool rank_order = true;       ///< a node's parts are combined in rank order: the same bits in every run
+    bool reads_peers =
+        false; ///< with sums_on_device: devices read and write the memory of the node's other ranks
+    bool leaves_parts = false; ///< with sums_on_device: sums stay there if the transport has device_memory
+    bool rank_order = true;    ///< a node's parts are combined in rank order: the same bits in every run
     intra_node_tuning tuning{};
 };
 
@@ -44,6 +46,7 @@ concept states_facts_elsewhere = requires {
 || requires { Policy::device_memory; }
 || requires { Policy::host_staging; }
 || requires { Policy::sums_on_device; }
+|| requires { Policy::reads_peers; }
 || requires { Policy::sums_in_threads; }
 || requires { Policy::leaves_parts; }
 || requires { Policy::rank_order; }

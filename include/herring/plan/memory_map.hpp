@@ -43,6 +43,7 @@ constexpr char const* to_string(memory_path path) noexcept {
 struct memory_traits {
     bool on_device = false;           ///< intra_node: tensors lie on devices
     bool sums_on_device = false;      ///< intra_node: devices sum the node's parts
+    bool reads_peers = false;         ///< intra_node: devices read and write other ranks' memory
     bool registers_memory = false;    ///< transport: it sends from registered memory only
     bool works_between_calls = false; ///< transport: it touches posted memory between polls
     bool background = false;          ///< progress: a thread of the reducer polls the engine
@@ -165,7 +166,7 @@ make_memory_map(plan const& p, memory_traits const& traits, std::size_t peers,
         map.least_piece = std::min(piece, detail::round_up((split ? 256_KiB : 4_MiB) / p.element_bytes, 64));
         map.bounce_offset = detail::round_up(p.tensor_bytes(), 256) / p.element_bytes * p.element_bytes;
         // Of the caller's memory the host copies any; other devices do not reach all of it.
-        map.slot_elements = traits.sums_on_device ? piece : 0;
+        map.slot_elements = traits.reads_peers ? piece : 0;
         map.device_bytes = map.bounce_offset + map.bounce_slots * map.slot_elements * p.element_bytes;
         map.device_bucket = std::max(largest, piece) * p.element_bytes;
         map.device_loads = std::max(map.device_loads, map.bounce_slots);

@@ -364,6 +364,7 @@ class session : public session_links<typename Pack::transport, typename Pack::in
                                            caller_driver<engine_type, typename Pack::waiting>>;
     static constexpr memory_traits traits{.on_device = store::on_device,
                                           .sums_on_device = intra_node_type::facts.sums_on_device,
+                                          .reads_peers = intra_node_type::facts.reads_peers,
                                           .registers_memory = transport_type::facts.registers_memory,
                                           .works_between_calls = transport_type::facts.abandons,
                                           .background = background,

@@ -174,9 +174,11 @@ TEST_CASE("memory_map: on devices tensors lie in device memory, and slots where 
     CHECK(map.piece_elements * 4 == 40'000); // as buckets are split
     CHECK(map.device_bytes == map.bounce_offset);
     CHECK(map.device_bucket == 40'000);
-    memory_map const summed = of(topology::uniform(4, 2), {.on_device = true, .sums_on_device = true}, 3);
+    memory_map const summed =
+        of(topology::uniform(4, 2), {.on_device = true, .sums_on_device = true, .reads_peers = true}, 3);
     CHECK(summed.device_bytes == map.bounce_offset + 4 * 40'000);
-    memory_map const one = of(topology::uniform(1, 2), {.on_device = true, .sums_on_device = true});
+    memory_map const one =
+        of(topology::uniform(1, 2), {.on_device = true, .sums_on_device = true, .reads_peers = true});
     CHECK(one.piece_elements * 4 == 64_KiB); // nothing is split there
     CHECK(one.device_bytes == map.bounce_offset + 4 * 64_KiB);
     CHECK(map.device_loads == 4); // parts of a split bucket come in together
@@ -188,7 +190,7 @@ TEST_CASE("memory_map: on devices tensors lie in device memory, and slots where 
 TEST_CASE("memory_map: a buffer on a device is cut into as many pieces as there are slots, neither tiny nor "
           "too large") {
     auto const piece_of = [](std::initializer_list<std::size_t> tensors, int nodes, std::size_t elements) {
-        memory_traits const traits{.on_device = true, .sums_on_device = true};
+        memory_traits const traits{.on_device = true, .sums_on_device = true, .reads_peers = true};
         topology const where = topology::uniform(nodes, 2);
         exchange_tuning tuning{.piece_bytes = 16_MiB};
         tuning.split_bytes = splits_buckets(traits, where) ? 8_MiB : 0;

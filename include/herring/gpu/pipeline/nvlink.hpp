@@ -67,6 +67,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     static constexpr intra_node_facts facts{.device_memory = true,
                                             .host_staging = true,
                                             .sums_on_device = true,
+                                            .reads_peers = true,
                                             .leaves_parts = true,
                                             .tuning = {.local_chunk_bytes = std::size_t{1} << 40,
                                                        .mailbox_bytes = 0,
