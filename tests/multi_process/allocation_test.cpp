@@ -67,34 +67,38 @@ template <class Reducer> int work(world& ranks) {
     return more == 0 ? 0 : 1;
 }
 
-launch_options nodes(std::vector<std::string> names) {
+// A wait of a second is looked at for a deadlock, which allocates: on a busy machine some last so long.
+launch_options on(std::vector<std::string> names) {
     launch_options options;
     options.nodes = std::move(names);
+    options.failure_detector.long_wait = std::chrono::seconds(30);
     return options;
+}
+template <class Reducer> int of_ranks(int ranks, std::vector<std::string> names = {}) {
+    return launch(ranks, work<Reducer>, on(std::move(names)));
 }
 
 } // namespace
 
 TEST_CASE("allocations: none over tcp, polling or blocking") {
-    CHECK(launch(2, work<reducer<float, update::average, transport::tcp>>) == 0);
-    CHECK(launch(3, work<reducer<float, update::moments, transport::tcp, waiting::block>>) == 0);
+    CHECK(of_ranks<reducer<float, update::average, transport::tcp>>(2) == 0);
+    CHECK(of_ranks<reducer<float, update::moments, transport::tcp, waiting::block>>(3) == 0);
 }
 
 TEST_CASE("allocations: none on one node") {
-    CHECK(launch(3, work<reducer<float, update::moments, transport::tcp, intra_node::shared_memory>>) == 0);
+    CHECK(of_ranks<reducer<float, update::moments, transport::tcp, intra_node::shared_memory>>(3) == 0);
 }
 
 TEST_CASE("allocations: none over nodes of two, with a progress thread") {
-    CHECK(launch(4, work<reducer<float, update::moments, transport::tcp, intra_node::shared_memory>>,
-                 nodes({"a", "a", "b", "b"})) == 0);
-    CHECK(
-        launch(2, work<reducer<float, update::average, transport::tcp, progress::thread, waiting::block>>) ==
-        0);
+    CHECK(of_ranks<reducer<float, update::moments, transport::tcp, intra_node::shared_memory>>(
+              4, {"a", "a", "b", "b"}) == 0);
+    CHECK(of_ranks<reducer<float, update::average, transport::tcp, progress::thread, waiting::block>>(2) ==
+          0);
 }
 
 // A receive that is refused finds its message unexpected, which tcp allocates for; all else that chaos does allocates
 // nothing.
 TEST_CASE("allocations: none of chaos") {
     using late = transport::chaos<transport::tcp, transport::chaos_tuning{.not_now_per_1000 = 0}>;
-    CHECK(launch(3, work<reducer<float, update::average, late>>) == 0);
+    CHECK(of_ranks<reducer<float, update::average, late>>(3) == 0);
 }

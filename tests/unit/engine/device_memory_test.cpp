@@ -82,8 +82,9 @@ struct summing_node : calls {
                         std::to_string(ranks) + " ranks, label " + std::to_string(at(e).label));
         return here;
     }
-    template <class Element> void spread(std::uint64_t e, execution const& what) {
+    template <class Element> bool spread(std::uint64_t e, execution const& what) {
         heard.push_back("spread " + std::to_string(e) + ", label " + std::to_string(what.label));
+        return !is_broken;
     }
     std::byte* part(std::byte* own) noexcept { return own + 16; }
     int slowest_local_rank(std::uint64_t) const noexcept { return slowest; }

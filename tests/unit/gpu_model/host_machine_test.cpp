@@ -14,7 +14,7 @@ TEST_CASE("host_machine: there is one at a time, and memory has an owner while i
         host_machine machine({.workers = 0});
         CHECK(host_machine::current() == &machine);
         std::byte memory[64];
-        machine.enter(memory, sizeof memory, 3);
+        machine.enter(memory, sizeof memory, 3, true);
         CHECK(machine.owner(memory) == 3);
         CHECK(machine.owner(memory + 63) == 3);
         CHECK(machine.owner(memory + 64) == -1);
