@@ -99,8 +99,9 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     ///           bounds that `to_string(plan())` prints. With `nvlink`, memory that other ranks of the node do not reach
     ///           (cudaMallocAsync, VMM, managed), or that is not aligned to 16 bytes, is copied to bounce slots and back.
     /// Blocks:   at most `world::default_timeout()`.
-    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the reducer is destroyed. With
-    ///           `nvlink` other processes of the node open its allocation and keep it open: see `forget`.
+    /// Lifetime: the buffer, until what is put into the stream then is done; after an error, until the reducer is destroyed, and
+    ///           where a line on stderr says then that memory is left, until the process ends. With `nvlink` other processes of
+    ///           the node open its allocation and keep it open: see `forget`.
     void all_reduce(device_span<element> inout, stream in) requires(rule_is_named&& on_device) {
         all_reduce(inout, in, reducer().default_timeout()).value();
     }
@@ -119,8 +120,8 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
         return run(inout.data(), inout.data(), inout.size(), deadline);
     }
 
-    /// Collective: when it returns, no other process has the allocation open that this memory lies in, and freeing it
-    /// gives its memory back. Without it that comes when they make room for others, or the reducers end.
+    /// Collective: when it returns, no other process has the allocation that this memory lies in open for this reducer, and
+    /// freeing it gives its memory back. Without it that comes when they make room for others, or the reducers end.
     ///
     /// Shape:  each rank gives its own; any part of the allocation does. Of memory that never was in a call nothing happens.
     /// Blocks: until the device is done with the calls before.

@@ -85,7 +85,7 @@ class basic_nccl : public summing_pipeline<Runtime, Tuning.inspect, Tuning.graph
                                                        .mailbox_bytes = 0,
                                                        .split_bytes = Tuning.split_bytes,
                                                        .piece_bytes = Tuning.piece_bytes}};
-    static_assert(Tuning.slot_count >= 2);
+    static_assert(Tuning.slot_count >= 2 && Tuning.piece_bytes > 0);
 
     basic_nccl(world& ranks, std::size_t bytes) : basic_nccl(ranks, bytes, device_needs{}) {}
     basic_nccl(world& ranks, std::size_t bytes, device_needs const& due)

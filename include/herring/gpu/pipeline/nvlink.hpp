@@ -44,7 +44,8 @@ namespace HERRING_NAMESPACE::gpu {
 ///           tensors is recorded. A sum waits for these events of all local ranks and, with several nodes, for the
 ///           copy out of e − slots, which used the same slot. A rank finishes e when its last write is enqueued and
 ///           its event recorded; the caller's stream waits for these events of all local ranks.
-/// Blocks:   no call waits for the device, but the destructor: up to 30 s, or 2 s after a failure, for the work in
+/// Blocks:   no call waits for the device, but `forget`, a call whose piece cannot be opened before something is closed
+///           (see Lends), and the destructor: up to 30 s, or 2 s after a failure, for the work in
 ///           this rank's queues and so for the caller's streams on which it depends; then up to 2 s for the node's
 ///           other ranks to close this rank's memory. Memory and events still in use then are leaked until the
 ///           process ends, with a line on stderr.
@@ -73,7 +74,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
                                                        .mailbox_bytes = 0,
                                                        .split_bytes = Tuning.split_bytes,
                                                        .piece_bytes = Tuning.piece_bytes}};
-    static_assert(Tuning.slot_count >= 2);
+    static_assert(Tuning.slot_count >= 2 && Tuning.piece_bytes > 0);
 
     basic_nvlink(world& ranks, std::size_t bytes) : basic_nvlink(ranks, bytes, device_needs{}) {}
     basic_nvlink(world& ranks, std::size_t bytes, device_needs const& needs)
@@ -115,7 +116,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         bool seen = true;
         for (; launched_ < arrived && base::is_free(launched_) && base::first_not_arrived(launched_) < 0;
              ++launched_) {
-            seen = see(launched_);
+            seen = !is_left() && see(launched_);
             if (!seen) break;
             launch<Update, Element>(launched_, at(launched_), ranks);
         }
@@ -137,6 +138,7 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     /// devices. Called in order of e. False: the device failed.
     template <class Element> bool spread(std::uint64_t e, execution const& x) noexcept {
         if (alone_) return device_.failed() == nullptr;
+        if (is_left()) return false;
         if (parts_.data() != nullptr) device_.flush();
         stream_handle const queue = out_->handle();
         base::repeat(spreads_, base::place_of(e), queue, true, [&] {
@@ -179,6 +181,12 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
     static constexpr std::size_t offer_stride = (sizeof(offer<Runtime>) + 63) / 64 * 64;
     std::size_t offer_at(std::size_t slot) const noexcept { return closed_at_ + 64 + slot * offer_stride; }
 
+    // Whether a local rank may have freed its memory, though it had arrived: by an error, its own call ended before this rank's.
+    bool is_left() noexcept {
+        bool left = ranks_.failed() != nullptr;
+        for (int l = 0; l < size_; ++l) left = left || closed(l).load(std::memory_order_acquire) != 0;
+        return left;
+    }
     // Finds out where the local ranks have the piece of a call that is execution e; false: ask again.
     bool see(std::uint64_t e) noexcept {
         int const slot = base::job_of(e).slot;

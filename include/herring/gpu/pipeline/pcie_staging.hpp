@@ -51,7 +51,7 @@ class basic_pcie_staging : public pipeline<Runtime, Tuning.inspect, Tuning.graph
                                                        .mailbox_bytes = Tuning.mailbox_bytes,
                                                        .split_bytes = Tuning.split_bytes,
                                                        .piece_bytes = Tuning.piece_bytes}};
-    static_assert(Tuning.slot_count >= 2);
+    static_assert(Tuning.slot_count >= 2 && Tuning.piece_bytes > 0);
 
     basic_pcie_staging(world& ranks, std::size_t bytes) : basic_pcie_staging(ranks, bytes, device_needs{}) {}
     basic_pcie_staging(world& ranks, std::size_t bytes, device_needs const& needs)

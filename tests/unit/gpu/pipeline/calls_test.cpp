@@ -12,9 +12,11 @@
 #include "doctest/doctest.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -253,4 +255,30 @@ TEST_CASE("gpu calls: a span that is not aligned to its elements is refused, and
               CHECK(said.find("not aligned to its elements") != std::string::npos);
               return mine.sums(own, 0, 300);
           }) == 2);
+}
+
+TEST_CASE(
+    "gpu calls: memory that a rank has freed after its deadline is not touched by one that calls later") {
+    gpu::host_machine machine;
+    std::atomic<bool> freed{false};
+    std::string late;
+    launched({"a", "a"}, [&](world& ranks) {
+        gpu::host_runtime device(ranks);
+        auto own = std::make_unique<memory>(device, 4 * 300);
+        auto mine = std::make_unique<rank_of_calls<peer_sums>>(ranks, layout{});
+        gpu::host_runtime::stream in(device);
+        device_span<float> const all(reinterpret_cast<float*>(own->data()), 300);
+        if (ranks.rank() == 1) {
+            CHECK(!mine->reduce.all_reduce(all, in.handle(), std::chrono::milliseconds(50)).ok());
+            mine.reset();
+            own.reset();
+            freed = true;
+        } else {
+            while (!freed) std::this_thread::yield();
+            status const ended = mine->reduce.all_reduce(all, in.handle(), std::chrono::seconds(5));
+            late = ended.ok() ? "nothing" : ended.why().text;
+        }
+        return true;
+    });
+    CHECK(late.find("deadline") != std::string::npos); // rank 1's, whatever rank 0 would have seen
 }
