@@ -124,7 +124,8 @@ template <class Pack> class all_reduce_calls : refused_calls_of<Pack> {
     /// freeing it gives its memory back. Without it that comes when they make room for others, or the reducers end.
     ///
     /// Shape:  each rank gives its own; any part of the allocation does. Of memory that never was in a call nothing happens.
-    /// Blocks: until the device is done with the calls before.
+    /// Blocks: until the device is done with the calls before, at most half of `world::default_timeout()`.
+    /// Errors: `timeout` on every rank where a device is not, and it can be repeated; `bad_argument` for memory of the host.
     void forget(device_span<element> memory) requires(on_device) {
         auto& of = reducer();
         call const here(of.calls_, "forget");

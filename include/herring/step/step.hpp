@@ -149,7 +149,11 @@ template <class Store, class Trace, class Buckets = every_bucket> class step {
             checks_.throw_misuse(errc::bad_argument, operation, {wrong});
         store_.order_after(in);
     }
-    void forget(pointer memory) { store_.forget(memory); }
+    void forget(pointer memory) {
+        if (char const* const wrong = store_.check_memory(memory)) [[unlikely]]
+            checks_.throw_misuse(errc::bad_argument, "forget", {wrong});
+        store_.forget(memory);
+    }
     void check_stream(stream given, char const* operation) {
         if (char const* const wrong = store_.check_stream(given)) [[unlikely]]
             checks_.throw_misuse(errc::bad_argument, operation, {wrong});

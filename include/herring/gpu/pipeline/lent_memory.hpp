@@ -30,10 +30,11 @@ template <class Runtime> class lent_memory {
   public:
     static constexpr std::size_t most = 16;
 
-    /// The piece as this device sees it. `quiet`: nothing that was enqueued uses what is open, so that it may be closed.
+    /// The piece as this device sees it. `quiet()`: nothing that was enqueued uses what is open, so that it may be closed.
     /// nullptr: ask again when it is. An allocation that cannot be opened is a failure of the device.
+    template <class Quiet>
     std::byte* see(Runtime& device, offer<Runtime> const& what, int peer, std::uint64_t number,
-                   bool quiet) noexcept {
+                   Quiet const& quiet) noexcept {
         if (device.here(what.allocation)) return what.at;
         std::byte* const first = what.allocation.first();
         opened* place = &open_[0];
@@ -48,7 +49,7 @@ template <class Runtime> class lent_memory {
             }
             if (place->as && (!one.as || one.used < place->used)) place = &one;
         }
-        if (place->as && !quiet) return nullptr;
+        if (place->as && !quiet()) return nullptr;
         place->as.reset();
         try {
             place->as.emplace(device, what.allocation, peer);

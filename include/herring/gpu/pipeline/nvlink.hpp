@@ -5,6 +5,8 @@
 
 #include "herring/base/config.hpp"
 #include "herring/base/fixed_array.hpp"
+#include "herring/base/sleep.hpp"
+#include "herring/base/time.hpp"
 #include "herring/control/all_or_none.hpp"
 #include "herring/engine/execution.hpp"
 #include "herring/gpu/pipeline/device_tensors.hpp"
@@ -94,18 +96,32 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         std::memcpy(static_cast<void*>(base::memory() + offer_at(slot)), &mine, sizeof mine);
         return mine.lent;
     }
-    /// Collective: when it returns, nobody has the allocation at this address open any more, and it can be freed.
+    /// Collective: when it returns, no local rank has the allocation at this address open any more, and it can be freed. It waits
+    /// for the device, at most half of `default_timeout`, so that the others still wait for this rank.
     HERRING_SETUP void forget(std::byte* from) {
         std::byte* const first = device_.lent(from).first();
         gather_result const all = ranks_.all_gather(std::as_bytes(std::span(&first, 1)));
-        if (launched_ > 0) (void)device_.ended(base::reduced_event(launched_ - 1));
-        for (neighbour& n : others_) {
-            auto const theirs = all[at(ranks_.topology().rank_of(ranks_.node(), n.local))];
-            std::byte* gone = nullptr;
-            if (theirs.size() == sizeof gone) std::memcpy(&gone, theirs.data(), sizeof gone);
-            if (!device_.stuck()) lent_[at(n.local)].close(gone);
-        }
-        (void)ranks_.all_gather({}); // all have closed it
+        together("forget", [&] {
+            time_point const deadline = herring::detail::deadline_in(ranks_.default_timeout() / 2);
+            while (!is_quiet()) {
+                if (failure const* const why = device_.failed()) throw error(*why);
+                if (ranks_.failed() != nullptr || clock::now() >= deadline)
+                    throw error(errc::timeout, ranks_.rank(), -1, "forget",
+                                "this rank's device has not done the calls before; forget memory when the "
+                                "streams that it was given in have come to them");
+                herring::detail::sleep_for(std::chrono::microseconds(50));
+            }
+            for (neighbour const& n : others_) {
+                int const rank = ranks_.topology().rank_of(ranks_.node(), n.local);
+                std::byte* gone = nullptr;
+                if (all[at(rank)].size() != sizeof gone)
+                    throw error(
+                        errc::mismatch, ranks_.rank(), rank, "forget",
+                        "it is in another collective; let every rank make the same calls in the same order");
+                std::memcpy(&gone, all[at(rank)].data(), sizeof gone);
+                lent_[at(n.local)].close(gone);
+            }
+        });
     }
 
     /// Whether this rank's chunks of execution e are summed; on one node, whether their kernel is enqueued. Called in
@@ -198,8 +214,8 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
             std::memcpy(static_cast<void*>(&theirs), base::peer(l, base::memory() + offer_at(at(slot))),
                         sizeof theirs);
             if (!theirs.lent) continue;
-            place =
-                lent_[at(l)].see(device_, theirs, ranks_.topology().rank_of(ranks_.node(), l), e, is_quiet());
+            place = lent_[at(l)].see(device_, theirs, ranks_.topology().rank_of(ranks_.node(), l), e,
+                                     [this] { return is_quiet(); });
             if (place == nullptr) return false;
         }
         return true;
@@ -278,23 +294,23 @@ class basic_nvlink : public summing_pipeline<Runtime, Tuning.inspect, Tuning.gra
         for (event const& e : base::packed_events()) put(mine, device_.exported(e));
         gather_result const all = ranks_.all_gather(mine);
         try {
-            together([&] { open(all); });
+            together("construction", [&] { open(all); });
             std::span<std::byte* const> const memory(
                 bases_.data(), base::tensor_bytes() >= peer_trial<Runtime>::bytes(at(size_)) ? at(size_) : 0);
             peer_trial<Runtime> trial(device_, ranks_, memory);
-            together([&] { trial.write(); });
-            together([&] { trial.check(); });
-            together([&] { trial.clear(); });
+            together("construction", [&] { trial.write(); });
+            together("construction", [&] { trial.check(); });
+            together("construction", [&] { trial.clear(); });
         } catch (...) {
             close();
             throw;
         }
     }
     // Runs the step on every rank; throws on every rank if it failed on one.
-    template <class Step> HERRING_SETUP void together(Step&& step) {
+    template <class Step> HERRING_SETUP void together(char const* operation, Step&& step) {
         (void)herring::detail::all_or_none(
-            ranks_.rank(), "construction", herring::detail::failure_of(ranks_.rank(), "construction", step),
-            {}, [this](std::span<std::byte const> how) { return ranks_.all_gather(how); });
+            ranks_.rank(), operation, herring::detail::failure_of(ranks_.rank(), operation, step), {},
+            [this](std::span<std::byte const> how) { return ranks_.all_gather(how); });
     }
 
     HERRING_SETUP void open(gather_result const& all) {

@@ -282,3 +282,41 @@ TEST_CASE(
     });
     CHECK(late.find("deadline") != std::string::npos); // rank 1's, whatever rank 0 would have seen
 }
+
+TEST_CASE("gpu calls: forget waits for the device, tells all ranks where that is late, and can be repeated") {
+    gpu::host_machine machine({.workers = 3, .processes = true});
+    std::atomic<bool> open{false};
+    std::string said[2];
+    launch_options options;
+    options.nodes = {"a", "a"};
+    options.timeout = std::chrono::seconds(2);
+    launch_threads(
+        2,
+        [&](world& ranks) {
+            rank_of_calls<peer_sums> mine(ranks, {});
+            memory const own(mine.device, 4 * 300);
+            gpu::host_runtime::stream in(mine.device);
+            auto const gate = [](void* of) {
+                while (!*static_cast<std::atomic<bool>*>(of)) std::this_thread::yield();
+            };
+            if (ranks.rank() == 0) gpu::host_runtime::launch(in.handle(), gate, &open);
+            mine.reduce.all_reduce({reinterpret_cast<float*>(own.data()), 300}, in.handle());
+            try {
+                mine.forget(own);
+            } catch (error const& why) {
+                said[ranks.rank()] = why.what();
+            }
+            open = true;
+            machine.drain(*in.handle());
+            mine.forget(own);
+            if (ranks.rank() == 0) CHECK(machine.opened == 0);
+            ranks.barrier();
+            return 0;
+        },
+        options);
+    for (std::string const& one : said) {
+        CAPTURE(one);
+        CHECK(one.find(": forget: ") != std::string::npos);
+        CHECK(one.find("has not done the calls before") != std::string::npos);
+    }
+}
